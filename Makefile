@@ -1,0 +1,48 @@
+# Every verb sets up what it needs: a fresh clone needs only Python >= 3.11 and make.
+PYTHON ?= $(shell scripts/find-python)
+VENV   := .venv
+BIN    := $(VENV)/bin
+SEED   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench bench-full sim docs clean
+
+help:            ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	@scripts/venv $(PYTHON) core
+
+$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core
+	@scripts/venv $(PYTHON) dev
+
+.tools/.ready: scripts/tools scripts/pom.xml
+	@scripts/tools
+
+run: $(VENV)/.core    ## start the embedded node and run the demo against it
+	@$(BIN)/ottla demo
+
+test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
+	@$(BIN)/ruff check src tests scripts bench
+	@$(BIN)/ruff format --check src tests scripts bench
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, quick (< 2 min)
+	@$(BIN)/python -m bench --quick
+
+bench-full: $(VENV)/.dev .tools/.ready  ## the same, full length
+	@$(BIN)/python -m bench
+
+sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed
+	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED))
+
+docs: $(VENV)/.dev    ## regenerate the tables in docs/ from the registries
+	@$(BIN)/python -m scripts.docs
+
+clean:           ## remove everything that set-up made
+	rm -rf $(VENV) .tools

@@ -1,0 +1,1 @@
+"""Cluster state: applied metadata records, and the commands that produce them."""

@@ -1,0 +1,1 @@
+"""Words every layer shares: ids, errors, limits, settings."""

@@ -1,0 +1,1 @@
+"""The shell: sockets, files, clocks, threads; one handler per API."""

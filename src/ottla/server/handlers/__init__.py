@@ -1,0 +1,1 @@
+"""One module per API; the file name is the API name."""

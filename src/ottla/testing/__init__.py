@@ -1,0 +1,1 @@
+"""The pytest plugin: a real broker inside the test process."""

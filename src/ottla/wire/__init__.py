@@ -1,0 +1,1 @@
+"""Kafka's protocol: messages declared once, codecs generated on first use."""

@@ -1,0 +1,1 @@
+"""The records of the internal logs, one module per log."""
