@@ -1,0 +1,76 @@
+"""What a handler may touch: the node's services, and the facts of the connection it answers.
+
+`Services` exists once per node; a `Context` once per connection. `request_version` and `client_id` belong to the
+request being handled and are overwritten by the next one: a handler whose answer waits reads them before it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ottla.model.config import Config
+
+if TYPE_CHECKING:
+    from ottla.server.durability import Syncer
+    from ottla.server.metadata import MetadataHost
+    from ottla.server.partitions import Partitions
+    from ottla.server.sessions import Sessions
+    from ottla.server.waiters import Waiters
+
+
+@dataclass(slots=True)
+class Services:
+    """Node-wide; built by `server/node.py`."""
+
+    node_id: int
+    cluster_id: str
+    settings: Config
+    metadata: MetadataHost
+    partitions: Partitions
+    waiters: Waiters
+    syncer: Syncer
+    sessions: Sessions
+    now_ms: Callable[[], int]
+    advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
+
+
+@dataclass(slots=True, frozen=True)
+class Peer:
+    """Who is at the other end of a connection, and which door they came through."""
+
+    listener: str
+    local_address: tuple[str, int]
+    remote_address: tuple[str, int]
+
+
+class Context:
+    __slots__ = (
+        "client_id",
+        "cluster_id",
+        "connection",
+        "metadata",
+        "node_id",
+        "now_ms",
+        "partitions",
+        "request_version",
+        "services",
+        "settings",
+    )
+
+    def __init__(self, services: Services, connection: Peer) -> None:
+        self.services = services
+        self.settings = services.settings
+        self.node_id = services.node_id
+        self.cluster_id = services.cluster_id
+        self.metadata = services.metadata
+        self.partitions = services.partitions
+        self.now_ms = services.now_ms
+        self.connection = connection
+        self.request_version = 0
+        self.client_id = ""
+
+    def advertised(self, listener: str) -> tuple[str, int]:
+        """The address to tell a client of `listener`: what the operator set, else the address it dialled itself."""
+        return self.services.advertised(listener) or self.connection.local_address
