@@ -1,0 +1,65 @@
+"""Identities: topic partitions and UUIDs.
+
+Rules:
+- A UUID is raw 16-byte `bytes` everywhere inside Ottla; text exists only at the edges (files, CLI, logs).
+- The text form is Kafka's: url-safe base64 without padding, 22 characters.
+"""
+
+import base64
+import binascii
+from typing import NamedTuple, Protocol
+
+UUID_SIZE_BYTES = 16
+NO_ID = bytes(UUID_SIZE_BYTES)
+# Kafka keeps this id for the `__cluster_metadata` topic, so no other topic may ever get it.
+METADATA_TOPIC_ID = bytes(15) + b"\x01"
+
+_UUID_TEXT_CHARS_MAX = 24  # 22 characters, or 24 when somebody kept the padding
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class BitSource(Protocol):
+    """The one method of `random.Random` that ids need."""
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Return the 22 characters that Kafka's tools print for this id."""
+    return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode("ascii")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """Parse the text form; `ValueError` when it is not a UUID."""
+    if len(text) > _UUID_TEXT_CHARS_MAX:
+        raise ValueError(f"{text[:_UUID_TEXT_CHARS_MAX]!r}... is too long for a base64 UUID")
+    try:
+        # altchars leaves '+' and '/' as garbage, and validate=True refuses garbage instead of skipping it.
+        raw = base64.b64decode(text.rstrip("=") + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"{text!r} is not a base64 UUID: {error}") from None
+    if len(raw) != UUID_SIZE_BYTES:
+        raise ValueError(f"{text!r} is {len(raw)} bytes, a UUID has {UUID_SIZE_BYTES}")
+    return raw
+
+
+def random_uuid(rng: BitSource) -> bytes:
+    """Return a random (version 4) UUID that is not reserved and whose text is safe as a command-line argument."""
+    while True:
+        bits = rng.getrandbits(128)
+        bits = bits & ~(0xF << 76) | 0x4 << 76  # version 4
+        bits = bits & ~(0x3 << 62) | 0x2 << 62  # RFC 4122 variant
+        uuid = bits.to_bytes(UUID_SIZE_BYTES, "big")
+        # A leading '-' would be read as an option by every tool that takes the id; the version bits already rule out
+        # the two reserved ids.
+        if uuid_text(uuid)[0] != "-":
+            return uuid

@@ -1,0 +1,140 @@
+"""Every bound of the system, by name, each with its reason.
+
+Rules:
+- No queue, batch, session table, cache or retry without a bound from here (or from a setting whose default is here).
+- A bound that operators may want to move is a setting; the constant is then its default or its ceiling.
+- Units last: `_BYTES`, `_MS`, `_COUNT` (plural nouns count themselves).
+"""
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+INT8_MAX = 2**7 - 1
+INT16_MAX = 2**15 - 1
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+# --- frames and fields ------------------------------------------------------------------------------------------
+
+# Default of socket.request.max.bytes: a length prefix above it closes the connection before anything is allocated.
+REQUEST_FRAME_BYTES_MAX = 100 * MIB
+# What our own client accepts from a broker: one answer may hold a batch larger than fetch.max.bytes, never this much.
+RESPONSE_FRAME_BYTES_MAX = 1 * GIB
+# The frame length is an int32, and a frame needs at least api key, version and correlation id.
+REQUEST_FRAME_BYTES_MIN = 8
+# Before a connection is authenticated there is no reason to send more than a handshake (sasl.server.max.receive.size).
+REQUEST_FRAME_BYTES_BEFORE_AUTH_MAX = 512 * KIB
+# An unsigned varint of 32 bits has at most 5 bytes, one of 64 bits at most 10: a longer one is an attack or a bug.
+VARINT_BYTES_MAX = 5
+VARLONG_BYTES_MAX = 10
+# An array element takes at least one byte, so `remaining` bounds the count too; this bounds element types of no size.
+ARRAY_ELEMENTS_MAX = 16 * 1024 * 1024
+# Tagged fields are few in every known message; thousands would only burn time.
+TAGGED_FIELDS_MAX = 1024
+# Strings carry int16 lengths in the classic encoding, and no field of Kafka needs more in the compact one.
+STRING_BYTES_MAX = INT16_MAX
+# A client id goes to logs and metric labels: cut there, never refused.
+CLIENT_ID_CHARS_MAX = 256
+
+# --- requests ---------------------------------------------------------------------------------------------------
+
+# Topics one request may name: each costs a lookup and an answer; Kafka's own tools stay far below.
+TOPICS_PER_REQUEST_MAX = 100_000
+# Partitions over all topics of one request.
+PARTITIONS_PER_REQUEST_MAX = 1_000_000
+# Partitions one topic may have: each is a directory with five files.
+PARTITIONS_PER_TOPIC_MAX = 100_000
+# Kafka refuses bigger controller batches too (max 10,000 records per metadata transaction).
+RECORDS_PER_METADATA_BATCH_MAX = 10_000
+# DescribeTopicPartitions pages; same default as max.request.partition.size.limit.
+DESCRIBE_PARTITIONS_MAX = 2_000
+# Configuration resources and keys in one alter request.
+CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
+# A configuration value is written into a metadata record and into every snapshot.
+CONFIG_VALUE_BYTES_MAX = INT16_MAX
+
+# --- connections ------------------------------------------------------------------------------------------------
+
+# Requests of one connection that may wait for their answers; clients keep 5 produces + some fetches in flight. When
+# reached, the connection is not read until an answer left, so TCP itself slows the sender.
+IN_FLIGHT_PER_CONNECTION_MAX = 64
+# Default for queued.max.request.bytes when it is -1 (off in Kafka): bytes of all requests read but not yet answered.
+QUEUED_REQUEST_BYTES_MAX = 512 * MIB
+# One recv: big enough for a usual batch, small enough that an idle connection costs little.
+RECEIVE_BUFFER_BYTES = 64 * KIB
+# A receive buffer that grew for one large request shrinks back above this.
+RECEIVE_BUFFER_KEPT_BYTES_MAX = 1 * MIB
+# Answers queued on a connection whose peer does not read: above it we stop reading its requests.
+SEND_QUEUE_BYTES_MAX = 8 * MIB
+# iovec entries per sendmsg: Linux takes 1,024 (IOV_MAX).
+SEND_VECTOR_MAX = 512
+# Accepted sockets over all listeners; below the usual descriptor limit together with OPEN_FILES_MAX.
+CONNECTIONS_MAX = 50_000
+# Connections waiting in the kernel for accept (socket.listen.backlog.size has Kafka's 50; bursts of clients need more).
+ACCEPTS_PER_WAKEUP_MAX = 64
+
+# --- fetch ------------------------------------------------------------------------------------------------------
+
+# max.incremental.fetch.session.cache.slots (KIP-227).
+FETCH_SESSIONS_MAX = 1_000
+# A session idle for less than this is not evicted for an equal one (KIP-227's rule).
+FETCH_SESSION_EVICTION_MS = 120_000
+# Partitions one session may hold: memory per session is bounded with it.
+FETCH_SESSION_PARTITIONS_MAX = 1_000_000
+# fetch.max.bytes of the broker.
+FETCH_BYTES_MAX = 55 * MIB
+# Parked long polls, acks=all produces and coordinator replies over the whole node.
+WAITERS_MAX = 200_000
+# A client may ask for any timeout; nobody waits longer than this for a produce, fetch or admin answer.
+WAIT_MS_MAX = 30 * 60_000
+
+# --- record batches ---------------------------------------------------------------------------------------------
+
+# Default of message.max.bytes / max.message.bytes (1 MiB + the batch's 12-byte prefix).
+BATCH_BYTES_MAX = 1 * MIB + 12
+# What one compressed batch may unpack to: a guard against decompression bombs, far above what producers send.
+DECOMPRESSED_BATCH_BYTES_MAX = 256 * MIB
+# A batch holds at most int32 records, each at least 7 bytes; checked against the unpacked size as well.
+RECORDS_PER_BATCH_MAX = 64 * 1024 * 1024
+# Headers of one record.
+HEADERS_PER_RECORD_MAX = 100_000
+# Batches above this are (de)compressed in a worker thread, not on the loop: at 500 MB/s this is about 0.5 ms.
+INLINE_DECOMPRESS_BYTES_MAX = 256 * KIB
+
+# --- idempotent producers ---------------------------------------------------------------------------------------
+
+# Batches remembered per producer and partition, hence max.in.flight.requests.per.connection <= 5 for clients.
+BATCHES_PER_PRODUCER = 5
+# Producers remembered per partition. Kafka has no bound but time (producer.id.expiration.ms); a flood of one-shot
+# producers must not grow without end, so the longest idle go first.
+PRODUCERS_PER_PARTITION_MAX = 100_000
+# Ids handed out per AllocateProducerIds record.
+PRODUCER_ID_BLOCK_SIZE = 1_000
+
+# --- storage ----------------------------------------------------------------------------------------------------
+
+# Descriptors kept open over all segments and indexes (default of ottla.open.files.max): leaves room for connections
+# below the common soft limit of 65,536 and works with many thousand partitions.
+OPEN_FILES_MAX = 8_192
+# Bytes read around an index position to find a batch header: the index is exact to 4 KiB (index.interval.bytes).
+INDEX_READ_BYTES = 8 * KIB
+# One read of a scan (recovery, verify, compaction).
+SCAN_READ_BYTES = 1 * MIB
+# Threads for blocking work: fsync, compaction, recovery, big codecs.
+WORKER_THREADS_MAX = 4
+# Jobs waiting for those threads before callers are told to wait themselves.
+WORKER_QUEUE_MAX = 10_000
+# Appends that share one fsync (group commit): bounds the replies released at once.
+APPENDS_PER_FSYNC_MAX = 10_000
+# Transactions that one read_committed fetch may report as aborted; the index is searched no further.
+ABORTED_PER_FETCH_MAX = 100_000
+# Leader epochs kept per partition: one per election; older than the log start are dropped anyway.
+EPOCHS_PER_PARTITION_MAX = 100_000
+
+# --- observation ------------------------------------------------------------------------------------------------
+
+# Label combinations of one metric: labels come from clients (topic, client id), so they must not grow without end.
+SERIES_PER_METRIC_MAX = 10_000
+# A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.
+LOG_LINE_CHARS_MAX = 4_096

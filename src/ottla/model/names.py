@@ -1,0 +1,55 @@
+"""Names that clients choose: which topic names are legal, and which two names clash.
+
+The wording of the messages is part of what clients see, so it has Kafka's form.
+"""
+
+import re
+
+from ottla.model.errors import ApiError, ErrorCode
+
+# Partition directories are `<topic>-<partition>` plus a suffix for deletion, within the 255 bytes a file name may have.
+TOPIC_NAME_CHARS_MAX = 249
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
+# In this order wherever they are listed. `__cluster_metadata` is not a topic that Metadata shows.
+INTERNAL_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC)
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Say what is wrong with a topic name, or None."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > TOPIC_NAME_CHARS_MAX:
+        return f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_CHARS_MAX}"
+    if _LEGAL.fullmatch(name) is None:
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def check_topic_name(name: str) -> None:
+    """Raise INVALID_TOPIC_EXCEPTION unless `name` may name a topic."""
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def collision_key(name: str) -> str:
+    """Return what must be unique over all topics: metric names turn '.' into '_', so both count as one."""
+    return name.replace(".", "_")
+
+
+def collides(first: str, second: str) -> bool:
+    """Say whether the two topics would share metric names."""
+    return collision_key(first) == collision_key(second)
+
+
+def is_internal(topic: str) -> bool:
+    """Say whether the broker keeps this topic for itself (Metadata marks it, clients do not delete it by accident)."""
+    return topic in INTERNAL_TOPICS
