@@ -16,7 +16,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core
 	@scripts/venv $(PYTHON) dev
 
-.tools/.ready: scripts/tools scripts/pom.xml
+.tools/.ready: scripts/tools $(wildcard scripts/pom*.xml tests/java/*/*.java)
 	@scripts/tools
 
 run: $(VENV)/.core    ## start the embedded node and run the demo against it

@@ -1,0 +1,56 @@
+"""Fixtures that more than one folder of tests uses: the real Kafka and the Java harnesses, one of each per session."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.support import tools
+from tests.support.java import CLASSPATH_392, JavaServer
+from tests.support.kafka import RealKafka
+
+
+@pytest.fixture(scope="session")
+def java_tools() -> None:
+    """Asks for the JDK, the Kafka jars and the compiled harnesses."""
+    tools.require()
+
+
+@pytest.fixture(scope="session")
+def real_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
+    """One real Kafka 4.3.1 for the whole session. Tests use topic names of their own and leave broker configs as they were."""
+    kafka = RealKafka(tmp_path_factory.mktemp("kafka"))
+    try:
+        yield kafka.start()
+    finally:
+        kafka.stop()
+
+
+def _server(main_class: str, factory: pytest.TempPathFactory, **options: str) -> Iterator[JavaServer]:
+    server = JavaServer(main_class, factory.mktemp("java") / "stderr.log", **options)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def java_wire(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
+    """Kafka's generated message classes."""
+    yield from _server("ottla.WireServer", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def java_commands(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
+    """Kafka's command-line tools, all in one JVM."""
+    yield from _server("ottla.ToolServer", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def java_clients_431(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
+    """Kafka's Java producer, consumer and admin client, 4.3.1."""
+    yield from _server("ottla.ClientServer", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def java_clients_392(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
+    """The same harness on kafka-clients 3.9.2."""
+    yield from _server("ottla.ClientServer", tmp_path_factory, classpath=CLASSPATH_392)

@@ -1,0 +1,143 @@
+"""A real single-node Apache Kafka 4.3.1 (KRaft, both roles) on loopback, for tests and the benchmark."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.support.java import QUICK
+from tests.support.ports import free_ports
+from tests.support.tools import KAFKA_LIBS
+
+CLUSTER_ID = "b3R0bGEtcmVhbC1rYWZrYQ"
+STARTED = "Kafka Server started"
+LOG_CONFIG = Path(__file__).with_name("log4j2-broker.yaml")
+
+# What one node needs so that internal topics fit on it; nothing else differs from Kafka's defaults.
+SINGLE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class RealKafka:
+    """Formats `directory`/data if it is new and starts a broker on it. Ports are free ones unless given."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        properties: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        jvm_options: Sequence[str] = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+        ports: tuple[int, int] | None = None,
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.data_dir = directory / "data"
+        self.log_path = directory / "kafka.log"
+        self.port, controller_port = ports or free_ports(2)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._heap = heap
+        self._jvm_options = jvm_options
+        self._process: subprocess.Popen[bytes] | None = None
+        self.properties = SINGLE_NODE | {
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(self.data_dir),
+        }
+        self.properties |= properties or {}
+        self.properties_path = directory / "server.properties"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self, timeout_s: float = 120) -> "RealKafka":
+        lines = [f"{name}={value}" for name, value in self.properties.items()]
+        self.properties_path.write_text("\n".join(lines) + "\n")
+        if not (self.data_dir / "meta.properties").exists():
+            self._format()
+        self.launch()
+        self._wait_until_started(timeout_s)
+        return self
+
+    def launch(self) -> None:
+        """Starts the process and returns at once (the benchmark times what follows)."""
+        self.log_path.write_bytes(b"")
+        with (self.directory / "kafka.err").open("ab") as err:
+            self._process = subprocess.Popen(
+                [*self._java(f"-Xmx{self._heap}", *self._jvm_options), "kafka.Kafka", str(self.properties_path)],
+                stdin=subprocess.DEVNULL,
+                stdout=err,
+                stderr=err,
+                env=os.environ | {"LC_ALL": "C.UTF-8"},
+            )
+
+    def stop(self, timeout_s: float = 60) -> None:
+        """A clean shutdown; a broker that does not come down in time is killed and reported."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"Kafka did not stop within {timeout_s} s:\n{self._tail()}") from None
+        self._process = None
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _java(self, *options: str) -> list[str]:
+        logging = (f"-Dlog4j2.configurationFile={LOG_CONFIG}", f"-Dottla.kafka.log={self.log_path}")
+        return ["java", *options, *logging, "-cp", f"{KAFKA_LIBS}/*"]
+
+    def _format(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            [
+                *self._java(*QUICK),
+                "kafka.tools.StorageTool",
+                "format",
+                "-t",
+                CLUSTER_ID,
+                "-c",
+                str(self.properties_path),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"StorageTool format failed:\n{done.stdout}{done.stderr}"
+
+    def _wait_until_started(self, timeout_s: float) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + timeout_s
+        while STARTED not in self.log_path.read_text(errors="replace"):
+            if self._process.poll() is not None:
+                self._process = None
+                raise AssertionError(f"Kafka ended while starting:\n{self._tail()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"Kafka was not ready within {timeout_s} s:\n{self._tail()}")
+            time.sleep(0.1)
+
+    def _tail(self) -> str:
+        return (self.directory / "kafka.err").read_text()[-2000:] + self.log_path.read_text(errors="replace")[-4000:]
