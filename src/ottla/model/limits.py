@@ -63,10 +63,16 @@ IN_FLIGHT_PER_CONNECTION_MAX = 64
 QUEUED_REQUEST_BYTES_MAX = 512 * MIB
 # One recv: big enough for a usual batch, small enough that an idle connection costs little.
 RECEIVE_BUFFER_BYTES = 64 * KIB
-# A receive buffer that grew for one large request shrinks back above this.
-RECEIVE_BUFFER_KEPT_BYTES_MAX = 1 * MIB
-# Answers queued on a connection whose peer does not read: above it we stop reading its requests.
-SEND_QUEUE_BYTES_MAX = 8 * MIB
+# Less free room than this and the receive buffer is tidied or grown first: tiny reads cost a system call each.
+RECEIVE_READ_BYTES_MIN = 4 * KIB
+# A frame up to this size gets its buffer at once; a larger one must send bytes to earn memory (it doubles).
+RECEIVE_EAGER_BYTES = 4 * MIB
+# A grown receive buffer is given back after this long without traffic.
+BUFFER_KEEP_S = 5
+# An unfinished frame that holds memory others wait for is dropped after this long without a byte.
+STALLED_FRAME_S = 15
+# A file range up to this size is read and sent with its headers: one packet instead of three system calls.
+INLINE_SLICE_BYTES_MAX = 16 * KIB
 # iovec entries per sendmsg: Linux takes 1,024 (IOV_MAX).
 SEND_VECTOR_MAX = 512
 # Accepted sockets over all listeners; below the usual descriptor limit together with OPEN_FILES_MAX.

@@ -1,7 +1,8 @@
 """Later: an answer that is not there yet, lighter than a future.
 
-A handler that cannot answer at once returns a `Later` and somebody (a waiter, the syncer) calls `set` on it exactly
-once. The connection attaches itself with `then`; no event-loop turn lies between `set` and the reply's bytes.
+A handler that cannot answer at once returns a `Later`, and somebody (a waiter, the syncer) calls `set` on it exactly
+once. The connection attaches itself with `then`; no event-loop turn lies between `set` and the reply's bytes. When
+the connection dies first it marks the answer `abandoned`, and whoever holds it may forget it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from typing import Generic, TypeAlias, TypeVar
 T = TypeVar("T")
 
 
+class Disconnect(Exception):
+    """Raised by a handler whose only possible answer is to close the connection (an error under acks=0)."""
+
+
 class Later(Generic[T]):
-    __slots__ = ("_callback", "_value", "done")
+    __slots__ = ("_callback", "_value", "abandoned", "done")
 
     def __init__(self) -> None:
         self.done = False
+        self.abandoned = False
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
 

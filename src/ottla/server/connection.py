@@ -1,0 +1,280 @@
+"""Connection: one client, from its bytes to our answers, in order.
+
+Requests are parsed in the receive buffer and handled at once, in the order they came. An answer that is ready joins
+the outbound queue; one that must wait takes a slot, and everything behind it queues up, so that replies always leave
+in request order. All requests found in one read are answered with one send.
+
+A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests, while its peer does not
+take what was sent, or while the node has no memory for its next frame. It never holds up another connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from struct import error as StructError
+from typing import Any
+
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.server import dispatch
+from ottla.server.answer import Disconnect, Later
+from ottla.server.context import Context
+from ottla.server.inbound import FrameTooLarge, InboundBuffer
+from ottla.server.memory import RequestMemory
+from ottla.server.outbound import Outbound
+from ottla.wire.compile import WireError, skip_tagged_fields
+from ottla.wire.message import Response
+
+log = logging.getLogger(__name__)
+
+_HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
+_API_VERSIONS = 18
+
+
+class _Slot:
+    """A place in the line of replies."""
+
+    __slots__ = ("correlation_id", "parts", "route", "waits_for")
+
+    def __init__(self, route: dispatch.Route, correlation_id: int) -> None:
+        self.route = route
+        self.correlation_id = correlation_id
+        self.parts: list[Any] | None = None
+        self.waits_for: Any = None
+
+
+class Connection:
+    def __init__(
+        self,
+        sock: Any,
+        loop: Any,
+        context: Context,
+        memory: RequestMemory,
+        max_frame_bytes: int,
+        on_close: Callable[[Connection], None],
+    ) -> None:
+        self.sock = sock
+        self.context = context
+        self.closed = False
+        self.last_active = loop.time()
+        self._loop = loop
+        self._fileno = sock.fileno()
+        self._memory = memory
+        self._inbound = InboundBuffer(memory, max_frame_bytes)
+        self._outbound = Outbound()
+        self._slots: deque[_Slot] = deque()
+        self._raw_client_id = b""
+        self._reading = False
+        self._writing = False
+        self._on_close = on_close
+        self._resume_reading()
+
+    # Reading
+
+    def _resume_reading(self) -> None:
+        if not self._reading and not self.closed:
+            self._reading = True
+            self._loop.add_reader(self._fileno, self._readable)
+
+    def _pause_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fileno)
+
+    def _readable(self) -> None:
+        space = self._inbound.space()
+        if space is None:
+            self._pause_reading()
+            self._memory.wait(self._inbound.reserved_wish, self._resume_reading)
+            return
+        try:
+            received = self.sock.recv_into(space)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            received = 0
+        if received == 0:
+            self.close()
+            return
+        self._inbound.end += received
+        self.last_active = self._loop.time()
+        self._work()
+
+    def _work(self) -> None:
+        """Handles every whole frame in the buffer, then sends what was answered."""
+        inbound = self._inbound
+        try:
+            while len(self._slots) < limits.IN_FLIGHT_PER_CONNECTION_MAX:
+                frame = inbound.next_frame()
+                if frame is None:
+                    break
+                self._handle(frame)
+                if self.closed:
+                    return
+            else:
+                self._pause_reading()
+        except (FrameTooLarge, WireError, StructError, IndexError, Disconnect) as reason:
+            log.info("closing %s: %s: %s", self.context.connection.remote_address, type(reason).__name__, reason)
+            self._flush()
+            self.close()
+            return
+        except Exception:
+            # Our fault, not the client's: it loses this connection, everybody else goes on.
+            log.exception("a request of %s failed", self.context.connection.remote_address)
+            self.close()
+            return
+        self._flush()
+
+    def _handle(self, frame: memoryview) -> None:
+        key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
+        route = dispatch.route(key, version)
+        if route is None:
+            route, position = self._unserved(key, version), len(frame)
+            answer: Any = self._version_error(route)
+        else:
+            position = 10 + client_id_size if client_id_size > 0 else 10
+            raw_client_id = frame[10:position]
+            if raw_client_id != self._raw_client_id:
+                self._learn_client_id(raw_client_id)
+            if route.flexible_request:
+                if frame[position] == 0:
+                    position += 1
+                else:
+                    position = skip_tagged_fields(frame, position)
+            request, _ = route.decode(frame, position)
+            self.context.request_version = version
+            answer = route.handler(request, self.context)
+            if answer is None:
+                return
+        if not isinstance(answer, Response):
+            self._wait_for(route, correlation_id, answer)
+        elif self._slots:
+            slot = _Slot(route, correlation_id)
+            slot.parts = route.reply(answer, correlation_id)
+            self._slots.append(slot)
+        else:
+            self._outbound.extend(route.reply(answer, correlation_id))
+
+    def _learn_client_id(self, raw: memoryview) -> None:
+        self._raw_client_id = bytes(raw)
+        try:
+            self.context.client_id = self._raw_client_id.decode()
+        except UnicodeDecodeError as error:
+            raise WireError(f"the client id is not UTF-8: {error}") from None
+
+    def _unserved(self, key: int, version: int) -> dispatch.Route:
+        """KIP-511: an ApiVersions we do not know is answered in version 0; anything else ends the connection."""
+        route = dispatch.route(_API_VERSIONS, 0) if key == _API_VERSIONS else None
+        if route is None:
+            raise Disconnect(f"API key {key} version {version} is not served")
+        return route
+
+    def _version_error(self, route: dispatch.Route) -> Any:
+        self.context.request_version = 0
+        response: Any = route.handler(route.endpoint.request(), self.context)
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return response
+
+    # Answers that wait
+
+    def _wait_for(self, route: dispatch.Route, correlation_id: int, answer: Any) -> None:
+        slot = _Slot(route, correlation_id)
+        slot.waits_for = answer
+        self._slots.append(slot)
+        if answer.__class__ is Later:
+            answer.then(lambda response: self._answered(slot, response))
+            return
+        task = slot.waits_for = asyncio.ensure_future(answer, loop=self._loop)
+        task.add_done_callback(lambda done: self._task_done(slot, done))
+
+    def _task_done(self, slot: _Slot, task: Any) -> None:
+        if task.cancelled():
+            self.close()
+        elif task.exception() is not None:
+            log.error("a request of %s failed", self.context.connection.remote_address, exc_info=task.exception())
+            self.close()
+        else:
+            self._answered(slot, task.result())
+
+    def _answered(self, slot: _Slot, response: Any) -> None:
+        if self.closed:
+            return
+        slot.parts = slot.route.reply(response, slot.correlation_id)
+        slots = self._slots
+        if slots[0] is not slot:
+            return
+        while slots and (parts := slots[0].parts) is not None:
+            self._outbound.extend(parts)
+            slots.popleft()
+        self._flush()
+        if not self._reading and not self._writing:
+            # Not inline: whoever gave the answer is in the middle of its own work.
+            self._loop.call_soon(self._continue)
+
+    def _continue(self) -> None:
+        if not self.closed and not self._reading:
+            self._resume_reading()
+            self._work()
+
+    # Writing
+
+    def _flush(self) -> None:
+        if self._writing or self.closed or not self._outbound.queue:
+            return
+        try:
+            drained = self._outbound.flush(self.sock)
+        except OSError:
+            self.close()
+            return
+        if not drained:
+            # The peer is slow: nothing more is read from it until it has taken its answers.
+            self._writing = True
+            self._pause_reading()
+            self._loop.add_writer(self._fileno, self._writable)
+
+    def _writable(self) -> None:
+        try:
+            drained = self._outbound.flush(self.sock)
+        except OSError:
+            self.close()
+            return
+        self.last_active = self._loop.time()
+        if drained:
+            self._writing = False
+            self._loop.remove_writer(self._fileno)
+            self._continue()
+
+    # Housekeeping
+
+    def tidy(self, now: float, max_idle_s: float) -> None:
+        """Called about once a second: closes the idle and the stalled, gives back large buffers."""
+        quiet_s = now - self.last_active
+        if quiet_s > max_idle_s:
+            self.close()
+        elif quiet_s > limits.STALLED_FRAME_S and self._inbound.holds_memory and self._memory.contended:
+            log.warning("closing %s: it holds memory others wait for", self.context.connection.remote_address)
+            self.close()
+        elif quiet_s > limits.BUFFER_KEEP_S:
+            self._inbound.shrink()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._pause_reading()
+        if self._writing:
+            self._loop.remove_writer(self._fileno)
+        self.sock.close()
+        self._outbound.queue.clear()
+        self._inbound.release()
+        for slot in self._slots:
+            if slot.waits_for.__class__ is Later:
+                slot.waits_for.abandoned = True
+            elif slot.waits_for is not None:
+                slot.waits_for.cancel()
+        self._slots.clear()
+        self._on_close(self)

@@ -1,0 +1,104 @@
+"""InboundBuffer: the receive buffer of one connection, in which requests are parsed where they lie.
+
+Memory follows the bytes that really arrived: a frame that announces 100 MiB makes the buffer double as data comes,
+never at once. Views handed out stay valid until the next `space` call; the bytearray is replaced, never resized.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from ottla.model import limits
+from ottla.server.memory import RequestMemory
+
+_LENGTH = Struct(">i").unpack_from
+
+
+class FrameTooLarge(Exception):
+    """The announced frame length is negative or above socket.request.max.bytes."""
+
+
+class InboundBuffer:
+    __slots__ = ("_memory", "_reserved", "buffer", "capacity", "end", "max_frame_bytes", "missing", "start", "view")
+
+    def __init__(self, memory: RequestMemory, max_frame_bytes: int) -> None:
+        self._memory = memory
+        self._reserved = 0
+        self.max_frame_bytes = max_frame_bytes
+        self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
+        self.start = self.end = 0
+        self.missing = 0  # bytes the frame at `start` still lacks
+
+    def _use(self, buffer: bytearray) -> None:
+        self.buffer = buffer
+        self.view = memoryview(buffer)
+        self.capacity = len(buffer)
+
+    def space(self) -> memoryview | None:
+        """Where the next bytes go; None when the shared budget has no memory for them now."""
+        if self.start == self.end:
+            self.start = self.end = 0
+        held = self.end - self.start
+        wanted = held + max(self.missing, limits.RECEIVE_READ_BYTES_MIN)
+        if self.start + wanted <= self.capacity:
+            return self.view[self.end :]
+        target = self._target(held, wanted)
+        if target > self.capacity:
+            grown = target - self.capacity
+            if not self._memory.reserve(grown):
+                return None
+            self._reserved += grown
+            fresh = bytearray(target)
+            fresh[:held] = self.view[self.start : self.end]
+            self._use(fresh)
+        elif self.start:
+            self.buffer[:held] = bytes(self.view[self.start : self.end])
+        self.start, self.end = 0, held
+        return self.view[held:]
+
+    def _target(self, held: int, wanted: int) -> int:
+        """The capacity to have now: at once for ordinary frames, doubling behind the data for giants."""
+        if wanted <= limits.RECEIVE_EAGER_BYTES:
+            return wanted
+        if self.capacity >= limits.RECEIVE_EAGER_BYTES and self.capacity - held >= limits.RECEIVE_READ_BYTES_MIN:
+            return self.capacity
+        return min(wanted, max(limits.RECEIVE_EAGER_BYTES, 2 * self.capacity))
+
+    def next_frame(self) -> memoryview | None:
+        """The next whole frame without its length prefix, or None; then `missing` tells how much is awaited."""
+        start = self.start
+        held = self.end - start
+        if held < 4:
+            self.missing = 4 - held
+            return None
+        size = _LENGTH(self.buffer, start)[0]
+        if not 0 <= size <= self.max_frame_bytes:
+            raise FrameTooLarge(f"a frame of {size} bytes (socket.request.max.bytes is {self.max_frame_bytes})")
+        missing = size + 4 - held
+        if missing > 0:
+            self.missing = missing
+            return None
+        self.missing = 0
+        self.start = start + 4 + size
+        return self.view[start + 4 : self.start]
+
+    @property
+    def holds_memory(self) -> bool:
+        return self._reserved > 0
+
+    @property
+    def reserved_wish(self) -> int:
+        """How much `space` would ask for; what a refused connection waits for."""
+        return max(self.capacity, limits.RECEIVE_READ_BYTES_MIN)
+
+    def shrink(self) -> None:
+        """Back to the small buffer when nothing is held; housekeeping calls it on quiet connections."""
+        if self._reserved and self.start == self.end and not self.missing:
+            self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
+            self.start = self.end = 0
+            self.release()
+
+    def release(self) -> None:
+        reserved, self._reserved = self._reserved, 0
+        if reserved:
+            self._memory.release(reserved)
