@@ -1,0 +1,306 @@
+"""The 61-byte header of a record batch: reading, checking, stamping in place.
+
+Layout (big endian), Kafka's message format v2; the CRC-32C covers everything from `attributes` on, so that the broker
+may stamp base offset and leader epoch without computing it anew:
+
+    base_offset i64 | length i32 | leader_epoch i32 | magic i8 | crc u32 | attributes i16 | last_offset_delta i32
+    | base_timestamp i64 | max_timestamp i64 | producer_id i64 | producer_epoch i16 | base_sequence i32 | count i32
+
+Rules:
+- `check` is the structure check of every batch that enters the log, `check_client` adds what a client may not send.
+  Sequence and time rules live in `log`, rules of one request version (`check_request`) are called by the handler.
+- Nothing here allocates in proportion to the batch; a view is never copied.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import INT32_MAX
+from ottla.records.compress import CODEC_OF_ID, Codec
+
+Buffer = bytes | bytearray | memoryview
+
+MAGIC = 2
+HEADER_BYTES = 61
+# base_offset and length: what lies before the bytes that `length` counts.
+PREFIX_BYTES = 12
+# Enough of any format version to learn size and magic.
+PREFIX_TO_MAGIC_BYTES = 17
+
+LENGTH_AT = 8
+LEADER_EPOCH_AT = 12
+MAGIC_AT = 16
+CRC_AT = 17
+ATTRIBUTES_AT = 21
+LAST_OFFSET_DELTA_AT = 23
+BASE_TIMESTAMP_AT = 27
+MAX_TIMESTAMP_AT = 35
+PRODUCER_ID_AT = 43
+PRODUCER_EPOCH_AT = 51
+BASE_SEQUENCE_AT = 53
+COUNT_AT = 57
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_LEADER_EPOCH = -1
+
+# The smallest payload of the oldest format (magic 0); below it the length field itself is garbage.
+_LENGTH_MIN_ANY_MAGIC = 14
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_BASE_OFFSET = Struct(">q")
+_INT32 = Struct(">i")
+_CRC = Struct(">I")
+_ATTRIBUTES = Struct(">h")
+_TIMESTAMP = Struct(">q")
+assert _HEADER.size == HEADER_BYTES
+
+pack_header_into = _HEADER.pack_into
+pack_crc_into = _CRC.pack_into
+_unpack_header = _HEADER.unpack_from
+_pack_base_offset = _BASE_OFFSET.pack_into
+_pack_int32 = _INT32.pack_into
+_unpack_int32 = _INT32.unpack_from
+_new = tuple.__new__
+
+
+class BatchHeader(NamedTuple):
+    """The header's fields as they stand in the bytes; nothing is checked by making one."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]  # Kafka's word for it; nobody counts a header's fields
+
+    @property
+    def size_bytes(self) -> int:
+        return self.length + PREFIX_BYTES
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; sequences wrap from 2^31-1 to 0."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & INT32_MAX
+
+    @property
+    def codec(self) -> Codec:
+        """Raises `ApiError` for an id that no codec has."""
+        return CODEC_OF_ID[self.attributes & CODEC_MASK]
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_FLAG != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_FLAG != 0
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return self.attributes & LOG_APPEND_TIME_FLAG != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """With a delete horizon (KIP-534) `base_timestamp` is the time after which tombstones may go."""
+        return self.attributes & DELETE_HORIZON_FLAG != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
+
+
+def read_header(view: Buffer, pos: int = 0) -> BatchHeader:
+    """The header at `pos`. Raises `struct.error` if fewer than 61 bytes are there: see `check_length`."""
+    return _new(BatchHeader, _unpack_header(view, pos))
+
+
+def headers(view: Buffer, pos: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every complete batch, in order.
+
+    Stops quietly at an incomplete batch (the end of a fetch answer is often cut); raises `ApiError` where the bytes can
+    be no batch of ours at all.
+    """
+    end = len(view)
+    while end - pos >= HEADER_BYTES:
+        header: BatchHeader = _new(BatchHeader, _unpack_header(view, pos))
+        if header.magic != MAGIC or header.length < HEADER_BYTES - PREFIX_BYTES:
+            _refuse_shape(header.length, header.magic)
+        size_bytes = header.length + PREFIX_BYTES
+        if end - pos < size_bytes:
+            return
+        yield pos, header
+        pos += size_bytes
+    if end - pos >= PREFIX_TO_MAGIC_BYTES:
+        check_length(view, pos)
+
+
+def check_length(view: Buffer, pos: int = 0) -> int | None:
+    """Size of the batch at `pos` from its first 17 bytes, or None if fewer are there. Raises if it can be no batch."""
+    if len(view) - pos < PREFIX_TO_MAGIC_BYTES:
+        return None
+    length: int = _unpack_int32(view, pos + LENGTH_AT)[0]
+    magic = view[pos + MAGIC_AT]
+    if magic != MAGIC or length < HEADER_BYTES - PREFIX_BYTES:
+        _refuse_shape(length, magic if magic < 128 else magic - 256)
+    return length + PREFIX_BYTES
+
+
+def _refuse_shape(length: int, magic: int) -> None:
+    if length < _LENGTH_MIN_ANY_MAGIC:
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record size {length} is less than the minimum record overhead ({_LENGTH_MIN_ANY_MAGIC})",
+        )
+    if magic < 0 or magic > MAGIC:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+    if magic != MAGIC:
+        # Kafka 4 has no converter for the old formats any more and answers the same.
+        raise ApiError(ErrorCode.INVALID_RECORD, f"Only record batches with magic version 2 are accepted, not {magic}")
+    raise ApiError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"Record batch is corrupt (the size {length + PREFIX_BYTES} is smaller than the minimum allowed overhead "
+        f"{HEADER_BYTES})",
+    )
+
+
+def check(view: Buffer, pos: int, header: BatchHeader) -> None:
+    """Structure and CRC of one batch. Raises `ApiError`; CORRUPT_MESSAGE where bytes were damaged on their way."""
+    length = header.length
+    if header.magic != MAGIC or length < HEADER_BYTES - PREFIX_BYTES:
+        _refuse_shape(length, header.magic)
+    end = pos + PREFIX_BYTES + length
+    if end > len(view):
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record batch of {length + PREFIX_BYTES} bytes is cut off after {len(view) - pos} bytes",
+        )
+    computed = crc32c(memoryview(view)[pos + ATTRIBUTES_AT : end])
+    if computed != header.crc:
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {header.crc}, computed crc = {computed})"
+        )
+
+
+# Of a client's attributes only the codec (0-4) and the transactional flag may be set; one mask tells the usual case.
+_CLIENT_ATTRIBUTES_REFUSED = CONTROL_FLAG | LOG_APPEND_TIME_FLAG | DELETE_HORIZON_FLAG
+
+
+def check_client(header: BatchHeader) -> None:
+    """What a client's batch must obey besides `check`; header only, Kafka's order of complaints."""
+    count = header.count
+    if (
+        header.base_offset == 0
+        and count > 0
+        and header.last_offset_delta == count - 1
+        and header.attributes & _CLIENT_ATTRIBUTES_REFUSED == 0
+        and header.attributes & CODEC_MASK <= 4
+        and (header.base_sequence >= 0 or header.producer_id < 0)
+    ):
+        return
+    _refuse_client(header)
+
+
+def _refuse_client(header: BatchHeader) -> None:
+    count, first, last = header.count, header.base_offset, header.last_offset
+    if first != 0:
+        message = f"The baseOffset of the record batch should be 0, but it is {first}"
+    elif last < first:
+        message = f"Batch has an invalid offset range: [{first}, {last}]"
+    elif count <= 0:
+        message = f"Invalid reported count for record batch: {count}"
+    elif last - first + 1 != count:
+        message = f"Inconsistent batch offset range [{first}, {last}] and count of records {count}"
+    elif header.is_control:
+        message = "Clients are not allowed to write control records"
+    elif header.has_producer_id and header.base_sequence < 0:
+        message = f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
+    elif header.attributes & CODEC_MASK > 4:
+        message = f"Unknown compression type id: {header.attributes & CODEC_MASK}"
+    elif header.is_log_append_time:
+        raise ApiError(
+            ErrorCode.INVALID_TIMESTAMP,
+            "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.",
+        )
+    else:
+        message = "Clients are not allowed to set a delete horizon"
+    raise ApiError(ErrorCode.INVALID_RECORD, message)
+
+
+def check_request(view: Buffer, version: int) -> BatchHeader:
+    """Rules of a Produce request of this version for one partition: exactly one batch, its magic, zstd only from v7."""
+    size_bytes = check_length(view)
+    if size_bytes is None or size_bytes > len(view):
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one record batch per partition",
+        )
+    header = read_header(view)
+    if version < 7 and header.attributes & CODEC_MASK == Codec.ZSTD:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
+        )
+    if len(view) > size_bytes:
+        next_size_bytes = check_length(view, size_bytes)
+        # An incomplete second batch is not one, to Kafka: the log cuts it off.
+        if next_size_bytes is not None and len(view) - size_bytes >= next_size_bytes:
+            raise ApiError(
+                ErrorCode.INVALID_RECORD,
+                f"Produce requests with version {version} are only allowed to contain exactly one record batch per "
+                "partition",
+            )
+    return header
+
+
+def stamp(view: bytearray | memoryview, pos: int, base_offset: int, leader_epoch: int) -> None:
+    """Write base offset and leader epoch in place; both lie before the CRC."""
+    _pack_base_offset(view, pos, base_offset)
+    _pack_int32(view, pos + LEADER_EPOCH_AT, leader_epoch)
+
+
+def stamp_log_append_time(view: bytearray | memoryview, pos: int, timestamp: int) -> None:
+    """Make LogAppendTime `timestamp` the time of all records: sets the flag and max timestamp, and the CRC anew."""
+    (attributes,) = _ATTRIBUTES.unpack_from(view, pos + ATTRIBUTES_AT)
+    _ATTRIBUTES.pack_into(view, pos + ATTRIBUTES_AT, attributes | LOG_APPEND_TIME_FLAG)
+    stamp_max_timestamp(view, pos, timestamp)
+
+
+def stamp_max_timestamp(view: bytearray | memoryview, pos: int, timestamp: int) -> None:
+    """Write the max timestamp in place, and the CRC anew."""
+    _TIMESTAMP.pack_into(view, pos + MAX_TIMESTAMP_AT, timestamp)
+    end = pos + PREFIX_BYTES + _unpack_int32(view, pos + LENGTH_AT)[0]
+    pack_crc_into(view, pos + CRC_AT, crc32c(memoryview(view)[pos + ATTRIBUTES_AT : end]))

@@ -1,0 +1,203 @@
+"""Building record batches: for our client, internal logs, recompression, and tests.
+
+Rules:
+- One call, one batch; the result is a `bytearray` that may be stamped in place.
+- Offset deltas follow the records' own offsets where they have one, so a batch with holes (compaction) can be rebuilt.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from ottla.model.limits import INT32_MAX
+from ottla.records.batch import (
+    ATTRIBUTES_AT,
+    CONTROL_FLAG,
+    CRC_AT,
+    DELETE_HORIZON_FLAG,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_FLAG,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    PREFIX_BYTES,
+    TRANSACTIONAL_FLAG,
+    pack_crc_into,
+    pack_header_into,
+)
+from ottla.records.compress import Codec, compress
+from ottla.records.record import NO_OFFSET, Headers, Record, put_varint
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+class Encoded(NamedTuple):
+    """Records laid out one after the other, and what the header must say about them."""
+
+    data: bytearray
+    record_count: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+
+
+def build_batch(
+    records: Iterable[Record | Pair],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    timestamp: int = NO_TIMESTAMP,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    transactional: bool = False,
+    control: bool = False,
+    log_append_time: int | None = None,
+    delete_horizon_ms: int | None = None,
+    max_timestamp: int | None = None,
+    last_offset_delta: int | None = None,
+) -> bytearray:
+    """One batch of `records`: `Record`s, or (key, value) pairs which get `timestamp` and the next offset.
+
+    `log_append_time` gives all records that time. `last_offset_delta` and `max_timestamp` override what the records
+    say: compaction keeps a batch's last offset even when the record that had it is gone.
+    """
+    encoded = encode_records(records, base_offset, timestamp, delete_horizon_ms)
+    attributes = (
+        codec
+        | (TRANSACTIONAL_FLAG if transactional else 0)
+        | (CONTROL_FLAG if control else 0)
+        | (LOG_APPEND_TIME_FLAG if log_append_time is not None else 0)
+        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
+    )
+    if log_append_time is not None:
+        max_timestamp = log_append_time
+    elif max_timestamp is None:
+        max_timestamp = encoded.max_timestamp
+    return assemble(
+        compress(codec, encoded.data, level) if codec else encoded.data,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=attributes,
+        last_offset_delta=encoded.last_offset_delta if last_offset_delta is None else last_offset_delta,
+        base_timestamp=encoded.base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        count=encoded.record_count,
+    )
+
+
+def assemble(
+    packed: bytes | bytearray,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    count: int,
+) -> bytearray:
+    """Header and CRC around records that are encoded (and compressed, as `attributes` says) already."""
+    batch = bytearray(HEADER_BYTES)
+    batch += packed
+    pack_header_into(
+        batch,
+        0,
+        base_offset,
+        len(batch) - PREFIX_BYTES,
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    pack_crc_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
+    return batch
+
+
+def encode_records(
+    records: Iterable[Record | Pair], base_offset: int, timestamp: int, delete_horizon_ms: int | None
+) -> Encoded:
+    """Lay out records. Timestamps are relative to the first one, or to the delete horizon where there is one."""
+    out = bytearray()
+    count, delta = 0, -1
+    base_timestamp = delete_horizon_ms
+    max_timestamp = NO_TIMESTAMP
+    for record in records:
+        if isinstance(record, Record):
+            offset, time_ms, key, value, headers = record
+            delta = delta + 1 if offset == NO_OFFSET else offset - base_offset
+        else:
+            key, value = record
+            time_ms, headers = timestamp, ()
+            delta += 1
+        if not 0 <= delta <= INT32_MAX:
+            raise ValueError(f"offset delta {delta} does not fit a batch with base offset {base_offset}")
+        if base_timestamp is None:
+            base_timestamp = time_ms
+        if time_ms > max_timestamp:
+            max_timestamp = time_ms
+        _put_record(out, delta, time_ms - base_timestamp, key, value, headers)
+        count += 1
+    return Encoded(out, count, delta, NO_TIMESTAMP if base_timestamp is None else base_timestamp, max_timestamp)
+
+
+def _put_record(
+    out: bytearray, delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
+) -> None:
+    body = bytearray(1)  # attributes: none are in use
+    # Zigzag of a small non-negative number is its double, in one byte: nearly always so for time, offset and key.
+    if 0 <= timestamp_delta < 64:
+        body.append(timestamp_delta << 1)
+    else:
+        put_varint(body, timestamp_delta)
+    if delta < 64:
+        body.append(delta << 1)
+    else:
+        put_varint(body, delta)
+    if key is None:
+        body.append(1)
+    else:
+        if len(key) < 64:
+            body.append(len(key) << 1)
+        else:
+            put_varint(body, len(key))
+        body += key
+    if value is None:
+        body.append(1)
+    else:
+        put_varint(body, len(value))
+        body += value
+    if headers:
+        put_varint(body, len(headers))
+        for name, content in headers:
+            raw = name.encode()
+            put_varint(body, len(raw))
+            body += raw
+            if content is None:
+                body.append(1)
+            else:
+                put_varint(body, len(content))
+                body += content
+    else:
+        body.append(0)
+    put_varint(out, len(body))
+    out += body

@@ -1,0 +1,113 @@
+"""Control records: what brokers and controllers write between the data of a log, and consumers never see.
+
+The key says the kind (version i16, type i16); the value is one message of that kind. End-of-transaction markers are
+read on the hot path of followers and recovery, so they have their own few bytes here; the other kinds are `wire`
+messages (`wire.journal.control`), which is where their fields are declared.
+
+Rules: one control record per batch for transaction markers, and control batches are never compressed.
+"""
+
+from enum import IntEnum
+from struct import Struct
+from struct import error as StructError
+from typing import NamedTuple
+
+from ottla.records.batch import NO_LEADER_EPOCH, NO_SEQUENCE, Buffer
+from ottla.records.build import build_batch
+from ottla.records.record import NO_OFFSET, Record, invalid, records
+
+
+class ControlType(IntEnum):
+    """Kinds of control records; a number that is none of these is UNKNOWN and must be ignored."""
+
+    UNKNOWN = -1
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+_KEY = Struct(">hh")
+_END_TXN = Struct(">hi")
+_KINDS = {int(kind): kind for kind in ControlType}
+
+
+class EndTxnMarker(NamedTuple):
+    """The end of one producer's transaction in this partition."""
+
+    commit: bool
+    coordinator_epoch: int
+
+
+def control_key(kind: ControlType, version: int = 0) -> bytes:
+    return _KEY.pack(version, kind)
+
+
+def control_type(key: bytes | None) -> ControlType:
+    """The kind that a control record's key names. Raises `ApiError` if the key is no control key."""
+    if key is None or len(key) < _KEY.size:
+        raise invalid(f"A control record's key has {_KEY.size} bytes, not {0 if key is None else len(key)}")
+    version, kind = _KEY.unpack_from(key)
+    if version < 0:
+        raise invalid(f"Invalid version {version} of a control record's key")
+    return _KINDS.get(kind, ControlType.UNKNOWN)
+
+
+def control_batch(
+    entries: list[tuple[ControlType, bytes]],
+    *,
+    timestamp: int,
+    base_offset: int = 0,
+    leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytearray:
+    """A control batch of the controllers' kinds: each entry is a kind and its encoded message."""
+    found = [Record(NO_OFFSET, timestamp, control_key(kind), value) for kind, value in entries]
+    return build_batch(found, base_offset=base_offset, leader_epoch=leader_epoch, control=True)
+
+
+def end_txn_batch(
+    marker: EndTxnMarker,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    timestamp: int,
+    base_offset: int = 0,
+    leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytearray:
+    """The batch that ends a transaction; control batches of transactions carry no sequence."""
+    key = control_key(ControlType.COMMIT if marker.commit else ControlType.ABORT)
+    value = _END_TXN.pack(0, marker.coordinator_epoch)
+    return build_batch(
+        [Record(NO_OFFSET, timestamp, key, value)],
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=NO_SEQUENCE,
+        transactional=True,
+        control=True,
+    )
+
+
+def end_txn_marker(record: Record) -> EndTxnMarker | None:
+    """The marker a control record holds, or None if it is of another kind."""
+    kind = control_type(record.key)
+    if kind not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    try:
+        version, coordinator_epoch = _END_TXN.unpack_from(record.value or b"")
+    except StructError:
+        raise invalid("The value of an end-of-transaction marker is cut off") from None
+    if version < 0:
+        raise invalid(f"Invalid version {version} of an end-of-transaction marker")
+    return EndTxnMarker(kind is ControlType.COMMIT, coordinator_epoch)
+
+
+def read_marker(view: Buffer, pos: int = 0) -> EndTxnMarker | None:
+    """The marker in the control batch at `pos`; None for other kinds and for a batch that compaction emptied."""
+    for record in records(view, pos):
+        return end_txn_marker(record)
+    return None

@@ -1,0 +1,272 @@
+"""The records inside a batch: varints, iteration, and the cheap scan that only looks at their frame.
+
+    length varint | attributes i8 | timestamp_delta varlong | offset_delta varint | key_length varint | key
+    | value_length varint | value | header_count varint | (key_length varint | key | value_length varint | value)*
+
+Varints are zigzag; a length of -1 is null. `_decode` is the one place that knows this layout when reading whole
+records, `frames` the one that skips over key and value.
+
+Rules: malformed bytes raise `ApiError(INVALID_RECORD)`. No length is trusted before it was compared with what is left,
+so time and memory are bounded by the size of the batch, and that of a compressed one by `limit_bytes`.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, VARINT_BYTES_MAX, VARLONG_BYTES_MAX
+from ottla.records.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
+from ottla.records.compress import decompress
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+# A Record with this offset gets the next one when it is put into a batch.
+NO_OFFSET = -1
+
+_new = tuple.__new__
+
+
+class Record(NamedTuple):
+    """One record as a reader sees it: absolute offset and timestamp."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class Frame(NamedTuple):
+    """Where one record lies in its (unpacked) payload, and what can be known without copying it."""
+
+    start: int
+    end: int
+    body: int  # the first byte after the timestamp delta; what follows holds no time, so it can be copied as it is
+    attributes: int
+    timestamp: int
+    offset: int
+    key_start: int
+    key_end: int  # equal to -1 if the key is null
+    has_value: bool
+
+
+def varint(data: bytes, pos: int) -> tuple[int, int]:
+    """A zigzag varint of at most 32 bits, and the position after it. Raises IndexError at the end of the data."""
+    return _varint(data, pos, VARINT_BYTES_MAX)
+
+
+def varlong(data: bytes, pos: int) -> tuple[int, int]:
+    """A zigzag varint of at most 64 bits, and the position after it. Raises IndexError at the end of the data."""
+    return _varint(data, pos, VARLONG_BYTES_MAX)
+
+
+def _varint(data: bytes, pos: int, bytes_max: int) -> tuple[int, int]:
+    byte = data[pos]
+    value = byte & 0x7F
+    shift, end = 7, pos + bytes_max
+    while byte & 0x80:
+        pos += 1
+        if pos == end:
+            raise invalid(f"Varint is longer than {bytes_max} bytes")
+        byte = data[pos]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1), pos + 1
+
+
+def put_varint(out: bytearray, value: int) -> None:
+    """Append a zigzag varint; any signed 64-bit value."""
+    value = (value << 1) ^ (value >> 63)
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def varint_size(value: int) -> int:
+    """Bytes that `put_varint` appends for `value`."""
+    value = (value << 1) ^ (value >> 63)
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, message)
+
+
+def payload(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> bytes:
+    """The unpacked records of the batch at `pos`, with the count checked against what they could hold at most."""
+    packed = memoryview(view)[pos + HEADER_BYTES : pos + header.size_bytes]
+    data = decompress(header.codec, packed, limit_bytes)
+    # A record has at least 7 bytes: its length and six fields of one byte.
+    if header.count < 0 or header.count * 7 > len(data):
+        raise invalid(f"Found invalid record count {header.count} in {len(data)} bytes of records")
+    return data
+
+
+def records(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> Iterator[Record]:
+    """The records of the one batch at `pos`, in order. The CRC is not checked here: see `batch.check`."""
+    header = read_header(view, pos)
+    if header.count == 0:
+        return iter(())
+    return _decode(payload(view, pos, header, limit_bytes), header)
+
+
+def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    pos, size = 0, len(data)
+    try:
+        for _ in range(header.count):
+            byte = data[pos]
+            if byte < 0x80:
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
+            else:
+                length, pos = _varint(data, pos, 5)
+            end = pos + length
+            if length < 0 or end > size:
+                raise invalid(f"Invalid record size: expected {length} bytes, {size - pos} remain")
+            pos += 1  # attributes: none are in use
+            byte = data[pos]
+            if byte < 0x80:
+                timestamp, pos = base_timestamp + ((byte >> 1) ^ -(byte & 1)), pos + 1
+            else:
+                timestamp, pos = _varint(data, pos, 10)
+                timestamp += base_timestamp
+            if append_time is not None:
+                timestamp = append_time
+            byte = data[pos]
+            if byte < 0x80:
+                offset, pos = base_offset + ((byte >> 1) ^ -(byte & 1)), pos + 1
+            else:
+                offset, pos = _varint(data, pos, 5)
+                offset += base_offset
+            byte = data[pos]
+            if byte < 0x80:
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
+            else:
+                length, pos = _varint(data, pos, 5)
+            key = None
+            if length >= 0:
+                key = data[pos : pos + length]
+                pos += length
+            byte = data[pos]
+            if byte < 0x80:
+                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
+            else:
+                length, pos = _varint(data, pos, 5)
+            value = None
+            if length >= 0:
+                value = data[pos : pos + length]
+                pos += length
+            headers: Headers = ()
+            if data[pos]:
+                headers, pos = _headers(data, pos, end)
+            else:
+                pos += 1
+            # The one check that every length above was true: they only ever move forward, and slices cannot run over.
+            if pos != end:
+                raise invalid("Invalid record size: the fields do not fill the record exactly")
+            yield _new(Record, (offset, timestamp, key, value, headers))
+    except IndexError:
+        raise invalid("Incorrect declared batch size, premature end of the records") from None
+    if pos != size:
+        raise invalid("Incorrect declared batch size, records still remaining")
+
+
+def _headers(data: bytes, pos: int, end: int) -> tuple[Headers, int]:
+    count, pos = _varint(data, pos, VARINT_BYTES_MAX)
+    # A header has at least two bytes.
+    if count < 0 or count * 2 > end - pos:
+        raise invalid(f"Found invalid number of record headers {count}")
+    found: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        length, pos = _varint(data, pos, VARINT_BYTES_MAX)
+        if length < 0:
+            raise invalid(f"Invalid negative header key size {length}")
+        # Java decodes leniently, so a key that is no UTF-8 must not make the record unreadable here either.
+        key = data[pos : pos + length].decode("utf-8", "replace")
+        pos += length
+        length, pos = _varint(data, pos, VARINT_BYTES_MAX)
+        value = None
+        if length >= 0:
+            value = data[pos : pos + length]
+            pos += length
+        found.append((key, value))
+    return tuple(found), pos
+
+
+def frames(data: bytes, header: BatchHeader) -> Iterator[Frame]:
+    """The frames of all records in an unpacked payload (see `payload`); key, value and headers are skipped over."""
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    pos, size = 0, len(data)
+    try:
+        for _ in range(header.count):
+            start = pos
+            length, pos = _varint(data, pos, 5)
+            end = pos + length
+            if length < 0 or end > size:
+                raise invalid(f"Invalid record size: expected {length} bytes, {size - pos} remain")
+            attributes = data[pos]
+            timestamp, body = _varint(data, pos + 1, 10)
+            offset, pos = _varint(data, body, 5)
+            length, pos = _varint(data, pos, 5)
+            key_start, key_end = pos, -1
+            if length >= 0:
+                pos = key_end = pos + length
+            length, pos = _varint(data, pos, 5)
+            has_value = length >= 0
+            if has_value:
+                pos += length
+            pos = pos + 1 if not data[pos] else _skip_headers(data, pos, end)
+            if pos != end:
+                raise invalid("Invalid record size: the fields do not fill the record exactly")
+            timestamp = append_time if append_time is not None else timestamp + header.base_timestamp
+            offset += header.base_offset
+            yield Frame(start, end, body, attributes, timestamp, offset, key_start, key_end, has_value)
+    except IndexError:
+        raise invalid("Incorrect declared batch size, premature end of the records") from None
+    if pos != size:
+        raise invalid("Incorrect declared batch size, records still remaining")
+
+
+def _skip_headers(data: bytes, pos: int, end: int) -> int:
+    count, pos = _varint(data, pos, VARINT_BYTES_MAX)
+    if count < 0 or count * 2 > end - pos:
+        raise invalid(f"Found invalid number of record headers {count}")
+    for _ in range(count):
+        length, pos = _varint(data, pos, VARINT_BYTES_MAX)
+        if length < 0:
+            raise invalid(f"Invalid negative header key size {length}")
+        length, pos = _varint(data, pos + length, VARINT_BYTES_MAX)
+        if length > 0:
+            pos += length
+    return pos
+
+
+class Scan(NamedTuple):
+    """What the deep check of a client's batch found."""
+
+    min_timestamp: int
+    max_timestamp: int
+    keyless: list[int]  # indexes of the records without a key
+
+
+def scan(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> Scan:
+    """Deep structure check of a client's batch: every record well formed, offsets 0..n-1 in order.
+
+    The log calls it only where the answer depends on the records (keys of a compacted topic, exact timestamps,
+    recompression); everything else is decided by the header.
+    """
+    keyless: list[int] = []
+    low = high = None
+    for index, frame in enumerate(frames(payload(view, pos, header, limit_bytes), header)):
+        if frame.offset - header.base_offset != index:
+            raise invalid(f"Record {index} of the batch has offset delta {frame.offset - header.base_offset}")
+        if frame.key_end < 0:
+            keyless.append(index)
+        timestamp = frame.timestamp
+        if low is None or timestamp < low:
+            low = timestamp
+        if high is None or timestamp > high:
+            high = timestamp
+    return Scan(-1 if low is None else low, -1 if high is None else high, keyless)
