@@ -16,7 +16,7 @@ def java_tools() -> None:
 
 @pytest.fixture(scope="session")
 def real_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
-    """One real Kafka 4.3.1 for the whole session. Tests use topic names of their own and leave broker configs as they were."""
+    """One real Kafka 4.3.1 for the session. Tests use topics of their own and leave broker configs as they were."""
     kafka = RealKafka(tmp_path_factory.mktemp("kafka"))
     try:
         yield kafka.start()

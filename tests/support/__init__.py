@@ -1,1 +1,1 @@
-"""What tests share: a real Kafka, Java harnesses, Kafka's message definitions. Nothing here is imported by the product."""
+"""What tests share: a real Kafka, Java harnesses, Kafka's message definitions. The product imports none of it."""

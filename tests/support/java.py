@@ -46,7 +46,7 @@ def run_tool(
 
 
 class JavaServer:
-    """A harness that answers one JSON line per JSON line (tests/java/clients/Lines.java). Standard error goes to `log_path`."""
+    """A harness that answers a JSON line with a JSON line (Lines.java). Its standard error goes to `log_path`."""
 
     def __init__(self, main_class: str, log_path: Path, *, classpath: str = CLASSPATH_431) -> None:
         self._log = log_path.open("ab")

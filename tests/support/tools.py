@@ -1,7 +1,7 @@
 """Where scripts/tools put things, and what to do when they are not there.
 
-Rule: on a developer's machine a missing tool skips the test with the command that installs it; in CI it fails, because a skipped
-proof is no proof.
+Rule: on a developer's machine a missing tool skips the test with the command that installs it; in CI it fails, because
+a skipped proof is no proof.
 """
 
 import os

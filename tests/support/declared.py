@@ -1,0 +1,48 @@
+"""Our class for each of Kafka's message definitions."""
+
+import importlib
+import keyword
+import pkgutil
+import re
+from functools import cache
+from types import ModuleType
+
+from tests.support.definitions import Definition
+
+import ottla.wire.header
+import ottla.wire.journal
+import ottla.wire.messages
+from ottla.wire.message import Data, Request, Response, Struct
+
+# Removed with ZooKeeper in 4.0: empty shells ("validVersions": "none") that keep the API keys 4 to 7 taken.
+RETIRED = {
+    name + kind
+    for name in ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
+    for kind in ("Request", "Response")
+}
+
+
+def snake(name: str) -> str:
+    """Our spelling of a field's name."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    return words + "_" if keyword.iskeyword(words) else words
+
+
+@cache
+def declared() -> dict[str, type[Struct]]:
+    """Every message class of the package by its own name."""
+    modules: list[ModuleType] = [ottla.wire.header]
+    for package in (ottla.wire.messages, ottla.wire.journal):
+        names = [found.name for found in pkgutil.iter_modules(package.__path__, package.__name__ + ".")]
+        modules += map(importlib.import_module, names)
+    classes: dict[str, type[Struct]] = {}
+    for module in modules:
+        for value in vars(module).values():
+            is_message = isinstance(value, type) and issubclass(value, Request | Response | Data)
+            if is_message and value.__module__ == module.__name__:
+                classes[value.__name__] = value
+    return classes
+
+
+def class_of(definition: Definition) -> type[Struct]:
+    return declared()[definition.name]
