@@ -1,0 +1,64 @@
+"""Syncer: group-committed fsync, off the event loop.
+
+A partition that must not acknowledge before its bytes are on disk (`ottla.fsync.before.ack`) asks for a sync after
+each append. One sync per partition runs at a time; everything appended meanwhile shares the next one. When it is done
+the partition's high watermark moves and its waiters are told. A failed fsync is never retried over the same pages
+(the kernel may have dropped them): the tail that was not durable is cut off, and its producers get a storage error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ottla.log.disk import StorageError
+from ottla.replica.partition import Partition
+
+log = logging.getLogger(__name__)
+
+
+class Syncer:
+    def __init__(self, loop: Any, executor: Any, changed: Callable[[Partition], None]) -> None:
+        self._loop = loop
+        self._executor = executor
+        self._changed = changed
+        self._running: dict[Partition, bool] = {}  # value: appended again since the sync began
+
+    def request(self, partition: Partition) -> None:
+        if partition in self._running:
+            self._running[partition] = True
+        else:
+            self._start(partition)
+
+    def _start(self, partition: Partition) -> None:
+        self._running[partition] = False
+        end_offset = partition.log.next_offset
+        files = partition.log.files_to_sync()
+        future = self._loop.run_in_executor(self._executor, _sync_all, files)
+        future.add_done_callback(lambda done: self._finished(partition, end_offset, done))
+
+    def _finished(self, partition: Partition, end_offset: int, done: Any) -> None:
+        if done.cancelled():
+            return
+        error = done.exception()
+        if error is None:
+            partition.synced(end_offset)
+        else:
+            log.error("fsync of %s failed: %s", partition, error)
+            partition.sync_failed()
+        again = self._running.pop(partition)
+        self._changed(partition)
+        if again and error is None:
+            self._start(partition)
+
+
+def _sync_all(files: list[Any]) -> None:
+    """Runs in a worker thread."""
+    try:
+        for file in files:
+            file.sync()
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(str(error)) from error

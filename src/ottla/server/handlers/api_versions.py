@@ -1,0 +1,45 @@
+"""ApiVersions (key 18): which APIs this node serves, in which versions, and the cluster's features.
+
+An unknown version of this request is answered in version 0 with UNSUPPORTED_VERSION (KIP-511): see `Connection`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ottla.cluster.features import SUPPORTED_FEATURES
+from ottla.model.errors import ErrorCode
+from ottla.server.context import Context
+from ottla.server.dispatch import ENDPOINTS, handles
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+# What Kafka accepts as a client's name and version; versions 0 to 2 do not carry them.
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+FIRST_VERSION_WITH_SOFTWARE = 3
+
+
+@handles(ApiVersionsRequest)
+def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+    if context.request_version >= FIRST_VERSION_WITH_SOFTWARE and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    state = context.metadata.state
+    return ApiVersionsResponse(
+        error_code=0,
+        api_keys=[
+            ApiVersionsResponse.ApiVersion(api_key=key, min_version=endpoint.low, max_version=endpoint.high)
+            for key, endpoint in sorted(ENDPOINTS.items())
+        ],
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+            # Before version 4 a minimum of 0 could not be told: such features are left out.
+            if low > 0 or context.request_version >= 4
+        ],
+        finalized_features_epoch=context.metadata.features_epoch,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in state.features.items()
+        ],
+    )

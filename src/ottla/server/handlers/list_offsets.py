@@ -1,0 +1,55 @@
+"""ListOffsets (key 2): the offset of a moment — a timestamp, or one of the special moments such as earliest or latest.
+
+v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest local (-4)    v9 latest tiered (-5)
+v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+TopicAnswer = ListOffsetsResponse.ListOffsetsTopicResponse
+PartitionAnswer = TopicAnswer.ListOffsetsPartitionResponse
+PartitionAsk = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+
+# The version that brought each special timestamp; an older request may not use it.
+_SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
+
+
+@handles(ListOffsetsRequest)
+def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+    seen = Counter((topic.name, ask.partition_index) for topic in request.topics for ask in topic.partitions)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for ask in topic.partitions:
+            try:
+                if seen[topic.name, ask.partition_index] > 1:
+                    raise ApiError(ErrorCode.INVALID_REQUEST)
+                answers.append(_look_up(topic.name, ask, request.isolation_level, context))
+            except ApiError as error:
+                answers.append(PartitionAnswer(partition_index=ask.partition_index, error_code=error.code))
+        topics.append(TopicAnswer(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _look_up(topic: str, ask: PartitionAsk, isolation_level: int, context: Context) -> PartitionAnswer:
+    if ask.timestamp < 0 and context.request_version < _SPECIAL_SINCE.get(ask.timestamp, 1 << 15):
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+    found = context.partitions.find(topic, ask.partition_index).list_offset(
+        ask.timestamp, isolation=isolation_level, current_leader_epoch=ask.current_leader_epoch
+    )
+    if found is None:
+        return PartitionAnswer(partition_index=ask.partition_index, error_code=0)
+    return PartitionAnswer(
+        partition_index=ask.partition_index,
+        error_code=0,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )

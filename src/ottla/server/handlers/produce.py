@@ -1,0 +1,137 @@
+"""Produce (key 0): append one record batch to each of the named partitions.
+
+Everything up to the append happens before the handler returns, so batches of one connection stay in order. The answer
+waits only where it must: acks=all until the high watermark has passed the batch, `ottla.fsync.before.ack` until the
+bytes are on disk. With acks=0 there is no answer; an error then closes the connection, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from ottla.log.disk import StorageError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import INTERNAL_TOPICS
+from ottla.records.batch import check_request
+from ottla.replica.partition import Partition
+from ottla.server.answer import Answer, Disconnect, Later
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
+
+TopicResponse = ProduceResponse.TopicProduceResponse
+PartitionResponse = TopicResponse.PartitionProduceResponse
+RecordError = PartitionResponse.BatchIndexAndErrorMessage
+# A partition whose answer waits, up to which offset, and the answer it will get.
+Pending = tuple[Partition, int, PartitionResponse]
+
+ACKS_ALL = -1
+FIRST_VERSION_BY_ID = 13
+
+
+@handles(ProduceRequest)
+def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse]:
+    version = context.request_version
+    pending: list[Pending] = []
+    failed = False
+    topics = []
+    for topic in request.topic_data:
+        answers = []
+        for data in topic.partition_data:
+            try:
+                if not -1 <= request.acks <= 1:
+                    raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
+                if version >= FIRST_VERSION_BY_ID:
+                    partition = context.partitions.find_by_id(topic.topic_id, data.index)
+                else:
+                    partition = context.partitions.find(topic.name, data.index)
+                answers.append(_append(partition, data.records, request.acks, context, pending))
+            except ApiError as error:
+                failed = True
+                answers.append(_refusal(data.index, error))
+            except StorageError as error:
+                failed = True
+                context.partitions.storage_failed(partition, error)
+                answers.append(_refusal(data.index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+        topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
+    if request.acks == 0:
+        if failed:
+            raise Disconnect("a produce with acks=0 failed")
+        return None
+    response = ProduceResponse(responses=topics)
+    return _when_durable(response, pending, request.timeout_ms, context) if pending else response
+
+
+def _append(
+    partition: Partition, records: memoryview | None, acks: int, context: Context, pending: list[Pending]
+) -> PartitionResponse:
+    header = check_request(records if records is not None else b"", context.request_version)
+    if header.is_transactional:
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "This broker does not coordinate transactions yet")
+    if partition.topic in INTERNAL_TOPICS:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+    assert records is not None, "check_request refuses null records"
+    appended = partition.append(records, acks=acks, now_ms=context.now_ms())
+    answer = PartitionResponse(
+        index=partition.index,
+        error_code=0,
+        base_offset=appended.first_offset,
+        log_append_time_ms=appended.log_append_time,
+        log_start_offset=appended.log_start_offset,
+    )
+    services = context.services
+    if not appended.duplicate:
+        services.waiters.notify(partition)
+        if partition.needs_sync:
+            services.syncer.request(partition)
+    if (acks == ACKS_ALL or (acks and partition.needs_sync)) and partition.high_watermark <= appended.last_offset:
+        pending.append((partition, appended.last_offset + 1, answer))
+    return answer
+
+
+def _refusal(index: int, error: ApiError) -> PartitionResponse:
+    return PartitionResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        error_message=error.message,
+        record_errors=[
+            RecordError(batch_index=found.index, batch_index_error_message=found.message)
+            for found in error.record_errors
+        ],
+    )
+
+
+def _when_durable(
+    response: ProduceResponse, pending: list[Pending], timeout_ms: int, context: Context
+) -> Later[ProduceResponse]:
+    """The response once every pending partition is settled: acknowledged, failed, or out of time."""
+    later: Later[ProduceResponse] = Later()
+
+    def settle(expired: bool) -> bool:
+        if later.abandoned:
+            return True
+        waiting = []
+        for entry in pending:
+            partition, end_offset, answer = entry
+            if partition.high_watermark >= end_offset:
+                continue
+            if partition.log.next_offset < end_offset:
+                _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+            elif expired:
+                _turn_into_error(answer, ErrorCode.REQUEST_TIMED_OUT)
+            else:
+                waiting.append(entry)
+        pending[:] = waiting
+        if pending:
+            return False
+        later.set(response)
+        return True
+
+    context.services.waiters.watch([partition for partition, _, _ in pending], settle, timeout_ms)
+    return later
+
+
+def _turn_into_error(answer: PartitionResponse, code: ErrorCode) -> None:
+    answer.error_code = code
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+    answer.log_start_offset = -1
