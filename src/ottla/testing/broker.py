@@ -1,0 +1,95 @@
+"""Broker: a whole node on an event loop of its own, in a thread of the test process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from ottla.server.node import Node, system_ports
+
+START_TIMEOUT_S = 30.0
+
+
+class Broker:
+    """`start` returns when clients may connect; `stop` when everything is on disk and closed."""
+
+    def __init__(self, data_dir: Path | str, settings: Mapping[str, object] | None = None) -> None:
+        self.data_dir = Path(data_dir)
+        self.settings = {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(self.data_dir),
+            **{name: str(value) for name, value in (settings or {}).items()},
+        }
+        self.node: Node | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call `bootstrap.servers`."""
+        assert self.node is not None, "the broker is not running"
+        host, port = self.node.addresses[0]
+        return f"{host}:{port}"
+
+    def start(self) -> Broker:
+        self._ready.clear()
+        self._failure = None
+        self._thread = threading.Thread(target=self._run, name="ottla-broker", daemon=True)
+        self._thread.start()
+        if not self._ready.wait(START_TIMEOUT_S):
+            raise TimeoutError("the broker did not start in time")
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def stop(self) -> None:
+        """Stops cleanly; calling it again is harmless."""
+        if self._thread is None:
+            return
+        if self._loop is not None and self.node is not None:
+            self._loop.call_soon_threadsafe(self.node.request_stop)
+        self._thread.join()
+        self._thread = None
+
+    def restart(self) -> Broker:
+        """The same data directory in a new node; on the same port, so that clients find it again."""
+        host, port = (self.node.addresses[0]) if self.node is not None else ("127.0.0.1", 0)
+        self.stop()
+        self.settings["listeners"] = f"PLAINTEXT://{host}:{port}"
+        return self.start()
+
+    def _run(self) -> None:
+        try:
+            import uvloop
+
+            loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        except ImportError:
+            loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(self._serve(loop))
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            loop.close()
+            self._loop = None
+            self._ready.set()
+
+    async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.node = Node(self.settings, system_ports())
+        await self.node.start()
+        self._ready.set()
+        await self.node.stopped()
+
+    def __enter__(self) -> Broker:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,44 @@
+"""The pytest plugin: ask for `ottla_broker` and get a real broker, inside this process, on a free port.
+
+    def test_orders(ottla_broker):
+        producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
+
+Nothing of Ottla is imported until a test asks for a broker, so the plugin costs other tests nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ottla.testing.broker import Broker
+
+
+@pytest.fixture
+def ottla_broker(tmp_path: Path) -> Iterator[Broker]:
+    """A broker of its own for this test, with an empty data directory below `tmp_path`."""
+    from ottla.testing.broker import Broker
+
+    with Broker(tmp_path / "ottla") as broker:
+        yield broker
+
+
+@pytest.fixture
+def ottla_broker_factory(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    """Makes brokers with settings of your choice: `factory(**{"num.partitions": 4})`; all are stopped at the end."""
+    from ottla.testing.broker import Broker
+
+    started: list[Broker] = []
+
+    def make(**settings: object) -> Broker:
+        broker = Broker(tmp_path / f"ottla-{len(started)}", settings)
+        started.append(broker)
+        return broker.start()
+
+    yield make
+    for broker in started:
+        broker.stop()

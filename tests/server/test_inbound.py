@@ -1,0 +1,99 @@
+"""The receive buffer: frames are found where they lie, memory follows the data that came."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.model import limits
+from ottla.server.inbound import FrameTooLarge, InboundBuffer
+from ottla.server.memory import RequestMemory
+
+
+def feed(buffer: InboundBuffer, data: bytes) -> list[bytes]:
+    """Gives `data` to the buffer in as many reads as it wants; returns the frames found."""
+    frames = []
+    while data:
+        space = buffer.space()
+        assert space is not None
+        taken = min(len(space), len(data))
+        space[:taken] = data[:taken]
+        buffer.end += taken
+        data = data[taken:]
+        while (frame := buffer.next_frame()) is not None:
+            frames.append(bytes(frame))
+    return frames
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+
+
+@given(
+    bodies=st.lists(st.integers(0, 3 * limits.RECEIVE_BUFFER_BYTES).map(lambda n: bytes([n % 251]) * n), max_size=6),
+    chunk=st.integers(1, 200_000),
+)
+def test_frames_come_out_as_they_went_in(bodies: list[bytes], chunk: int) -> None:
+    buffer = InboundBuffer(RequestMemory(1 << 30), 1 << 24)
+    data = framed(*bodies)
+    found = []
+    for start in range(0, len(data), chunk):
+        found += feed(buffer, data[start : start + chunk])
+    assert found == bodies
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
+def test_absurd_lengths_are_refused_before_anything_is_allocated(size: int) -> None:
+    memory = RequestMemory(1 << 30)
+    buffer = InboundBuffer(memory, 1000)
+    with pytest.raises(FrameTooLarge, match=str(size)):
+        feed(buffer, struct.pack(">i", size))
+    assert memory.used_bytes == 0
+
+
+def test_a_giant_frame_earns_its_memory_byte_by_byte() -> None:
+    memory = RequestMemory(1 << 30)
+    buffer = InboundBuffer(memory, 100 * limits.MIB)
+    feed(buffer, struct.pack(">i", 100 * limits.MIB) + b"x" * 1000)
+    assert memory.used_bytes <= limits.RECEIVE_EAGER_BYTES
+    feed(buffer, b"x" * (6 * limits.MIB))
+    assert memory.used_bytes <= 4 * limits.RECEIVE_EAGER_BYTES
+
+
+def test_without_budget_there_is_no_space_until_somebody_gives_back() -> None:
+    memory = RequestMemory(2 * limits.MIB)
+    first, second = InboundBuffer(memory, 1 << 24), InboundBuffer(memory, 1 << 24)
+    big = framed(b"x" * limits.MIB * 3 // 2)
+    feed(first, big[:100])
+    first.space()
+    feed(second, big[:100])
+    assert second.space() is None
+    woken = []
+    memory.wait(second.reserved_wish, lambda: woken.append(True))
+    first.release()
+    assert woken == [True]
+    assert second.space() is not None
+
+
+def test_a_quiet_connection_gives_its_large_buffer_back() -> None:
+    memory = RequestMemory(1 << 30)
+    buffer = InboundBuffer(memory, 1 << 24)
+    feed(buffer, framed(b"x" * limits.MIB))
+    assert buffer.holds_memory
+    buffer.shrink()
+    assert not buffer.holds_memory
+    assert memory.used_bytes == 0
+    assert feed(buffer, framed(b"again")) == [b"again"]
+
+
+def test_a_buffer_in_the_middle_of_a_frame_does_not_shrink() -> None:
+    memory = RequestMemory(1 << 30)
+    buffer = InboundBuffer(memory, 1 << 24)
+    data = framed(b"x" * limits.MIB)
+    feed(buffer, data[:500_000])
+    buffer.space()
+    buffer.shrink()
+    assert feed(buffer, data[500_000:]) == [b"x" * limits.MIB]

@@ -1,0 +1,142 @@
+"""Style as a unit test: what linters cannot say."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "ottla"
+MODULES = sorted(SOURCE.rglob("*.py"))
+PYTHON = sorted([*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")])
+
+MODULE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 60
+BANNED_NAMES = re.compile(r"(Manager|Helper|Utils?|Impl|Base)$|^Abstract")
+BANNED_MODULES = {"utils", "util", "helpers", "common", "misc", "base"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def test_no_module_is_too_long() -> None:
+    long = {name_of(path): lines for path in PYTHON if (lines := len(path.read_text().splitlines())) > MODULE_LINES_MAX}
+    assert not long
+
+
+def test_no_function_is_too_long() -> None:
+    long = []
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                lines = node.end_lineno - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    long.append(f"{name_of(path)}:{node.lineno} {node.name} has {lines} lines")
+    assert not long
+
+
+def test_every_module_says_what_it_owns() -> None:
+    silent = [name_of(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert not silent
+
+
+def test_names_explain_themselves() -> None:
+    vague = [name_of(path) for path in MODULES if path.stem in BANNED_MODULES]
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and BANNED_NAMES.search(node.name):
+                vague.append(f"{name_of(path)}:{node.lineno} {node.name}")
+    assert not vague
+
+
+def test_nothing_is_left_for_later_in_the_source() -> None:
+    marks = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    found = [
+        f"{name_of(path)}:{number}"
+        for path in MODULES
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if marks.search(line)
+    ]
+    assert not found
+
+
+def test_handler_file_is_named_after_its_api() -> None:
+    from ottla.server import dispatch
+    from ottla.wire.api import snake
+
+    dispatch.load_handlers()
+    files = {path.stem for path in (SOURCE / "server" / "handlers").glob("*.py")} - {"__init__"}
+    assert files == {snake(endpoint.name) for endpoint in dispatch.ENDPOINTS.values()}
+    for endpoint in dispatch.ENDPOINTS.values():
+        assert endpoint.handler.__module__.endswith(f".{snake(endpoint.name)}")
+        assert endpoint.handler.__name__ == snake(endpoint.name)
+
+
+def test_every_module_is_reachable() -> None:
+    """A module nobody imports is dead, unless it is found by name (messages, handlers) or run."""
+    by_name = ("wire/messages/", "server/handlers/", "__main__.py", "__init__.py", "testing/plugin.py", "wire/show.py")
+    text = "\n".join(path.read_text() for path in PYTHON)
+    dead = []
+    for path in MODULES:
+        relative = str(path.relative_to(SOURCE))
+        if any(mark in relative for mark in by_name):
+            continue
+        dotted = "ottla." + relative.removesuffix(".py").replace("/", ".")
+        package, _, leaf = dotted.rpartition(".")
+        pattern = rf"(from {re.escape(dotted)} import|import {re.escape(dotted)}\b|['\"]{re.escape(dotted)}['\":])"
+        sibling = rf"from {re.escape(package)} import [^\n]*\b{leaf}\b|from {re.escape(package)} import \([^)]*\b{leaf}\b"
+        if not re.search(pattern, text) and not re.search(sibling, text):
+            dead.append(relative)
+    assert not dead
+
+
+def test_every_limit_is_used() -> None:
+    limits = SOURCE / "model" / "limits.py"
+    names = re.findall(r"^([A-Z0-9_]+) =", limits.read_text(), re.MULTILINE)
+    elsewhere = "\n".join(path.read_text() for path in MODULES if path != limits)
+    inside = limits.read_text()
+    unused = [
+        name
+        for name in names
+        if not re.search(rf"\b{name}\b", elsewhere) and len(re.findall(rf"\b{name}\b", inside)) < 2
+    ]
+    assert not unused
+
+
+@pytest.mark.parametrize("command", ["make run", "make test"])
+def test_readme_promises_the_two_commands(command: str) -> None:
+    assert command in (ROOT / "README.md").read_text()
+
+
+def test_no_machine_path_and_no_registry_in_the_repository() -> None:
+    # Spelled in pieces so that this file does not find itself.
+    places = [str(ROOT.parent) + "/", str(Path.home()) + "/"]
+    hosts = re.compile("pypi" + r"\.org|maven" + r"\.org|npmjs" + r"\.org|deb\." + "debian")
+    found = []
+    for path in tracked_files():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        if any(place in text for place in places if len(place) > 2) or hosts.search(text):
+            found.append(name_of(path))
+    assert not found
+
+
+def test_importing_the_package_is_cheap() -> None:
+    """Counts modules, not seconds: the wire package must not pull in every message."""
+    script = "import sys, ottla.wire.api; print(sum(name.startswith('ottla.wire.messages.') for name in sys.modules))"
+    counted = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(counted.stdout) == 0
