@@ -1,1 +1,2 @@
-"""The records of the internal logs, one module per log."""
+"""Records of the internal topics, control records, and the blobs that travel inside other messages; declared like
+messages."""

@@ -1,0 +1,25 @@
+"""The `quorum-state` file of a KRaft node (kept as JSON on disk) in declared form."""
+
+from __future__ import annotations
+
+from ottla.wire.message import Data, Struct, on
+from ottla.wire.types import NO_ID, Int32, Int64, String, Uuid
+
+
+class QuorumStateData(Data, versions="0-1", flexible="0+"):
+    """Whom this node follows or voted for, and in which epoch.
+
+    v1   + voted_directory_id - cluster_id, applied_offset, current_voters
+    """
+
+    cluster_id: String = on("0", "")
+    leader_id: Int32 = -1
+    leader_epoch: Int32 = -1
+    voted_id: Int32 = -1
+    voted_directory_id: Uuid = on("1+", NO_ID)
+    applied_offset: Int64 = on("0", 0)
+
+    class Voter(Struct):
+        voter_id: Int32
+
+    current_voters: list[Voter] | None = on("0", [])

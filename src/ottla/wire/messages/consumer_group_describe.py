@@ -1,0 +1,55 @@
+"""ConsumerGroupDescribe (key 69): state, members and assignments of consumer groups (KIP-848).
+
+v1   kind of member; response + member_type
+"""
+
+from __future__ import annotations
+
+from ottla.wire.message import Request, Response, Struct, on
+from ottla.wire.types import Bool, Int8, Int16, Int32, String, Uuid
+
+
+class TopicPartitions(Struct):
+    topic_id: Uuid
+    topic_name: String
+    partitions: list[Int32]
+
+
+class Assignment(Struct):
+    topic_partitions: list[TopicPartitions]
+
+
+class ConsumerGroupDescribeRequest(Request, key=69, versions="0-1", flexible="0+"):
+    group_ids: list[String]
+    include_authorized_operations: Bool
+
+
+class ConsumerGroupDescribeResponse(Response, key=69, versions="0-1", flexible="0+"):
+    throttle_time_ms: Int32 = 0
+
+    class DescribedGroup(Struct):
+        error_code: Int16
+        error_message: String | None = None
+        group_id: String
+        group_state: String
+        group_epoch: Int32
+        assignment_epoch: Int32
+        assignor_name: String
+
+        class Member(Struct):
+            member_id: String
+            instance_id: String | None = None
+            rack_id: String | None = None
+            member_epoch: Int32
+            client_id: String
+            client_host: String
+            subscribed_topic_names: list[String]
+            subscribed_topic_regex: String | None = None
+            assignment: Assignment
+            target_assignment: Assignment
+            member_type: Int8 = on("1+", -1)
+
+        members: list[Member]
+        authorized_operations: Int32 = -0x80000000
+
+    groups: list[DescribedGroup]

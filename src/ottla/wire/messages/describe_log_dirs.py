@@ -1,0 +1,48 @@
+"""DescribeLogDirs (key 35): size and lag of the replicas in each log directory of a broker.
+
+v1   throttling happens after the answer
+v2   flexible
+v3   response + error_code
+v4   response + total_bytes, usable_bytes
+v5   response + is_cordoned
+"""
+
+from __future__ import annotations
+
+from ottla.wire.message import Request, Response, Struct, on
+from ottla.wire.types import Bool, Int16, Int32, Int64, String
+
+
+class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible="2+"):
+    class DescribableLogDirTopic(Struct):
+        topic: String
+        partitions: list[Int32]
+
+    topics: list[DescribableLogDirTopic] | None
+
+
+class DescribeLogDirsResponse(Response, key=35, versions="1-5", flexible="2+"):
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = on("3+", 0)
+
+    class Result(Struct):
+        error_code: Int16
+        log_dir: String
+
+        class Topic(Struct):
+            name: String
+
+            class Partition(Struct):
+                partition_index: Int32
+                partition_size: Int64
+                offset_lag: Int64
+                is_future_key: Bool
+
+            partitions: list[Partition]
+
+        topics: list[Topic]
+        total_bytes: Int64 = on("4+", -1)
+        usable_bytes: Int64 = on("4+", -1)
+        is_cordoned: Bool = on("5+", False)
+
+    results: list[Result]

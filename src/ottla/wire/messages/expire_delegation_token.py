@@ -1,0 +1,21 @@
+"""ExpireDelegationToken (key 40): let a delegation token expire sooner, or now.
+
+v1   throttling happens after the answer
+v2   flexible
+"""
+
+from __future__ import annotations
+
+from ottla.wire.message import Request, Response
+from ottla.wire.types import Bytes, Int16, Int32, Int64
+
+
+class ExpireDelegationTokenRequest(Request, key=40, versions="1-2", flexible="2+"):
+    hmac: Bytes
+    expiry_time_period_ms: Int64
+
+
+class ExpireDelegationTokenResponse(Response, key=40, versions="1-2", flexible="2+"):
+    error_code: Int16
+    expiry_timestamp_ms: Int64
+    throttle_time_ms: Int32 = 0

@@ -1,0 +1,54 @@
+"""ListOffsets (key 2): the offset of a partition that belongs to a timestamp, or its first or last.
+
+v1   one offset per partition
+v2   isolation levels; request + isolation_level; response + throttle_time_ms
+v3   throttling happens after the answer
+v4   request + current_leader_epoch; response + leader_epoch
+v6   flexible
+v7   timestamp -3: offset of the highest timestamp (KIP-734)
+v8   timestamp -4: first offset kept locally (KIP-405)
+v9   timestamp -5: last tiered offset (KIP-1005)
+v10  the wait may be bounded (KIP-1075); request + timeout_ms
+v11  timestamp -6: first offset still to be uploaded (KIP-1023)
+"""
+
+from __future__ import annotations
+
+from ottla.wire.message import Request, Response, Struct, on
+from ottla.wire.types import Int8, Int16, Int32, Int64, String
+
+
+class ListOffsetsRequest(Request, key=2, versions="1-11", flexible="6+"):
+    replica_id: Int32
+    isolation_level: Int8 = on("2+", 0)
+
+    class Topic(Struct):
+        name: String
+
+        class Partition(Struct):
+            partition_index: Int32
+            current_leader_epoch: Int32 = on("4+", -1)
+            timestamp: Int64
+
+        partitions: list[Partition]
+
+    topics: list[Topic]
+    timeout_ms: Int32 = on("10+", 0)
+
+
+class ListOffsetsResponse(Response, key=2, versions="1-11", flexible="6+"):
+    throttle_time_ms: Int32 = on("2+", 0)
+
+    class TopicResponse(Struct):
+        name: String
+
+        class PartitionResponse(Struct):
+            partition_index: Int32
+            error_code: Int16
+            timestamp: Int64 = -1
+            offset: Int64 = -1
+            leader_epoch: Int32 = on("4+", -1)
+
+        partitions: list[PartitionResponse]
+
+    topics: list[TopicResponse]
