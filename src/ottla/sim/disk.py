@@ -123,7 +123,7 @@ class SimDisk:
         parent, name = self._parent(path)
         node = parent.names.get(name)
         if isinstance(node, _Directory):
-            raise StorageError(f"{path} is a directory", errno.EISDIR)
+            raise StorageError(errno.EISDIR, f"{path} is a directory")
         if node is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
@@ -156,7 +156,7 @@ class SimDisk:
         for name in path.split("/") if path else ():
             node = directory.names.get(name)
             if isinstance(node, Inode):
-                raise StorageError(f"{name} in {path} is a file", errno.EEXIST)
+                raise StorageError(errno.EEXIST, f"{name} in {path} is a file")
             if node is None:
                 self._before_change("mkdir", path)
                 node = _Directory()
@@ -173,7 +173,7 @@ class SimDisk:
             return
         target = new_parent.names.get(new_name)
         if isinstance(target, _Directory) and (target.names or isinstance(node, Inode)):
-            raise StorageError(f"{new} is a directory that cannot be replaced", errno.ENOTEMPTY)
+            raise StorageError(errno.ENOTEMPTY, f"{new} is a directory that cannot be replaced")
         self._before_change("rename", f"{old} {new}")
         if old_parent is new_parent:
             old_parent.change({old_name: None, new_name: node})
@@ -199,7 +199,7 @@ class SimDisk:
         if node is None:
             return
         if isinstance(node, _Directory) and node.names:
-            raise StorageError(f"{path} is not empty", errno.ENOTEMPTY)
+            raise StorageError(errno.ENOTEMPTY, f"{path} is not empty")
         self._before_change("remove", path, frees=True)
         parent.change({name: None})
         if isinstance(node, Inode):
@@ -210,7 +210,7 @@ class SimDisk:
         directory = self._directory(path)
         self._step("sync_directory", path)
         if self.rng.random() < self.faults.sync_error_rate:
-            raise StorageError(f"cannot sync directory {path}", errno.EIO)
+            raise StorageError(errno.EIO, f"cannot sync directory {path}")
         directory.sync()
 
     # -- faults
@@ -281,9 +281,9 @@ class SimDisk:
     def _before_change(self, what: str, path: str, *, frees: bool = False) -> None:
         self._step(what, path)
         if self.faults.read_only:
-            raise StorageError(f"cannot {what} {path}: read-only", errno.EROFS)
+            raise StorageError(errno.EROFS, f"cannot {what} {path}: read-only")
         if not frees and self.faults.capacity_bytes is not None and self.used_bytes >= self.faults.capacity_bytes:
-            raise StorageError(f"cannot {what} {path}: no space left", errno.ENOSPC)
+            raise StorageError(errno.ENOSPC, f"cannot {what} {path}: no space left")
 
     def _write(self, inode: Inode, path: str, position: int, data: Buffer) -> None:
         content = bytes(data)
@@ -291,19 +291,19 @@ class SimDisk:
             inode.write(position, content[: self.rng.randint(0, len(content))])
             self._die()
         if self.faults.read_only:
-            raise StorageError(f"cannot write {path}: read-only", errno.EROFS)
+            raise StorageError(errno.EROFS, f"cannot write {path}: read-only")
         if self.rng.random() < self.faults.write_error_rate:
-            raise StorageError(f"cannot write {path}", errno.EIO)
+            raise StorageError(errno.EIO, f"cannot write {path}")
         grows = position + len(content) - len(inode.cache)
         capacity = self.faults.capacity_bytes
         if capacity is not None and grows > 0 and self.used_bytes + grows > capacity:
-            raise StorageError(f"cannot write {path}: no space left", errno.ENOSPC)
+            raise StorageError(errno.ENOSPC, f"cannot write {path}: no space left")
         inode.write(position, content)
 
     def _truncate(self, inode: Inode, path: str, size_bytes: int) -> None:
         self._step("truncate", path, size_bytes)
         if self.faults.read_only:
-            raise StorageError(f"cannot truncate {path}: read-only", errno.EROFS)
+            raise StorageError(errno.EROFS, f"cannot truncate {path}: read-only")
         inode.truncate(size_bytes)
 
     def _sync(self, inode: Inode, path: str) -> None:
@@ -311,13 +311,13 @@ class SimDisk:
         self.syncs += 1
         if self.rng.random() < self.faults.sync_error_rate:
             inode.forget_dirty()
-            raise StorageError(f"cannot sync {path}", errno.EIO)
+            raise StorageError(errno.EIO, f"cannot sync {path}")
         inode.sync()
 
     def _before_read(self, path: str) -> None:
         self._check_alive()
         if self.rng.random() < self.faults.read_error_rate:
-            raise StorageError(f"cannot read {path}", errno.EIO)
+            raise StorageError(errno.EIO, f"cannot read {path}")
 
     def _parent(self, path: str) -> tuple[_Directory, str]:
         directory, _, name = path.rpartition("/")

@@ -1,0 +1,357 @@
+"""The simulated event loop: asyncio on virtual time, where one seed decides everything that may vary.
+
+Rules:
+- FIFO ready queue, as asyncio promises; what varies is when things happen (latencies, delays, faults), all drawn from
+  `rng`.
+- Time moves only when nothing is ready, to the next timer.
+- Every callback belongs to a host: the `HOST` context variable, inherited by all that a host's code schedules.
+  Callbacks of a dead host never run again, those of a paused one wait. That is how a node crashes at any await
+  without its cooperation.
+- What a dead host leaves suspended is kept until `bury`, so that no `finally` of it runs at a moment the collector
+  chooses.
+- Simulated sockets are watched by file number, level-triggered, through the `Pollable` that registered for the number.
+- The trace hash covers every step and everything network and disk report; the same seed must give the same hash in
+  any process.
+
+An exception that reaches the loop's handler is recorded in `errors`: a bug of the code under test, whatever else
+happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import random
+import zlib
+from asyncio import events, transports
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class SimulationError(Exception):
+    """The simulation cannot go on: deadlock, livelock, or a limit was passed."""
+
+
+class Pollable(Protocol):
+    def readable(self) -> bool: ...
+    def writable(self) -> bool: ...
+
+
+class Dialler(Protocol):
+    """Where outgoing connections come from: the simulated network."""
+
+    async def connect(
+        self, loop: SimLoop, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
+    ) -> tuple[transports.Transport, asyncio.BaseProtocol]: ...
+
+
+class Host:
+    """One simulated machine or process: the owner of callbacks, sockets and disks."""
+
+    def __init__(self, name: str, address: str) -> None:
+        self.name = name
+        self.address = address
+        self.alive = True
+        self.paused = False
+        self.off = False  # without power: its kernel does not answer either
+        self.parked: list[events.Handle] = []
+        self.worker_delay_seconds = (0.0001, 0.002)
+
+    def __repr__(self) -> str:
+        return f"Host({self.name})"
+
+
+HOST: ContextVar[Host | None] = ContextVar("ottla_sim_host", default=None)
+
+
+class SimTask(asyncio.Task[Any]):
+    """A task that knows whose it is; the C implementation hides its context."""
+
+    def __init__(self, coroutine: Any, *, loop: SimLoop, context: Context | None = None, **options: Any) -> None:
+        self.host = HOST.get() if context is None else context.get(HOST)
+        super().__init__(coroutine, loop=loop, context=context, **options)
+
+
+def _make_task(loop: Any, coroutine: Any, **options: Any) -> asyncio.Future[Any]:
+    return SimTask(coroutine, loop=loop, **options)
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """See the module. `step_limit` bounds callbacks, `time_limit_seconds` virtual time, `stall_limit` steps without
+    time moving."""
+
+    def __init__(
+        self,
+        rng: random.Random,
+        *,
+        step_limit: int = 5_000_000,
+        time_limit_seconds: float = 3600.0,
+        stall_limit: int = 200_000,
+    ) -> None:
+        super().__init__()
+        self.rng = rng
+        # BaseEventLoop's own queues, which the type stubs do not know.
+        self._ready: deque[events.Handle]
+        self._scheduled: list[Any]  # TimerHandles, whose `_when` and `_scheduled` the stubs do not know either
+        self._timer_cancelled_count: int
+        self._stopping: bool
+        self.steps = 0
+        self.errors: list[dict[str, Any]] = []
+        self.dialler: Dialler | None = None
+        self._now = 0.0
+        self._step_limit = step_limit
+        self._time_limit = time_limit_seconds
+        self._stall_limit = stall_limit
+        self._steps_at_this_time = 0
+        self._trace = 0
+        self._pollables: dict[int, Pollable] = {}
+        self._readers: dict[int, events.Handle] = {}
+        self._writers: dict[int, events.Handle] = {}
+        self._touched: dict[int, None] = {}
+        self._graveyard: list[Any] = []
+        self._over = False
+        self.set_exception_handler(lambda _, context: self._note_error(context))
+        self.set_task_factory(_make_task)
+
+    # -- time, trace, limits
+
+    def time(self) -> float:
+        return self._now
+
+    def note(self, *facts: object) -> None:
+        """Adds facts to the trace. They must not contain ids, addresses or anything else of this process."""
+        self._trace = zlib.crc32(repr(facts).encode(), self._trace)
+
+    @property
+    def trace(self) -> str:
+        return f"{self._trace:08x}-{self.steps}"
+
+    def _note_error(self, context: dict[str, Any]) -> None:
+        host = _host_behind(context)
+        if self._over or (host is not None and not host.alive):
+            return  # what a dying host leaves behind is no error
+        self.errors.append({**context, "host": host.name if host else None, "time": self._now})
+
+    # -- the loop itself
+
+    def _run_once(self) -> None:
+        self._poll()
+        self._wake_timers()
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle._cancelled and self._may_run(handle):
+                self.steps += 1
+                handle._run()
+        self.note(self._now, self.steps)
+        self._check_limits()
+
+    def _poll(self) -> None:
+        """Queues the watchers of sockets that are ready; a socket is looked at again as long as it stays ready."""
+        touched, self._touched = self._touched, {}
+        for number in touched:
+            pollable = self._pollables.get(number)
+            if pollable is None:
+                continue
+            for watchers, ready in ((self._readers, pollable.readable), (self._writers, pollable.writable)):
+                handle = watchers.get(number)
+                if handle is not None and ready():
+                    self._ready.append(handle)
+                    self._touched[number] = None
+
+    def _wake_timers(self) -> None:
+        scheduled = self._scheduled
+        while scheduled and scheduled[0]._cancelled:
+            self._timer_cancelled_count -= 1
+            heapq.heappop(scheduled)._scheduled = False
+        if not self._ready and not self._stopping:
+            if not scheduled:
+                raise SimulationError(f"deadlock at {self._now:.3f} s: nothing is ready and no timer is set")
+            if scheduled[0]._when > self._now:
+                self._now = scheduled[0]._when
+                self._steps_at_this_time = self.steps
+        while scheduled and scheduled[0]._when <= self._now:
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False
+            if handle._cancelled:
+                self._timer_cancelled_count -= 1
+            else:
+                self._ready.append(handle)
+
+    def _may_run(self, handle: events.Handle) -> bool:
+        context: Context = handle._context  # type: ignore[attr-defined]
+        host = context.get(HOST)
+        if host is None or (host.alive and not host.paused):
+            return True
+        if host.alive:
+            host.parked.append(handle)
+        else:
+            self._graveyard.append(handle)
+        return False
+
+    def _check_limits(self) -> None:
+        if self.steps > self._step_limit:
+            raise SimulationError(f"more than {self._step_limit} steps, at {self._now:.3f} s")
+        if self._now > self._time_limit:
+            raise SimulationError(f"more than {self._time_limit:.0f} virtual seconds")
+        if self.steps - self._steps_at_this_time > self._stall_limit:
+            last = self._ready[0] if self._ready else None
+            raise SimulationError(f"livelock: {self._stall_limit} steps at {self._now:.3f} s; next is {last}")
+
+    def _process_events(self, event_list: object) -> None:
+        """Part of BaseEventLoop's contract; sockets are polled in `_poll`."""
+
+    def _write_to_self(self) -> None:
+        """Part of BaseEventLoop's contract; nothing sleeps here that would need waking."""
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> events.Handle:
+        if self._over:
+            return events.Handle(callback, args, self, context)
+        return super().call_soon(callback, *args, context=context)
+
+    # -- hosts
+
+    def call_as(self, host: Host | None, callback: Callable[..., T], *args: Any) -> T:
+        """Runs something so that all it schedules belongs to `host`."""
+        context = copy_context()
+        context.run(HOST.set, host)
+        return context.run(callback, *args)
+
+    def task_of(self, host: Host | None, coroutine: Any) -> asyncio.Task[Any]:
+        return self.call_as(host, self.create_task, coroutine)
+
+    def kill(self, host: Host) -> None:
+        """Nothing of this host runs from now on."""
+        host.alive = False
+        self._graveyard.extend(host.parked)
+        host.parked.clear()
+        for task in asyncio.all_tasks(self):
+            if isinstance(task, SimTask) and task.host is host:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                self._graveyard.append(task)
+
+    def pause(self, host: Host) -> None:
+        host.paused = True
+
+    def resume(self, host: Host) -> None:
+        host.paused = False
+        self._ready.extend(host.parked)
+        host.parked.clear()
+
+    def bury(self) -> None:
+        """Ends the simulation: closes what is suspended, quietly and in one place, then the loop."""
+        self._over = True
+        remains = [*self._graveyard, *asyncio.all_tasks(self)]
+        self._graveyard.clear()
+        for task in remains:
+            if isinstance(task, asyncio.Task):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                coroutine = task.get_coro()
+                with contextlib.suppress(BaseException):
+                    coroutine.close()
+        self._ready.clear()
+        self._scheduled.clear()
+        self.close()
+
+    # -- sockets
+
+    def register(self, number: int, pollable: Pollable) -> None:
+        self._pollables[number] = pollable
+
+    def unregister(self, number: int) -> None:
+        self._pollables.pop(number, None)
+        self._touched.pop(number, None)
+        self.remove_reader(number)
+        self.remove_writer(number)
+
+    def touch(self, number: int) -> None:
+        """The readiness of this socket may have changed."""
+        if number in self._readers or number in self._writers:
+            self._touched[number] = None
+
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        self._watch(self._readers, fd, callback, args)
+
+    def add_writer(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
+        self._watch(self._writers, fd, callback, args)
+
+    def remove_reader(self, fd: Any) -> bool:
+        return _unwatch(self._readers, fd)
+
+    def remove_writer(self, fd: Any) -> bool:
+        return _unwatch(self._writers, fd)
+
+    def _watch(self, watchers: dict[int, events.Handle], fd: Any, callback: Callable[..., Any], args: Any) -> None:
+        number = _number(fd)
+        if number not in self._pollables:
+            raise OSError(9, f"no simulated socket has the number {number}")
+        _unwatch(watchers, number)
+        watchers[number] = events.Handle(callback, args, self, None)
+        self._touched[number] = None
+
+    # -- connections and workers
+
+    async def create_connection(
+        self, protocol_factory: Callable[[], Any], host: Any = None, port: Any = None, **options: Any
+    ) -> tuple[Any, Any]:
+        if self.dialler is None:
+            raise SimulationError("this loop has no network")
+        return await self.dialler.connect(self, protocol_factory, host, int(port))
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Runs the function in one piece at some later moment; its result arrives at another, later still.
+
+        What other code does between the two moments is therefore not covered by, say, an fsync, although it has not
+        returned yet.
+        """
+        future: asyncio.Future[T] = self.create_future()
+        host = HOST.get()
+        low, high = host.worker_delay_seconds if host is not None else (0.0001, 0.001)
+
+        def work() -> None:  # also if the caller has lost interest: a thread cannot be called back
+            try:
+                result, error = func(*args), None
+            except Exception as exc:
+                result, error = None, exc
+            self.call_later(self.rng.uniform(low, high), deliver, result, error)
+
+        def deliver(result: Any, error: Exception | None) -> None:
+            if future.cancelled():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self.call_later(self.rng.uniform(low, high), work)
+        return future
+
+
+def _number(fd: Any) -> int:
+    return fd if isinstance(fd, int) else int(fd.fileno())
+
+
+def _unwatch(watchers: dict[int, events.Handle], fd: Any) -> bool:
+    handle = watchers.pop(_number(fd), None)
+    if handle is None:
+        return False
+    handle.cancel()
+    return True
+
+
+def _host_behind(context: dict[str, Any]) -> Host | None:
+    """Whose code raised what the exception handler was told about."""
+    for key in ("task", "future"):
+        if isinstance(context.get(key), SimTask):
+            host: Host | None = context[key].host
+            return host
+    handle = context.get("handle")
+    return handle._context.get(HOST) if handle is not None else HOST.get()
