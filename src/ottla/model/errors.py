@@ -7,6 +7,7 @@ Rules:
 """
 
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class ErrorCode(IntEnum):
@@ -159,16 +160,27 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, True, "No more share sessions are possible"
 
 
+class RecordError(NamedTuple):
+    """Why one record of a refused batch was refused; `index` counts from 0 within the batch."""
+
+    index: int
+    message: str
+
+
 class ApiError(Exception):
     """A request (or a part of it) is answered with `code` and, where the answer has room for it, `message`.
 
     `message` None means: the answer carries no text of its own (`text` still has the general one for logs).
+    `record_errors`: which records of a batch were at fault (Produce v8+).
     """
 
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+    def __init__(
+        self, code: ErrorCode, message: str | None = None, record_errors: tuple[RecordError, ...] = ()
+    ) -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message
+        self.record_errors = record_errors
 
     @property
     def text(self) -> str:
