@@ -25,6 +25,7 @@ RETIRED = {
 def snake(name: str) -> str:
     """Our spelling of a field's name."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    words = words.replace("k_raft", "kraft").replace("enable2_pc", "enable_2pc")  # one word each, camel case or not
     return words + "_" if keyword.iskeyword(words) else words
 
 

@@ -1,7 +1,7 @@
 """The JSON that Kafka's JsonConverter classes read and write, for our messages.
 
-Everything here is driven by Kafka's definitions, not by our declarations: values are drawn from them, and a mistake in a
-declaration shows up as a difference instead of being made twice.
+Everything here is driven by Kafka's definitions, not by our declarations: values are drawn from them, and a mistake in
+a declaration shows up as a difference instead of being made twice.
 """
 
 import base64
@@ -38,16 +38,14 @@ _LEAVES: dict[str, st.SearchStrategy[Json]] = {
 
 
 def json_values(declaration: tuple[Field, ...], version: int) -> st.SearchStrategy[dict[str, Json]]:
-    """Any value of the message in this version, in the form that Kafka writes it: default tagged fields are left out."""
-    present = {
-        field.json_name: _field_values(field, version) for field in declaration if within(version, field.versions)
-    }
-    optional = {field.json_name for field in declaration if within(version, field.tagged)}
-    required = {name: values for name, values in present.items() if name not in optional}
-    tagged = {name: values for name, values in present.items() if name in optional}
-    return st.fixed_dictionaries(required, optional=tagged).map(
-        lambda value: _without_defaults(value, declaration, version)
-    )
+    """Any value of the message in this version, as Kafka writes it: tagged fields with their default are left out."""
+    required, tagged = {}, {}
+    for field in declaration:
+        if within(version, field.versions):
+            group = tagged if within(version, field.tagged) else required
+            group[field.json_name] = _field_values(field, version)
+    values = st.fixed_dictionaries(required, optional=tagged)
+    return values.map(lambda value: _without_defaults(value, declaration, version)) if tagged else values
 
 
 def _field_values(field: Field, version: int) -> st.SearchStrategy[Json]:
@@ -61,9 +59,9 @@ def _field_values(field: Field, version: int) -> st.SearchStrategy[Json]:
 
 def _without_defaults(value: dict[str, Json], declaration: tuple[Field, ...], version: int) -> dict[str, Json]:
     for field in declaration:
-        if within(version, field.tagged) and field.json_name in value:
-            if value[field.json_name] == default_json(field, version):
-                del value[field.json_name]
+        name = field.json_name
+        if within(version, field.tagged) and name in value and value[name] == default_json(field, version):
+            del value[name]
     return value
 
 
