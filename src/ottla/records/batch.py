@@ -215,8 +215,8 @@ def check(view: Buffer, pos: int, header: BatchHeader) -> None:
         )
 
 
-# Of a client's attributes only the codec (0-4) and the transactional flag may be set; one mask tells the usual case.
-_CLIENT_ATTRIBUTES_REFUSED = CONTROL_FLAG | LOG_APPEND_TIME_FLAG | DELETE_HORIZON_FLAG
+# One mask tells the usual case. A delete horizon is let through, as Kafka does: mirrors copy batches as they are.
+_CLIENT_ATTRIBUTES_REFUSED = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 
 
 def check_client(header: BatchHeader) -> None:
@@ -250,13 +250,11 @@ def _refuse_client(header: BatchHeader) -> None:
         message = f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
     elif header.attributes & CODEC_MASK > 4:
         message = f"Unknown compression type id: {header.attributes & CODEC_MASK}"
-    elif header.is_log_append_time:
+    else:
         raise ApiError(
             ErrorCode.INVALID_TIMESTAMP,
             "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime.",
         )
-    else:
-        message = "Clients are not allowed to set a delete horizon"
     raise ApiError(ErrorCode.INVALID_RECORD, message)
 
 

@@ -147,15 +147,17 @@ def _decompress_snappy_block(block: memoryview, left_bytes: int, limit_bytes: in
 
 
 def _compress_lz4(data: Buffer, level: int) -> bytes:
+    if level != _LZ4_DEFAULT_LEVEL:
+        # As in Kafka, the default level is the fast algorithm and every other one the high compression one. The library
+        # offers that for whole frames only, with a checksum per block, which all readers understand.
+        packer = cramjam.lz4.Compressor(level=min(level, _LZ4_LEVEL_MAX), content_checksum=False, block_linked=False)
+        packer.compress(data)
+        return bytes(packer.finish())
     out = bytearray(_LZ4_HEADER)
     view = memoryview(data)
-    # As in Kafka, the default level is the fast algorithm and every other one the high compression one.
-    options: dict[str, Any] = {"store_size": False}
-    if level != _LZ4_DEFAULT_LEVEL:
-        options |= {"mode": "high_compression", "compression": min(level, _LZ4_LEVEL_MAX)}
     for start in range(0, len(view), _LZ4_BLOCK_BYTES):
         plain = view[start : start + _LZ4_BLOCK_BYTES]
-        block = bytes(cramjam.lz4.compress_block(plain, **options))
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
         if len(block) < len(plain):
             out += len(block).to_bytes(4, "little")
             out += block
