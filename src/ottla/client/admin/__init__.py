@@ -1,0 +1,34 @@
+"""Administration of a cluster, one noun per module: `admin.topics.create(...)`, `admin.configs.get(...)`."""
+
+from types import TracebackType
+
+from ottla.client.admin.configs import Configs
+from ottla.client.admin.nodes import Nodes
+from ottla.client.admin.topics import Topics
+from ottla.client.cluster import Cluster
+from ottla.client.options import ClientOptions
+
+__all__ = ["Admin"]
+
+
+class Admin:
+    """Use as `async with Admin("host:port") as admin: await admin.topics.create("orders", partitions=3)`."""
+
+    def __init__(self, cluster: Cluster | ClientOptions | str) -> None:
+        self._owns_cluster = not isinstance(cluster, Cluster)
+        self.cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
+        self.topics = Topics(self.cluster)
+        self.configs = Configs(self.cluster)
+        self.nodes = Nodes(self.cluster)
+
+    async def __aenter__(self) -> "Admin":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._owns_cluster:
+            await self.cluster.close()

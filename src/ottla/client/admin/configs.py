@@ -1,0 +1,218 @@
+"""Configurations of topics, brokers and the other things that have one.
+
+Rules:
+- Changes are incremental: what is not named stays. Values are text, as in Kafka's files.
+- A broker's own configuration is asked of that broker; everything else of any broker.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import check
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from ottla.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+
+class ResourceType(IntEnum):
+    """What can have a configuration."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class ConfigType(IntEnum):
+    """The kind of a value."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Operation(IntEnum):
+    """What to do with a value; APPEND and SUBTRACT are for lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Resource(NamedTuple):
+    """Something that has a configuration; the empty name of BROKER is the default of all brokers."""
+
+    type: ResourceType
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> "Resource":
+        return cls(ResourceType.TOPIC, name)
+
+    @classmethod
+    def broker(cls, node_id: int | None) -> "Resource":
+        return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
+
+
+class Synonym(NamedTuple):
+    """A value that this one is taken from or would fall back to."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting with its value and where that comes from."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    type: ConfigType
+    is_read_only: bool
+    is_sensitive: bool
+    documentation: str | None
+    synonyms: tuple[Synonym, ...]
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == ConfigSource.DEFAULT
+
+
+class Change(NamedTuple):
+    """One change of one setting."""
+
+    name: str
+    value: str | None
+    operation: Operation = Operation.SET
+
+
+class Configs:
+    """What can be done with configurations."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def describe(
+        self, resource: Resource, names: Iterable[str] | None = None, *, documentation: bool = False
+    ) -> list[ConfigEntry]:
+        """The settings of a resource (all, or the named ones), sorted by name."""
+        request = DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsRequest.Resource(
+                    resource_type=resource.type,
+                    resource_name=resource.name,
+                    configuration_keys=None if names is None else list(names),
+                )
+            ],
+            include_synonyms=True,
+            include_documentation=documentation,
+        )
+        answer = await self._cluster.call(
+            request,
+            DescribeConfigsResponse,
+            node_id=_node_of(resource),
+            error_of=lambda each: each.results[0].error_code if each.results else 0,
+        )
+        found = answer.results[0]
+        check(found.error_code, found.error_message)
+        return sorted((_entry(each) for each in found.configs), key=lambda entry: entry.name)
+
+    async def alter(self, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:
+        """Apply the changes, all or none."""
+        kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                kind(
+                    resource_type=resource.type,
+                    resource_name=resource.name,
+                    configs=[
+                        kind.AlterableConfig(name=each.name, config_operation=each.operation, value=each.value)
+                        for each in changes
+                    ],
+                )
+            ],
+            validate_only=validate_only,
+        )
+        answer = await self._cluster.call(
+            request, IncrementalAlterConfigsResponse, node_id=_node_of(resource), repeatable=False
+        )
+        for each in answer.responses:
+            check(each.error_code, each.error_message)
+
+    async def set(self, resource: Resource, values: Mapping[str, str | None]) -> None:
+        """Set values; None takes the setting back to its default."""
+        await self.alter(
+            resource,
+            [
+                Change(name, value, Operation.DELETE if value is None else Operation.SET)
+                for name, value in values.items()
+            ],
+        )
+
+    async def resources(self, types: Iterable[ResourceType] = ()) -> list[Resource]:
+        """The resources that have a configuration of their own (all types unless told)."""
+        request = ListConfigResourcesRequest(resource_types=[int(each) for each in types])
+        answer = await self._cluster.call(request, ListConfigResourcesResponse, error_of=lambda each: each.error_code)
+        check(answer.error_code)
+        found = [Resource(_kind(each.resource_type), each.resource_name) for each in answer.config_resources]
+        return sorted(found)
+
+
+def _node_of(resource: Resource) -> int | None:
+    if resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name:
+        return int(resource.name)
+    return None
+
+
+def _kind(number: int) -> ResourceType:
+    return ResourceType(number) if number in ResourceType._value2member_map_ else ResourceType.UNKNOWN
+
+
+def _source(number: int) -> ConfigSource:
+    return ConfigSource(number) if number in ConfigSource._value2member_map_ else ConfigSource.UNKNOWN
+
+
+def _entry(entry: DescribeConfigsResponse.Result.ResourceResult) -> ConfigEntry:
+    kind = entry.config_type if entry.config_type in ConfigType._value2member_map_ else 0
+    return ConfigEntry(
+        name=entry.name,
+        value=entry.value,
+        source=_source(entry.config_source),
+        type=ConfigType(kind),
+        is_read_only=entry.read_only,
+        is_sensitive=entry.is_sensitive,
+        documentation=entry.documentation,
+        synonyms=tuple(Synonym(each.name, each.value, _source(each.source)) for each in entry.synonyms),
+    )

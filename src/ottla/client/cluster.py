@@ -1,0 +1,250 @@
+"""The client's view of a cluster: connections by broker, requests routed and retried, metadata kept fresh.
+
+`Producer`, `Admin` and `RangeReader` are built on one `Cluster`, which several of them may share.
+
+Rules:
+- One connection per (broker, purpose). Long polls get their own (`Purpose.FETCH`), because a broker answers a
+  connection in order and a waiting fetch would hold up everything behind it.
+- A call is repeated within `api_timeout_ms` when nothing can have been applied, or when it is safe to repeat
+  (`repeatable`), or when the broker said that the error passes.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from enum import Enum
+from types import TracebackType
+from typing import TypeVar
+
+from ottla.client.connection import Address, Connection
+from ottla.client.errors import ClientError, NotConnected, UnsupportedApi, check, error_code
+from ottla.client.metadata import NO_LEADER, Metadata, TopicInfo
+from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.wire.message import Request, Response
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+R = TypeVar("R", bound=Response)
+T = TypeVar("T")
+
+
+class Purpose(Enum):
+    """Why a connection is held; requests of one purpose share a connection."""
+
+    GENERAL = "general"
+    PRODUCE = "produce"
+    FETCH = "fetch"
+
+
+class Cluster:
+    """Connections and metadata of one cluster. Use as `async with Cluster("host:port") as cluster`."""
+
+    def __init__(self, bootstrap: str | Sequence[str | Address] | ClientOptions) -> None:
+        if isinstance(bootstrap, ClientOptions):
+            self.options = bootstrap
+        else:
+            self.options = ClientOptions(parse_bootstrap(bootstrap))
+        self.metadata = Metadata()
+        self._connections: dict[tuple[Address, Purpose], Connection] = {}
+        self._opening: dict[tuple[Address, Purpose], asyncio.Task[Connection]] = {}
+        self._refreshing: dict[str, asyncio.Task[TopicInfo]] = {}
+        self._closed = False
+        self._reached = False  # whether any broker ever answered
+
+    async def __aenter__(self) -> "Cluster":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection; requests under way fail."""
+        self._closed = True
+        tasks = [*self._opening.values(), *self._refreshing.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # --- connections --------------------------------------------------------------------------------------------
+
+    async def connection(self, node_id: int, purpose: Purpose = Purpose.GENERAL) -> Connection:
+        """The connection to one broker of the cluster, opened when needed."""
+        broker = self.metadata.brokers.get(node_id)
+        if broker is None:
+            await self.refresh()
+            broker = self.metadata.brokers.get(node_id)
+            if broker is None:
+                raise NotConnected(f"broker {node_id} is not in the cluster")
+        return await self._connect(broker.address, purpose)
+
+    async def any_connection(self) -> Connection:
+        """A connection to whichever broker can be reached: an open one, a known one, or a bootstrap address."""
+        for (_, purpose), connection in self._connections.items():
+            if purpose is Purpose.GENERAL and connection.is_open:
+                return connection
+        known = [broker.address for broker in self.metadata.brokers.values()]
+        self.options.rng.shuffle(known)
+        failure: ClientError | None = None
+        for address in dict.fromkeys([*known, *self.options.bootstrap]):
+            try:
+                return await self._connect(address, Purpose.GENERAL)
+            except ClientError as error:
+                failure = failure or error
+        assert failure is not None
+        raise failure
+
+    async def _connect(self, address: Address, purpose: Purpose) -> Connection:
+        key = (address, purpose)
+        connection = self._connections.get(key)
+        if connection is not None and connection.is_open:
+            return connection
+        if self._closed:
+            raise NotConnected("the client is closed")
+        opening = self._opening.get(key)
+        if opening is None:
+            opening = self._opening[key] = asyncio.create_task(self._open(key))
+            opening.add_done_callback(_ignore_result)
+        # Shielded: one caller giving up must not take the connection from the others who wait for it.
+        return await asyncio.shield(opening)
+
+    async def _open(self, key: tuple[Address, Purpose]) -> Connection:
+        try:
+            connection = await Connection.open(
+                key[0],
+                client_id=self.options.client_id,
+                connect_timeout_ms=self.options.connect_timeout_ms,
+                request_timeout_ms=self.options.request_timeout_ms,
+                max_response_bytes=self.options.max_response_bytes,
+            )
+            self._connections[key] = connection
+            self._reached = True
+            return connection
+        finally:
+            del self._opening[key]
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        message: Request,
+        answer: type[R],
+        *,
+        node_id: int | None = None,
+        timeout_ms: int | None = None,
+        repeatable: bool = True,
+        error_of: Callable[[R], int] | None = None,
+    ) -> R:
+        """Send to one broker (any, unless told) and return the answer, retrying what may be retried.
+
+        `error_of` finds the code in the answer that decides whether another attempt makes sense; what is left in the
+        answer after that is the caller's to read.
+        """
+
+        async def attempt() -> R:
+            connection = await (self.any_connection() if node_id is None else self.connection(node_id))
+            reply = await connection.request(message, answer, timeout_ms=timeout_ms)
+            if error_of is not None and error_code(error_of(reply)).retriable:
+                check(error_of(reply))
+            return reply
+
+        return await self.retry(attempt, repeatable=repeatable)
+
+    async def retry(self, attempt: Callable[[], Awaitable[T]], *, repeatable: bool = True) -> T:
+        """Run `attempt` until it succeeds, fails for good, or `api_timeout_ms` is over.
+
+        A cluster that was never reached fails at once: more often the address is wrong than the broker late.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self.options.api_timeout_ms / 1000
+        tries = 0
+        while True:
+            try:
+                return await attempt()
+            except ClientError as error:
+                if self._closed or not self._reached or isinstance(error, UnsupportedApi):
+                    raise
+                if error.maybe_applied and not repeatable:
+                    raise
+                failure: Exception = error
+            except ApiError as error:
+                if not error.code.retriable or isinstance(error, _UnknownTopic):
+                    raise
+                failure = error
+            tries += 1
+            wait_s = self.options.backoff_ms(tries) / 1000
+            if loop.time() + wait_s >= deadline_s:
+                raise failure
+            await asyncio.sleep(wait_s)
+
+    # --- metadata -----------------------------------------------------------------------------------------------
+
+    async def refresh(
+        self, topics: Iterable[str] | None = (), *, auto_create: bool = False
+    ) -> tuple[MetadataResponse, dict[str, ErrorCode]]:
+        """Ask for brokers and the named topics (None: all of them); the errors of single topics are returned."""
+        wanted = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
+        answer = await self.call(request, MetadataResponse)
+        check(answer.error_code)
+        return answer, self.metadata.update(answer, asyncio.get_running_loop().time())
+
+    async def topic(self, name: str, *, auto_create: bool = False) -> TopicInfo:
+        """The topic's metadata, from the cache while it is fresh; waits while a new topic gets its leaders."""
+        known = self.metadata.topics.get(name)
+        age_max_s = self.options.metadata_max_age_ms / 1000
+        if known is not None and asyncio.get_running_loop().time() - known.fetched_at_s < age_max_s:
+            return known
+        asking = self._refreshing.get(name)
+        if asking is None:
+            asking = self._refreshing[name] = asyncio.create_task(self._ask_for_topic(name, auto_create))
+            asking.add_done_callback(_ignore_result)
+        return await asyncio.shield(asking)
+
+    async def _ask_for_topic(self, name: str, auto_create: bool) -> TopicInfo:
+        async def attempt() -> TopicInfo:
+            _, errors = await self.refresh([name], auto_create=auto_create)
+            code = errors.get(name, ErrorCode.NONE)
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not auto_create:
+                # Retriable in Kafka's table (a broker may lag behind); but to wait a minute for a topic that nobody
+                # is about to create helps no one.
+                raise _UnknownTopic(code, f"there is no topic {name!r}")
+            check(code)
+            found = self.metadata.topics.get(name)
+            if found is None or not found.partitions:
+                raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r} has no partitions yet")
+            return found
+
+        try:
+            return await self.retry(attempt)
+        finally:
+            del self._refreshing[name]
+
+    async def leader(self, partition: TopicPartition, *, auto_create: bool = False) -> tuple[int, int]:
+        """(node id, leader epoch) of the partition's leader; LEADER_NOT_AVAILABLE while it has none."""
+        topic = await self.topic(partition.topic, auto_create=auto_create)
+        info = topic.partition(partition.partition)
+        if info is None:
+            self.metadata.forget(partition.topic)
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"topic {partition.topic!r} has {topic.partition_count} partitions, there is no {partition.partition}",
+            )
+        if info.leader == NO_LEADER:
+            self.metadata.forget(partition.topic)
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader")
+        return info.leader, info.leader_epoch
+
+
+class _UnknownTopic(ApiError):
+    """UNKNOWN_TOPIC_OR_PARTITION that `retry` is not to repeat."""
+
+
+def _ignore_result(task: "asyncio.Task[object]") -> None:
+    """Whoever awaits the task sees its error; when nobody is left, nobody needs to."""
+    if not task.cancelled():
+        task.exception()

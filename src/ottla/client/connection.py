@@ -1,0 +1,334 @@
+"""One connection to one broker: frames, correlation ids, version negotiation, time-outs.
+
+Owns a transport made by `loop.create_connection`, nothing else, so that it runs unchanged on the simulator's loop.
+
+Rules:
+- Requests are pipelined; each answer is matched to its request by correlation id and decoded as it arrives. `records`
+  fields of an answer are views of the received bytes.
+- A broker answers one connection in order. A request that times out therefore takes the connection down with it: what
+  waits behind it would wait as well.
+- The write side stops when the transport's buffer is full or too many requests wait; the read side refuses a frame
+  above `max_response_bytes` before allocating it.
+"""
+
+import asyncio
+from collections import deque
+from typing import NamedTuple, TypeVar, cast
+
+from ottla import __version__
+from ottla.client.errors import (
+    ClientError,
+    ConnectionLost,
+    NotConnected,
+    ProtocolError,
+    RequestTimedOut,
+    UnsupportedApi,
+)
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.wire.compile import decoder
+from ottla.wire.frame import request_frame
+from ottla.wire.header import ResponseHeader, response_header_version
+from ottla.wire.message import Request, Response
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.types import WireError
+
+R = TypeVar("R", bound=Response)
+
+_LENGTH_SIZE_BYTES = 4
+_CORRELATION_SIZE_BYTES = 4
+_CORRELATION_MASK = 0x7FFF_FFFF
+_UNSUPPORTED_VERSION = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class VersionRange(NamedTuple):
+    """Versions of one API, both ends included."""
+
+    low: int
+    high: int
+
+
+class _Pending:
+    """A request that waits for its answer."""
+
+    __slots__ = ("answer", "future", "timer", "version")
+
+    def __init__(self, answer: type[Response], version: int, future: "asyncio.Future[Response]") -> None:
+        self.answer = answer
+        self.version = version
+        self.future = future
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Connection(asyncio.Protocol):
+    """A negotiated connection; make one with `Connection.open`."""
+
+    def __init__(self, address: Address, *, client_id: str, request_timeout_ms: int, max_response_bytes: int) -> None:
+        self.address = address
+        self.client_id = client_id
+        self.request_timeout_ms = request_timeout_ms
+        self.max_response_bytes = max_response_bytes
+        self.versions: dict[int, VersionRange] = {}
+        self.api_versions: ApiVersionsResponse | None = None  # the broker's whole answer, features included
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._pending: dict[int, _Pending] = {}
+        self._next_correlation_id = 0
+        self._failure: ClientError | None = None
+        self._write_paused = False
+        self._room: deque[asyncio.Future[None]] = deque()  # requests that wait for room on the write side
+        self._tail = b""  # the start of a frame whose length is not complete yet
+        self._frame: bytearray | None = None  # a frame that spans several reads
+        self._filled = 0
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        *,
+        client_id: str = "ottla",
+        connect_timeout_ms: int = 10_000,
+        request_timeout_ms: int = 30_000,
+        max_response_bytes: int = limits.RESPONSE_FRAME_BYTES_MAX,
+    ) -> "Connection":
+        """Connect and negotiate versions; `ClientError` says in one line why that was not possible."""
+        loop = asyncio.get_running_loop()
+        connection = cls(
+            address,
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            max_response_bytes=max_response_bytes,
+        )
+        try:
+            async with asyncio.timeout(connect_timeout_ms / 1000):
+                await loop.create_connection(lambda: connection, address.host, address.port)
+        except TimeoutError:
+            raise NotConnected(f"no connection to {address} within {connect_timeout_ms} ms") from None
+        except OSError as error:
+            raise NotConnected(f"no connection to {address}: {error.strerror or error}") from None
+        try:
+            await connection._negotiate()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        return self._failure is None and self._transport is not None
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._pending)
+
+    def close(self) -> None:
+        """Give the socket back; whatever still waits for an answer fails with `ConnectionLost`."""
+        self._fail(ConnectionLost(f"the connection to {self.address} was closed"))
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    def version_of(self, api: type[Request], *, at_most: int | None = None) -> int:
+        """The highest version of the API that both sides speak."""
+        theirs = self.versions.get(api.key)
+        if theirs is None:
+            raise UnsupportedApi(f"{self.address} does not serve {api.name}")
+        low, high = api.versions
+        if api.latest_unstable:
+            high -= 1
+        high = min(high, theirs.high) if at_most is None else min(high, theirs.high, at_most)
+        if high < max(low, theirs.low):
+            raise UnsupportedApi(
+                f"{self.address} serves {api.name} v{theirs.low}-v{theirs.high}, this client speaks v{low}-v{high}"
+            )
+        return high
+
+    async def request(
+        self,
+        message: Request,
+        answer: type[R],
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> R:
+        """Send a request and wait for its answer, in the highest common version unless told otherwise."""
+        return await (await self.submit(message, answer, version=version, timeout_ms=timeout_ms))
+
+    async def submit(
+        self,
+        message: Request,
+        answer: type[R],
+        *,
+        version: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> "asyncio.Future[R]":
+        """Wait for room, send, and hand back the future of the answer: the way to pipeline in a known order."""
+        if version is None:
+            version = self.version_of(type(message))
+        await self._wait_for_room()
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        correlation_id = self._write(message, version)
+        pending = _Pending(answer, version, self._loop.create_future())
+        self._pending[correlation_id] = pending
+        pending.timer = self._loop.call_later(timeout_ms / 1000, self._expire, type(message).name, timeout_ms)
+        return cast("asyncio.Future[R]", pending.future)
+
+    async def post(self, message: Request, *, version: int | None = None) -> None:
+        """Send a request that the broker never answers (Produce with acks=0)."""
+        if version is None:
+            version = self.version_of(type(message))
+        await self._wait_for_room()
+        self._write(message, version)
+
+    def _write(self, message: Request, version: int) -> int:
+        if self._failure is not None or self._transport is None:
+            raise NotConnected(str(self._failure or f"not connected to {self.address}"))
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
+        self._transport.write(request_frame(message, version, correlation_id, self.client_id))
+        return correlation_id
+
+    async def _wait_for_room(self) -> None:
+        while self._write_paused or len(self._pending) >= limits.IN_FLIGHT_PER_CONNECTION_MAX:
+            if self._failure is not None:
+                return  # the write reports it
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._room.append(waiter)
+            await waiter
+
+    def _wake(self) -> None:
+        while self._room:
+            waiter = self._room.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _expire(self, name: str, timeout_ms: int) -> None:
+        self._fail(RequestTimedOut(f"{self.address} did not answer {name} within {timeout_ms} ms"))
+
+    async def _negotiate(self) -> None:
+        """ApiVersions in our newest version; a broker that does not know it says what it knows (KIP-511)."""
+        version = ApiVersionsRequest.versions[1]
+        while True:
+            request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+            answer = await self.request(request, ApiVersionsResponse, version=version)
+            if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
+                break
+            theirs = [api.max_version for api in answer.api_keys if api.api_key == ApiVersionsRequest.key]
+            if version == 0 or (theirs and theirs[0] >= version):
+                raise UnsupportedApi(f"{self.address} refuses every version of ApiVersions")
+            version = max(theirs[0], 0) if theirs else 0
+        if answer.error_code:
+            raise ProtocolError(f"{self.address} refused ApiVersions with error {answer.error_code}")
+        self.api_versions = answer
+        self.versions = {api.api_key: VersionRange(api.min_version, api.max_version) for api in answer.api_keys}
+
+    # --- asyncio.Protocol ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self._failure is not None:  # closed while it was being made
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        why = f": {exc}" if exc is not None else ""
+        self._fail(ConnectionLost(f"{self.address} closed the connection{why}"))
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._wake()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._receive(data)
+        except WireError as error:
+            self._fail(ProtocolError(f"{self.address} sent an answer that cannot be read: {error}"))
+        except ClientError as error:
+            self._fail(error)
+
+    def _receive(self, data: bytes) -> None:
+        """Cut frames out of the stream: whole ones as views of `data`, split ones put together once, in place."""
+        position = 0
+        if self._frame is not None:
+            position = min(len(data), len(self._frame) - self._filled)
+            self._frame[self._filled : self._filled + position] = memoryview(data)[:position]
+            self._filled += position
+            if self._filled < len(self._frame):
+                return
+            frame, self._frame = self._frame, None
+            self._answer(memoryview(frame))
+        elif self._tail:
+            data, self._tail = self._tail + data, b""
+        view = memoryview(data)
+        while len(data) - position >= _LENGTH_SIZE_BYTES:
+            size = int.from_bytes(view[position : position + _LENGTH_SIZE_BYTES], "big", signed=True)
+            if not _CORRELATION_SIZE_BYTES <= size <= self.max_response_bytes:
+                raise ProtocolError(f"{self.address} announced an answer of {size} bytes: is it a Kafka listener?")
+            position += _LENGTH_SIZE_BYTES
+            if len(data) - position < size:
+                self._frame = bytearray(size)
+                self._filled = len(data) - position
+                self._frame[: self._filled] = view[position:]
+                return
+            self._answer(view[position : position + size])
+            position += size
+        self._tail = data[position:]
+
+    def _answer(self, frame: memoryview) -> None:
+        correlation_id = int.from_bytes(frame[:_CORRELATION_SIZE_BYTES], "big", signed=True)
+        pending = self._pending.pop(correlation_id, None)
+        if pending is None:
+            raise ProtocolError(f"{self.address} answered request {correlation_id}, which was never sent")
+        if pending.timer is not None:
+            pending.timer.cancel()
+        try:
+            answer = _decode(pending.answer, pending.version, frame)
+        except WireError as error:
+            name = pending.answer.name
+            failure = ProtocolError(f"{self.address} answered {name} v{pending.version} with bad bytes: {error}")
+            if not pending.future.done():
+                pending.future.set_exception(failure)
+            raise failure from error
+        if not pending.future.done():  # the caller may have been cancelled
+            pending.future.set_result(answer)
+        if self._room:
+            self._wake()
+
+    def _fail(self, failure: ClientError) -> None:
+        if self._failure is not None:
+            return
+        self._failure = failure
+        if self._transport is not None:
+            self._transport.abort()
+        pending, self._pending = self._pending, {}
+        for each in pending.values():
+            if each.timer is not None:
+                each.timer.cancel()
+            if not each.future.done():
+                each.future.set_exception(type(failure)(*failure.args))
+                # Nobody is obliged to look at a pipelined answer once an earlier one failed.
+                each.future.exception()
+        self._frame, self._tail = None, b""
+        self._wake()
+
+
+def _decode(answer: type[Response], version: int, frame: memoryview) -> Response:
+    error_at = _CORRELATION_SIZE_BYTES
+    if answer is ApiVersionsResponse and frame[error_at : error_at + 2] == _UNSUPPORTED_VERSION:
+        version = 0  # KIP-511: a broker that does not know our version says so in version 0
+    _, position = decoder(ResponseHeader, response_header_version(answer.key, version))(frame, 0)
+    message, _ = decoder(answer, version)(frame, position)
+    return cast(Response, message)

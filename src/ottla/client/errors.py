@@ -1,0 +1,76 @@
+"""What can go wrong between a client and a broker, besides the broker's own `ApiError`.
+
+Rules:
+- `ApiError` (from `ottla.model.errors`) is an answer of the broker; a `ClientError` means there was no usable answer.
+- `maybe_applied` says whether the broker may have acted on the request: only a request that surely was not applied is
+  retried blindly.
+"""
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+
+_CODES = {each.value: each for each in ErrorCode}
+
+
+class ClientError(Exception):
+    """No usable answer came from the broker."""
+
+    maybe_applied = False
+
+
+class NotConnected(ClientError):
+    """The connection could not be made."""
+
+
+class ConnectionLost(ClientError):
+    """The connection broke while a request was waiting for its answer."""
+
+    maybe_applied = True
+
+
+class RequestTimedOut(ClientError):
+    """The broker did not answer in time; the connection is given up, because answers come in order."""
+
+    maybe_applied = True
+
+
+class ProtocolError(ClientError):
+    """The peer sent something that is not an answer of a Kafka broker."""
+
+    maybe_applied = True
+
+
+class UnsupportedApi(ClientError):
+    """The broker and this client share no version of the API."""
+
+
+class DeliveryFailed(ClientError):
+    """A record was not acknowledged within the delivery timeout; it may or may not be in the log."""
+
+    maybe_applied = True
+
+
+class OffsetOutOfRange(ApiError):
+    """The wanted offset is not in the log: deleted by retention, or not written yet."""
+
+    def __init__(self, partition: TopicPartition, offset: int, start_offset: int, end_offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        if offset < start_offset:
+            why = f"offset {offset} of {partition} is gone: the log now starts at {start_offset}"
+        else:
+            why = f"offset {offset} of {partition} does not exist yet: the log ends at {end_offset}"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, why)
+
+
+def check(code: int, message: str | None = None) -> None:
+    """Raise `ApiError` unless the code of an answer says that all went well."""
+    if code:
+        raise ApiError(error_code(code), message)
+
+
+def error_code(code: int) -> ErrorCode:
+    """The error behind the number; a number that a newer broker invented counts as an unknown server error."""
+    return _CODES.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)

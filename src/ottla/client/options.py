@@ -1,0 +1,71 @@
+"""What every client object shares: where the cluster is, and how patient to be.
+
+Rules:
+- Randomness and wall time enter here (`rng`, `now_ms`) and nowhere else, so that a simulated client replays.
+- Names follow Kafka's client settings with the units last.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ottla.client.connection import Address
+from ottla.model import limits
+
+DEFAULT_PORT = 9092
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970, the time that records carry."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """Settings of the connections to one cluster."""
+
+    bootstrap: tuple[Address, ...]
+    client_id: str = "ottla"
+    connect_timeout_ms: int = 10_000
+    request_timeout_ms: int = 30_000
+    # How long one call of the API may take in all, retries included (Kafka's default.api.timeout.ms).
+    api_timeout_ms: int = 60_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    max_response_bytes: int = limits.RESPONSE_FRAME_BYTES_MAX
+    rng: random.Random = field(default_factory=random.Random)
+    now_ms: Callable[[], int] = wall_clock_ms
+
+    def backoff_ms(self, attempt: int) -> float:
+        """Time to wait before attempt `attempt` (1 is the first retry): doubling, bounded, with a fifth of jitter."""
+        wait_ms: float = min(self.retry_backoff_ms << min(attempt - 1, 16), self.retry_backoff_max_ms)
+        return wait_ms * self.rng.uniform(0.8, 1.2)
+
+
+def parse_bootstrap(text: str | Sequence[str | Address]) -> tuple[Address, ...]:
+    """Read `host:port,host:port`; the port may be left out. `ValueError` when it makes no sense."""
+    parts = text.split(",") if isinstance(text, str) else text
+    addresses = tuple(part if isinstance(part, Address) else parse_address(part) for part in parts if part)
+    if not addresses:
+        raise ValueError("no broker address given")
+    return addresses
+
+
+def parse_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
+    """Read `host`, `host:port`, `[v6]:port` or `PROTOCOL://host:port`."""
+    rest = text.strip().rpartition("://")[2]
+    host, _, port = rest.rpartition(":")
+    if not host or (rest.startswith("[") and rest.endswith("]")):
+        host, port = rest, ""
+    elif ":" in host and not host.startswith("["):
+        host, port = rest, ""  # a bare IPv6 address
+    host = host.removeprefix("[").removesuffix("]")
+    if not host:
+        raise ValueError(f"{text!r} names no host")
+    if not port:
+        return Address(host, default_port)
+    if not port.isdecimal() or not 0 <= int(port) <= 65_535:
+        raise ValueError(f"{port!r} in {text!r} is not a port")
+    return Address(host, int(port))
