@@ -66,13 +66,17 @@ class RealKafka:
         return self._process.pid
 
     def start(self, timeout_s: float = 120) -> "RealKafka":
+        self.prepare()
+        self.launch()
+        self._wait_until_started(timeout_s)
+        return self
+
+    def prepare(self) -> None:
+        """Writes the properties, and formats the data directory if it is new."""
         lines = [f"{name}={value}" for name, value in self.properties.items()]
         self.properties_path.write_text("\n".join(lines) + "\n")
         if not (self.data_dir / "meta.properties").exists():
             self._format()
-        self.launch()
-        self._wait_until_started(timeout_s)
-        return self
 
     def launch(self) -> None:
         """Starts the process and returns at once (the benchmark times what follows)."""

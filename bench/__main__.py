@@ -1,0 +1,110 @@
+"""`python -m bench [--quick] [--only WORKLOAD ...]`: run, print, store."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from bench import probe, report, workloads
+from bench.subject import Kafka, Ottla, Subject, resident_mib
+from bench.workloads import Figures, Scale
+
+LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
+    "produce_kib": workloads.produce_kib,
+    "produce_small": workloads.produce_small,
+    "produce_single": workloads.produce_single,
+    "consume": workloads.consume,
+    "latency": workloads.latency,
+}
+KINDS: tuple[type[Kafka], type[Ottla]] = (Kafka, Ottla)
+# Kafka's JIT is not what is measured: both brokers do each kind of work once before anything counts.
+WARM_UP = Scale(1, 60_000, 300_000, 40_000, 1, 0, 0, 0)
+
+
+class Run:
+    def __init__(self, scale: Scale, only: set[str], directory: Path, say: Callable[[str], None]) -> None:
+        self.scale = scale
+        self.only = only
+        self.directory = directory
+        self.say = say
+        self.samples: report.Samples = {}
+
+    def wants(self, workload: str) -> bool:
+        return not self.only or workload in self.only
+
+    def note(self, workload: str, subject: Subject, figures: Figures) -> None:
+        for name, value in figures.items():
+            self.samples.setdefault(workload, {}).setdefault(subject.name, {}).setdefault(name, []).append(value)
+
+    def steady(self) -> None:
+        """Start, then the loads, alternating between the brokers."""
+        running: list[Subject] = []
+        try:
+            for kind in KINDS:
+                for attempt in range(max(1, self.scale.starts if self.wants("start") else 1)):
+                    self.say(f"start {kind.name}")
+                    subject, figures = workloads.start(kind, self.directory / f"{kind.name}-{attempt}")
+                    running.append(subject)
+                    self.note("start", subject, figures)
+                    if attempt + 1 < self.scale.starts and self.wants("start"):
+                        running.pop().stop()
+            for subject in running:
+                for topic, partitions in (("kib", workloads.PARTITIONS), ("small", 4), ("single", 1), ("latency", 1)):
+                    probe.create_topics(subject.bootstrap, [topic], partitions)
+            for workload in filter(self.wants, LOADS):
+                for subject in running:
+                    self.say(f"warm up {workload} on {subject.name}")
+                    LOADS[workload](subject, WARM_UP, -1)
+            for round_ in range(self.scale.rounds):
+                for workload in filter(self.wants, LOADS):
+                    for subject in running if round_ % 2 else reversed(running):
+                        self.say(f"{workload} on {subject.name}, round {round_ + 1} of {self.scale.rounds}")
+                        self.note(workload, subject, LOADS[workload](subject, self.scale, round_))
+            for subject in running:
+                self.note("memory", subject, {"resident_mib": resident_mib(subject.pid)})
+        finally:
+            for subject in running:
+                subject.stop()
+
+    def partitions(self) -> None:
+        for kind in KINDS:
+            self.say(f"{self.scale.topics * self.scale.partitions_per_topic:,} partitions on {kind.name}")
+            subject, _ = workloads.start(kind, self.directory / f"{kind.name}-many")
+            try:
+                self.note("partitions", subject, workloads.many_partitions(subject, self.scale))
+            finally:
+                subject.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="less of everything, under two minutes")
+    parser.add_argument("--only", nargs="*", default=[], choices=[*LOADS, "start", "partitions"], help="some workloads")
+    parser.add_argument("--no-store", action="store_true", help="print only")
+    chosen = parser.parse_args()
+    scale, mode = (workloads.QUICK, "quick") if chosen.quick else (workloads.FULL, "full")
+    directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
+    try:
+        with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True) as bar:
+            task = bar.add_task("bench", total=None)
+            run = Run(scale, set(chosen.only), directory, lambda text: bar.update(task, description=text))
+            if run.wants("start") or any(run.wants(load) for load in LOADS):
+                run.steady()
+            if run.wants("partitions"):
+                run.partitions()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    found = report.rows(run.samples, scale.topics * scale.partitions_per_topic)
+    report.show(found)
+    if not chosen.no_store and not chosen.only:
+        print(f"stored in {report.store(run.samples, found, mode).relative_to(report.ROOT)}")
+        report.document(found, mode)
+
+
+if __name__ == "__main__":
+    main()

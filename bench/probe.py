@@ -1,0 +1,104 @@
+"""A bare client over one socket: what is needed to see when a broker first acknowledges, and to make many partitions."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+from ottla.records.build import build_batch
+from ottla.records.record import Record
+from ottla.wire import compile, header
+from ottla.wire.api import response_class
+from ottla.wire.frame import request_frame
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.produce import ProduceRequest
+
+METADATA, PRODUCE, CREATE = 12, 9, 7
+RETRY_S = 0.002
+
+
+def ask(bootstrap: str, message: Any, version: int, timeout_s: float = 300) -> Any:
+    """One request on a connection of its own. OSError while nobody listens."""
+    host, port = bootstrap.split(":")
+    with socket.create_connection((host, int(port)), timeout=timeout_s) as sock:
+        sock.sendall(request_frame(message, version, 1, "bench"))
+        stream = sock.makefile("rb")
+        size = stream.read(4)
+        if len(size) < 4:
+            raise ConnectionError("closed")
+        body = stream.read(int.from_bytes(size, "big"))
+    key = type(message).key
+    start = 5 if header.response_header_version(key, version) >= 1 else 4
+    response, _ = compile.decoder(response_class(key), version)(memoryview(body), start)
+    return response
+
+
+def until_acknowledged(bootstrap: str, topic: str, timeout_s: float = 180) -> None:
+    """Tries until one record is acknowledged with acks=all; the topic is created by asking for it."""
+    batch = build_batch([Record(0, 0, None, b"first", ())])
+    produce = ProduceRequest(
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                name=topic,
+                partition_data=[ProduceRequest.TopicProduceData.PartitionProduceData(index=0, records=batch)],
+            )
+        ],
+    )
+    metadata = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True
+    )
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            ask(bootstrap, metadata, METADATA)
+            answer = ask(bootstrap, produce, PRODUCE)
+            if answer.responses[0].partition_responses[0].error_code == 0:
+                return
+        except OSError:
+            pass
+        time.sleep(RETRY_S)
+    raise TimeoutError(f"no record was acknowledged within {timeout_s} s")
+
+
+def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
+    """All topics in one request; waits until every partition has a leader."""
+    request = CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.CreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+            )
+            for name in names
+        ],
+        timeout_ms=240_000,
+    )
+    answer = ask(bootstrap, request, CREATE)
+    failed = [(topic.name, topic.error_code, topic.error_message) for topic in answer.topics if topic.error_code]
+    assert not failed, failed[:3]
+
+
+def until_all_led(bootstrap: str, names: list[str], partitions: int, timeout_s: float = 300) -> None:
+    """Waits until Metadata shows a leader for every partition and the last one takes a record."""
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            answer = ask(bootstrap, request, METADATA)
+            led = sum(
+                partition.error_code == 0 and partition.leader_id >= 0
+                for topic in answer.topics
+                if topic.error_code == 0
+                for partition in topic.partitions
+            )
+            if led == len(names) * partitions:
+                until_acknowledged(bootstrap, names[-1])
+                return
+        except OSError:
+            pass
+        time.sleep(0.02)
+    raise TimeoutError("not every partition got a leader")

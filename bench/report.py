@@ -1,0 +1,108 @@
+"""From figures to ratios, a table on the terminal, a JSON file, and the table in docs/performance.md."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+DOCUMENT = ROOT / "docs" / "performance.md"
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+# workload, figure → what it is called, the goal for Ottla/Kafka (None: told, not judged)
+ROWS: dict[tuple[str, str], tuple[str, float | None]] = {
+    ("produce_kib", "cpu_s_per_gb"): ("broker CPU s per GB produced, 1 KiB records, 256 KiB batches, acks=all", 0.30),
+    ("produce_small", "cpu_us_per_record"): ("broker CPU µs per 100-byte record, 64 KiB batches, acks=1", 0.30),
+    ("produce_single", "cpu_us_per_request"): ("broker CPU µs per single-record produce request", 0.50),
+    ("consume", "cpu_s_per_gb"): ("broker CPU s per GB consumed", 0.70),
+    ("latency", "p50_ms"): ("end-to-end latency p50, ms, 1,000 records/s, acks=all", 0.70),
+    ("latency", "p99_ms"): ("end-to-end latency p99, ms", 0.70),
+    ("start", "start_s"): ("start to first acknowledged record, s, fresh directory", 0.10),
+    ("start", "idle_mib"): ("resident memory idle, MiB", 0.15),
+    ("memory", "resident_mib"): ("resident memory after the produce runs, MiB", 0.15),
+    ("partitions", "create_s"): ("create {partitions} partitions, s", 0.5),
+    ("partitions", "restart_s"): ("restart with {partitions} partitions, s", 0.5),
+    ("partitions", "resident_mib"): ("resident memory with {partitions} partitions, MiB", 0.5),
+    ("produce_kib", "mb_per_s"): ("produce throughput, MB/s (client-bound)", None),
+    ("produce_small", "records_per_s"): ("100-byte records/s (client-bound)", None),
+    ("produce_single", "requests_per_s"): ("single-record requests/s (client-bound)", None),
+    ("consume", "mb_per_s"): ("consume throughput, MB/s (client-bound)", None),
+}
+
+Samples = dict[str, dict[str, dict[str, list[float]]]]  # workload → broker → figure → one value a round
+
+
+def rows(samples: Samples, partitions: int) -> list[tuple[str, float, float, float, float | None]]:
+    """(name, Kafka, Ottla, ratio, goal) of every figure that was measured."""
+    found = []
+    for (workload, figure), (name, goal) in ROWS.items():
+        if workload in samples:
+            kafka = statistics.median(samples[workload]["kafka"][figure])
+            ottla = statistics.median(samples[workload]["ottla"][figure])
+            found.append((name.format(partitions=f"{partitions:,}"), kafka, ottla, ottla / kafka, goal))
+    return found
+
+
+def show(found: list[tuple[str, float, float, float, float | None]]) -> None:
+    table = Table(title="Ottla / Kafka 4.3.1, one run")
+    for column in ("figure", "Kafka", "Ottla", "ratio", "goal"):
+        table.add_column(column, justify="left" if column == "figure" else "right")
+    for name, kafka, ottla, ratio, goal in found:
+        colour = "" if goal is None else "[green]" if ratio <= goal else "[red]"
+        table.add_row(
+            name, f"{kafka:.4g}", f"{ottla:.4g}", f"{colour}{ratio:.3f}", "" if goal is None else f"≤ {goal:.2f}"
+        )
+    Console().print(table)
+
+
+def store(samples: Samples, found: list[tuple[str, float, float, float, float | None]], mode: str) -> Path:
+    now = datetime.now(UTC)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{now:%Y%m%d-%H%M%S}-{mode}.json"
+    path.write_text(
+        json.dumps(
+            {
+                "at": now.isoformat(timespec="seconds"),
+                "mode": mode,
+                "commit": commit.stdout.strip(),
+                "python": sys.version.split()[0],
+                "machine": f"{platform.system()} {platform.machine()}",
+                "ratios": {name: round(ratio, 4) for name, _, _, ratio, _ in found},
+                "samples": samples,
+            },
+            indent=1,
+        )
+        + "\n"
+    )
+    return path
+
+
+def document(found: list[tuple[str, float, float, float, float | None]], mode: str) -> None:
+    """Replaces the table between the marks in docs/performance.md."""
+    lines = [
+        f"Last run: {datetime.now(UTC):%Y-%m-%d}, `make bench{'-full' if mode == 'full' else ''}`, "
+        f"Python {sys.version.split()[0]}, {platform.machine()}, medians of the rounds.",
+        "",
+        "| figure | Kafka 4.3.1 | Ottla | Ottla / Kafka | goal |",
+        "|---|---:|---:|---:|---:|",
+        *(
+            f"| {name} | {kafka:.4g} | {ottla:.4g} | {ratio:.3f} | {'' if goal is None else f'≤ {goal:.2f}'} |"
+            for name, kafka, ottla, ratio, goal in found
+        ),
+    ]
+    text = DOCUMENT.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")

@@ -1,0 +1,123 @@
+"""The two brokers under test, seen from outside: a process with an address, its CPU time and its memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Protocol
+
+from tests.support.kafka import RealKafka
+from tests.support.ports import free_ports
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Subject(Protocol):
+    name: str
+    bootstrap: str
+
+    @property
+    def pid(self) -> int: ...
+    def format(self) -> None: ...
+    def launch(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Kafka:
+    name = "kafka"
+
+    def __init__(self, directory: Path) -> None:
+        # 1 GiB of heap is what Kafka's own start script gives a broker.
+        self._kafka = RealKafka(directory, heap="1g", jvm_options=("-Xms1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"))
+        self.bootstrap = self._kafka.bootstrap
+
+    @property
+    def pid(self) -> int:
+        return self._kafka.pid
+
+    def format(self) -> None:
+        self._kafka.prepare()
+
+    def launch(self) -> None:
+        self._kafka.launch()
+
+    def stop(self) -> None:
+        self._kafka.stop(timeout_s=180)
+
+
+class Ottla:
+    name = "ottla"
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (port,) = free_ports(1)
+        self._directory = directory
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def format(self) -> None:
+        """The node formats its directory by itself."""
+
+    def launch(self) -> None:
+        with (self._directory / "ottla.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "ottla",
+                    "start",
+                    "--data",
+                    str(self._directory / "data"),
+                    "--listen",
+                    self.bootstrap,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(60)
+            self._process = None
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def resident_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"no VmRSS for {pid}")
+
+
+class Cost:
+    """`with Cost(subject) as cost:` measures what the broker spent meanwhile."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self.cpu_s = 0.0
+        self.wall_s = 0.0
+
+    def __enter__(self) -> Cost:
+        self._cpu = cpu_s(self._subject.pid)
+        self._wall = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cpu_s = cpu_s(self._subject.pid) - self._cpu
+        self.wall_s = time.perf_counter() - self._wall
