@@ -1,0 +1,65 @@
+"""The shape of every durable piece of control state: cluster, groups, transactions, shares, schemas, connectors.
+
+A machine has two halves that never mix:
+
+- `decide(command, now_ms)` reads the state and says what should happen. It changes nothing.
+- `apply(record)` is the only mutator. It is also the whole of recovery: reading the journal from the start and applying
+  every record gives the state back, so whatever is not in a record does not exist.
+
+What should happen is a `Result`: records to append, the reply, timers, and replies to commands that were parked before.
+A reply tells the client that its records are committed, so it leaves only when they are (see `machine/runner.py`).
+A command that cannot be answered yet replies `Parked(token)`; a later Result answers it with `Answer(token, value)`.
+Timers re-enter as commands, which keeps time out of `apply`: replaying a journal never depends on when it is replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+RecordT = TypeVar("RecordT")
+CommandT_contra = TypeVar("CommandT_contra", contravariant=True)
+
+
+class Parked(NamedTuple):
+    """In place of a reply: the answer comes later, under this token."""
+
+    token: Hashable
+
+
+class Answer(NamedTuple):
+    """The reply to a command that was parked under `token`."""
+
+    token: Hashable
+    value: Any
+
+
+class Timer(NamedTuple):
+    """At `deadline_ms`, `command` re-enters `decide`. A timer replaces an earlier one of the same key; None cancels."""
+
+    key: Hashable
+    deadline_ms: int | None
+    command: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[RecordT]):
+    """What a command leads to. `records` are appended all together or not at all."""
+
+    records: Sequence[RecordT] = ()
+    reply: Any = None
+    timers: Sequence[Timer] = ()
+    answers: Sequence[Answer] = ()
+
+
+class Machine(Protocol[CommandT_contra, RecordT]):
+    """State that is decided upon and applied to."""
+
+    def decide(self, command: CommandT_contra, now_ms: int) -> Result[RecordT]:
+        """Say what `command` leads to, without changing anything. Raises ApiError to refuse it as a whole."""
+        ...
+
+    def apply(self, record: RecordT) -> Sequence[Any]:
+        """Change the state; return what changed, for observers."""
+        ...

@@ -1,0 +1,116 @@
+"""Runs one machine on one journal: append, apply, hold replies until committed, wake timers.
+
+Rules:
+- Append first, apply second: when the append fails, the state never knew, so nothing has to be rolled back. A writer
+  that loses its journal (a new leader was elected) throws the runner away and the next one is rebuilt by replay.
+- Commands see the state with all appended records applied, committed or not; only replies wait for the commit. So two
+  commands in a row cannot both take the last free name.
+- A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, TypeVar
+
+from ottla.machine.kit import Machine, Parked, Result, Timer
+from ottla.model.errors import ApiError
+
+CommandT = TypeVar("CommandT")
+RecordT = TypeVar("RecordT")
+Reply = Callable[[Any], None]
+
+
+class Runner(Generic[CommandT, RecordT]):
+    """`append(records)` writes one atomic group and returns the offset after it; `observe` hears what changed."""
+
+    def __init__(
+        self,
+        machine: Machine[CommandT, RecordT],
+        append: Callable[[Sequence[RecordT]], int],
+        observe: Callable[[list[Any]], None],
+    ) -> None:
+        self.machine = machine
+        self.next_offset = 0
+        self.committed_offset = 0
+        self._append = append
+        self._observe = observe
+        self._held: deque[tuple[int, Reply, Any]] = deque()  # (offset that must be committed, reply, value), in order
+        self._parked: dict[Hashable, Reply] = {}
+        self._timers: dict[Hashable, Timer] = {}
+        self._deadlines: list[tuple[int, int, Hashable]] = []  # heap; entries of replaced timers are skipped when met
+        self._sequence = 0  # breaks ties in the heap in the order of setting
+
+    def submit(self, command: CommandT, now_ms: int, reply: Reply) -> None:
+        """Run a command. `reply` is called once: with the value, or with the ApiError that refused the command."""
+        try:
+            result = self.machine.decide(command, now_ms)
+        except ApiError as error:
+            self._hold(reply, error)
+            return
+        self._carry_out(result)
+        if isinstance(result.reply, Parked):
+            assert result.reply.token not in self._parked, f"two commands wait under {result.reply.token!r}"
+            self._parked[result.reply.token] = reply
+        else:
+            self._hold(reply, result.reply)
+
+    def commit(self, offset: int) -> None:
+        """Everything below `offset` is committed: release the replies that waited for it."""
+        self.committed_offset = max(self.committed_offset, offset)
+        while self._held and self._held[0][0] <= self.committed_offset:
+            _, reply, value = self._held.popleft()
+            reply(value)
+
+    def wake(self, now_ms: int) -> None:
+        """Run the commands of all timers that are due."""
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            deadline_ms, _, key = heapq.heappop(self._deadlines)
+            timer = self._timers.get(key)
+            if timer is not None and timer.deadline_ms == deadline_ms:
+                del self._timers[key]
+                self.submit(timer.command, now_ms, _nobody)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `wake` has something to do, or None."""
+        while self._deadlines:
+            deadline_ms, _, key = self._deadlines[0]
+            timer = self._timers.get(key)
+            if timer is not None and timer.deadline_ms == deadline_ms:
+                return deadline_ms
+            heapq.heappop(self._deadlines)
+        return None
+
+    def _carry_out(self, result: Result[RecordT]) -> None:
+        if result.records:
+            self.next_offset = self._append(result.records)
+            changes: list[Any] = []
+            for record in result.records:
+                changes.extend(self.machine.apply(record))
+            if changes:
+                self._observe(changes)
+        for timer in result.timers:
+            self._set_timer(timer)
+        for token, value in result.answers:
+            self._hold(self._parked.pop(token), value)
+
+    def _set_timer(self, timer: Timer) -> None:
+        if timer.deadline_ms is None:
+            self._timers.pop(timer.key, None)
+            return
+        self._timers[timer.key] = timer
+        self._sequence += 1
+        heapq.heappush(self._deadlines, (timer.deadline_ms, self._sequence, timer.key))
+
+    def _hold(self, reply: Reply, value: Any) -> None:
+        if not self._held and self.next_offset <= self.committed_offset:
+            reply(value)
+        else:
+            self._held.append((self.next_offset, reply, value))
+
+
+def _nobody(_: Any) -> None:
+    """Whom a timer's command answers."""

@@ -1,0 +1,175 @@
+"""The machine kit, on a machine that hands out numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from ottla.machine.kit import Answer, Parked, Result, Timer
+from ottla.machine.runner import Runner
+from ottla.model.errors import ApiError, ErrorCode
+
+
+class Take(NamedTuple):
+    amount: int
+
+
+class Wait(NamedTuple):
+    token: str
+    until_ms: int
+
+
+class Expire(NamedTuple):
+    token: str
+
+
+class Counter:
+    """State: how many were taken. Waiting commands are answered by the next Take, or by their timer."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.waiting: list[str] = []
+
+    def decide(self, command: Any, now_ms: int) -> Result[Any]:
+        match command:
+            case Take(amount) if amount <= 0:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "take something")
+            case Take(amount):
+                answers = [Answer(token, "taken") for token in self.waiting]
+                return Result(
+                    [("take", amount), *(("done", token) for token in self.waiting)],
+                    self.taken + amount,
+                    [Timer(token, None) for token in self.waiting],
+                    answers,
+                )
+            case Wait(token, until_ms):
+                return Result([("wait", token)], Parked(token), [Timer(token, until_ms, Expire(token))])
+            case Expire(token):
+                return Result([("done", token)], answers=[Answer(token, "expired")])
+            case _:
+                return Result(reply=self.taken)
+
+    def apply(self, record: tuple[str, Any]) -> Sequence[Any]:
+        kind, value = record
+        if kind == "take":
+            self.taken += value
+        elif kind == "wait":
+            self.waiting.append(value)
+        else:
+            self.waiting.remove(value)
+        return [record]
+
+
+class Bench:
+    """A runner on a journal in memory, and everything it said."""
+
+    def __init__(self) -> None:
+        self.journal: list[Any] = []
+        self.replies: list[Any] = []
+        self.changes: list[list[Any]] = []
+        self.broken = False
+        self.machine = Counter()
+        self.runner: Runner[Any, Any] = Runner(self.machine, self.append, self.changes.append)
+
+    def append(self, records: Sequence[Any]) -> int:
+        if self.broken:
+            raise OSError("disk full")
+        self.journal.extend(records)
+        return len(self.journal)
+
+    def submit(self, command: Any, now_ms: int = 0) -> None:
+        self.runner.submit(command, now_ms, self.replies.append)
+
+
+def test_a_reply_waits_for_its_records() -> None:
+    bench = Bench()
+    bench.submit(Take(2))
+    assert bench.replies == []
+    assert bench.machine.taken == 2  # the next command already sees it
+    bench.runner.commit(1)
+    assert bench.replies == [2]
+
+
+def test_replies_leave_in_order_and_reads_wait_for_what_they_saw() -> None:
+    bench = Bench()
+    bench.submit(Take(1))
+    bench.submit("read")
+    bench.submit(Take(5))
+    bench.runner.commit(1)
+    assert bench.replies == [1, 1]
+    bench.runner.commit(2)
+    assert bench.replies == [1, 1, 6]
+
+
+def test_a_read_of_committed_state_answers_at_once() -> None:
+    bench = Bench()
+    bench.submit("read")
+    assert bench.replies == [0]
+
+
+def test_a_refusal_is_a_reply() -> None:
+    bench = Bench()
+    bench.submit(Take(0))
+    assert isinstance(bench.replies[0], ApiError)
+    assert bench.journal == []
+
+
+def test_a_failed_append_leaves_the_state_alone() -> None:
+    bench = Bench()
+    bench.broken = True
+    with pytest.raises(OSError, match="disk full"):
+        bench.submit(Take(1))
+    assert bench.machine.taken == 0
+    assert bench.replies == []
+
+
+def test_a_parked_command_is_answered_by_a_later_one() -> None:
+    bench = Bench()
+    bench.submit(Wait("a", 100))
+    bench.submit(Wait("b", 50))
+    bench.submit(Take(1))
+    bench.runner.commit(len(bench.journal))
+    assert bench.replies == ["taken", "taken", 1]
+    assert bench.runner.next_deadline_ms is None  # their timers were cancelled
+
+
+def test_timers_re_enter_as_commands_in_order_of_deadline() -> None:
+    bench = Bench()
+    bench.submit(Wait("late", 100))
+    bench.submit(Wait("soon", 50))
+    assert bench.runner.next_deadline_ms == 50
+    bench.runner.wake(49)
+    assert bench.machine.waiting == ["late", "soon"]
+    bench.runner.wake(100)
+    bench.runner.commit(len(bench.journal))
+    assert bench.journal[2:] == [("done", "soon"), ("done", "late")]
+    assert bench.replies == ["expired", "expired"]
+
+
+def test_a_timer_set_again_replaces_the_old_one() -> None:
+    bench = Bench()
+    bench.submit(Wait("a", 50))
+    bench.runner._set_timer(Timer("a", 70, Expire("a")))
+    bench.runner.wake(60)
+    assert bench.machine.waiting == ["a"]
+    bench.runner.wake(70)
+    assert bench.machine.waiting == []
+
+
+def test_observers_hear_what_changed_once_per_command() -> None:
+    bench = Bench()
+    bench.submit(Wait("a", 50))
+    bench.submit(Take(3))
+    assert bench.changes == [[("wait", "a")], [("take", 3), ("done", "a")]]
+
+
+def test_replaying_the_journal_gives_the_same_state() -> None:
+    bench = Bench()
+    for command in (Take(1), Wait("x", 10), Take(4), Wait("y", 20)):
+        bench.submit(command)
+    again = Counter()
+    for record in bench.journal:
+        again.apply(record)
+    assert (again.taken, again.waiting) == (bench.machine.taken, bench.machine.waiting)
