@@ -89,6 +89,7 @@ class MessageType(type):
     """The type of message classes."""
 
     _facts: _Facts
+    _annotations: dict[str, str]
     _marks: dict[str, Any]
     _fields: tuple[Field, ...] | None
     _decoders: dict[int, Callable[..., Any]]
@@ -105,7 +106,9 @@ class MessageType(type):
         flexible: str = "none",
         latest_unstable: bool = False,
     ) -> MessageType:
-        names = tuple(namespace.get("__annotations__", ()))
+        annotations = namespace.get("__annotations__", {})
+        names = tuple(annotations)
+        namespace["_annotations"] = annotations
         namespace["_marks"] = {field: namespace.pop(field) for field in names if field in namespace}
         namespace["__slots__"] = names
         namespace["_facts"] = _Facts(key, Versions.of(versions), Versions.of(flexible), latest_unstable)
@@ -181,7 +184,7 @@ def fields(cls: type[Struct]) -> tuple[Field, ...]:
     """The fields of a message or struct in wire order."""
     known = cls._fields
     if known is None:
-        known = cls._fields = tuple(_field(cls, name, text) for name, text in cls.__annotations__.items())
+        known = cls._fields = tuple(_field(cls, name, text) for name, text in cls._annotations.items())
     return known
 
 

@@ -1,0 +1,70 @@
+"""Codecs: for each message and version a flat `decode` and `encode`, generated and compiled when first asked for.
+
+    message, pos = decoder(FetchRequest, 12)(view, pos)       encoder(FetchResponse, 12)(message, out, splices)
+
+Rules
+- `decode` takes a `memoryview` of bytes and returns the message and the position after it. Anything malformed raises
+  `WireError`, after time and memory in proportion to the bytes given. Tagged fields we do not know are passed over.
+- `encode` appends to a bytearray. Records may be bytes, or any object with a length, or a list of such: then only the
+  length is written and `(position in out, records)` appended to `splices`, for the connection to weave in. After a
+  `WireError` what was appended is void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from ottla.wire.decoding import decode_source
+from ottla.wire.encoding import encode_source
+from ottla.wire.message import Struct, build
+from ottla.wire.types import WireError
+
+__all__ = ["WireError", "decode", "decoder", "encode", "encoder"]
+
+M = TypeVar("M", bound=Struct)
+Splices = list[tuple[int, Any]]
+
+
+def decoder(cls: type[M], version: int) -> Callable[..., tuple[M, int]]:
+    """`decode(view, pos=0) -> (message, pos)` for one version."""
+    known = cls._decoders.get(version)
+    if known is None:
+        _check_version(cls, version)
+        source, scope = decode_source(cls, version)
+        known = cls._decoders[version] = build(source, f"<decode {cls.__name__} v{version}>", scope, "decode")
+    return cast("Callable[..., tuple[M, int]]", known)
+
+
+def encoder(cls: type[M], version: int) -> Callable[[M, bytearray, Splices], None]:
+    """`encode(message, out, splices)` for one version."""
+    known = cls._encoders.get(version)
+    if known is None:
+        _check_version(cls, version)
+        source, scope = encode_source(cls, version)
+        known = cls._encoders[version] = build(source, f"<encode {cls.__name__} v{version}>", scope, "encode")
+    return cast("Callable[[M, bytearray, Splices], None]", known)
+
+
+def decode(cls: type[M], version: int, data: bytes | bytearray | memoryview) -> M:
+    """Decode a message that fills `data`."""
+    view = memoryview(data)
+    message, pos = decoder(cls, version)(view)
+    if pos != len(view):
+        raise WireError(f"{cls.__name__} v{version}: {len(view) - pos} bytes too many")
+    return message
+
+
+def encode(message: Struct, version: int) -> bytes:
+    """Encode a message whose records, if any, are bytes."""
+    out = bytearray()
+    splices: Splices = []
+    encoder(type(message), version)(message, out, splices)
+    if splices:
+        raise WireError(f"{type(message).__name__} v{version}: its records are not bytes")
+    return bytes(out)
+
+
+def _check_version(cls: type[Struct], version: int) -> None:
+    if version not in cls.versions:
+        raise WireError(f"{cls.__name__} has versions {cls.versions.low} to {cls.versions.high}, not {version}")

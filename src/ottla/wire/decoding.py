@@ -1,0 +1,246 @@
+"""Writes the source of `decode(view, pos)` for one message and version.
+ The function is flat: nested structs become nested loops. Fixed-width fields that lie side by side, together with the
+length or count that follows them, are one `unpack_from`, whose results go straight into the slots of the new object.
+Every length is checked against what is left before anything of that size is made, so a few bytes cannot ask for much
+memory or time.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ottla.wire.message import Field, Struct, fields
+from ottla.wire.source import (
+    SMALL,
+    Source,
+    absent,
+    is_flexible,
+    layout,
+    least_bytes,
+    present,
+    small_layouts,
+    tagged,
+)
+from ottla.wire.types import Fixed, Sized, Versions, WireError
+from ottla.wire.varint import (
+    STRING_BYTES_MAX,
+    bad_length,
+    bad_mark,
+    bad_tag,
+    more_uvarint,
+    null_value,
+    skip_tags,
+)
+
+
+def decode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]:
+    """The source of `decode` and the names it needs."""
+    writer = _Decoder(cls, version)
+    top = writer.struct(cls, f"{cls.__name__} v{version}")
+    writer.flush()
+    names = "".join(f", {name}={name}" for name in writer.emit.scope)
+    head = [f"def decode(view, pos=0{names}):", "    size = len(view)", "    try:"]
+    body = ["    " + line for line in writer.emit.lines]
+    tail = [
+        f"        return {top}, pos",
+        "    except (StructError, IndexError, UnicodeDecodeError) as error:",
+        f"        raise WireError(f'{cls.__name__} v{version}: {{error}}') from None",
+    ]
+    scope = {**writer.emit.scope, "StructError": struct.error, "WireError": WireError}
+    return "\n".join(head + body + tail) + "\n", scope
+
+
+class _Decoder:
+    def __init__(self, cls: type[Struct], version: int) -> None:
+        self.version = version
+        self.flexible = version in cls.flexible
+        self.emit = Source()
+        self.emit.use("new", object.__new__)
+        self._codes: list[str] = []
+        self._targets: list[str] = []
+
+    def take(self, code: str, target: str) -> None:
+        """Read a fixed-width value into `target`, together with its neighbours."""
+        self._codes.append(code)
+        self._targets.append(target)
+
+    def flush(self) -> None:
+        if not self._codes:
+            return
+        codes = "".join(self._codes)
+        if codes == "B":
+            self.emit(f"{self._targets[0]} = view[pos]")
+            self.emit("pos += 1")
+        else:
+            get = self.emit.use("get_" + codes.replace("?", "t"), layout(codes).unpack_from)
+            comma = "," if len(self._targets) == 1 else ""
+            self.emit(f"{', '.join(self._targets)}{comma} = {get}(view, pos)")
+            self.emit(f"pos += {layout(codes).size}")
+        self._codes, self._targets = [], []
+
+    def struct(self, cls: type[Struct], where: str) -> str:
+        """Read a struct; returns the local that holds it."""
+        self.flush()
+        made = self._make(cls)
+        for field in absent(cls, self.version):
+            self._default(made, field)
+        tags = tagged(cls, self.version)
+        for field in tags:
+            self._default(made, field)
+        for field in present(cls, self.version):
+            self._field(f"{made}.{field.name}", field, f"{where} {field.name}")
+        if self.flexible:
+            self._tags(made, tags, where)
+        return made
+
+    def _make(self, cls: type[Struct]) -> str:
+        made = self.emit.name("o")
+        self.emit(f"{made} = new({self.emit.use(cls.__qualname__.replace('.', '_'), cls)})")
+        return made
+
+    def _default(self, made: str, field: Field) -> None:
+        if isinstance(field.default, type) and issubclass(field.default, Struct):
+            inner = self._make(field.default)
+            for each in fields(field.default):
+                self._default(inner, each)
+            self.emit(f"{made}.{field.name} = {inner}")
+        else:
+            self.emit(f"{made}.{field.name} = {field.default!r}")
+
+    def _field(self, target: str, field: Field, where: str, *, in_tag: bool = False) -> None:
+        compact = is_flexible(field, self.version, self.flexible)
+        nullable = self.version in field.nullable
+        if field.is_list:
+            self._list(target, field, compact, nullable, where)
+        elif isinstance(field.type, Fixed):
+            self.take(field.type.code, target)
+        elif isinstance(field.type, Sized):
+            self._sized(target, field.type.kind, compact, nullable, where)
+        elif nullable:
+            self._nullable_struct(target, field.type, where, absent_mark=0 if in_tag else -1)
+        else:
+            self.emit(f"{target} = {self.struct(field.type, where)}")
+
+    def _nullable_struct(self, target: str, cls: type[Struct], where: str, absent_mark: int) -> None:
+        emit, mark = self.emit, self.emit.name("n")
+        self.take("b", mark)
+        self.flush()
+        with emit.block(f"if {mark} == 1:"):
+            made = self.struct(cls, where)
+            self.flush()
+            emit(f"{target} = {made}")
+        with emit.block(f"elif {mark} == {absent_mark}:"):
+            emit(f"{target} = None")
+        with emit.block("else:"):
+            emit(f"{emit.use('bad_mark', bad_mark)}({where!r}, {mark})")
+
+    def _length(self, compact: bool, wide: str) -> str:
+        """Read a length or count. Compact ones are one more than they mean, and 0 for null."""
+        emit, length = self.emit, self.emit.name("n")
+        self.take("B" if compact else wide, length)
+        self.flush()
+        if compact:
+            with emit.block(f"if {length} > 127:"):
+                emit(f"{length}, pos = {emit.use('more_uvarint', more_uvarint)}(view, pos, {length})")
+        return length
+
+    def _bad_length(self, length: str, compact: bool, where: str) -> None:
+        meant = f"{length} - 1" if compact else length
+        self.emit(f"{self.emit.use('bad_length', bad_length)}({where!r}, {meant}, size - pos)")
+
+    def _null(self, target: str, length: str, compact: bool, nullable: bool, where: str) -> None:
+        """The branches for a length that is not there."""
+        emit = self.emit
+        if nullable:
+            with emit.block("else:" if compact else f"elif {length} == -1:"):
+                emit(f"{target} = None")
+        elif compact:
+            with emit.block("else:"):
+                emit(f"{emit.use('null_value', null_value)}({where!r})")
+        if not compact:
+            with emit.block("else:"):
+                self._bad_length(length, False, where)
+
+    def _sized(self, target: str, kind: str, compact: bool, nullable: bool, where: str) -> None:
+        emit, length = self.emit, self._length(compact, "h" if kind == "string" else "i")
+        with emit.block(f"if {length}:" if compact else f"if {length} >= 0:"):
+            emit(f"end = pos + {length} - 1" if compact else f"end = pos + {length}")
+            too_long = f" or {length} > {STRING_BYTES_MAX + 1}" if compact and kind == "string" else ""
+            with emit.block(f"if end > size{too_long}:"):
+                emit(
+                    f"{emit.use('bad_length', bad_length)}({where!r}, {length}{' - 1' if compact else ''}, size - pos)"
+                )
+            value = {"string": "str(view[pos:end], 'utf-8')", "bytes": "view[pos:end].tobytes()"}
+            emit(f"{target} = {value.get(kind, 'view[pos:end]')}")
+            emit("pos = end")
+        self._null(target, length, compact, nullable, where)
+
+    def _list(self, target: str, field: Field, compact: bool, nullable: bool, where: str) -> None:
+        emit, count = self.emit, self._length(compact, "i")
+        least = max(1, least_bytes(field.type, self.version, self.flexible))
+        with emit.block(f"if {count}:" if compact else f"if {count} >= 0:"):
+            number = f"({count} - 1)" if compact and least > 1 else f"{count} - 1" if compact else count
+            with emit.block(f"if {number}{f' * {least}' if least > 1 else ''} > size - pos:"):
+                self._bad_length(count, compact, where)
+            if isinstance(field.type, Fixed) and field.type.code != "16s":
+                self._numbers(target, field.type, count, compact)
+            else:
+                self._elements(target, field, count, compact, where)
+        self._null(target, count, compact, nullable, where)
+
+    def _numbers(self, target: str, kind: Fixed, count: str, compact: bool) -> None:
+        emit = self.emit
+        if compact:
+            emit(f"{count} -= 1")
+        small = emit.use(f"gets_{kind.code}", tuple(each.unpack_from for each in small_layouts(kind.code)))
+        many = f"{emit.use('unpack_from', struct.unpack_from)}(f'>{{{count}}}{kind.code}', view, pos)"
+        emit(f"{target} = list({small}[{count}](view, pos) if {count} < {SMALL} else {many})")
+        emit(f"pos += {count}{f' * {kind.size_bytes}' if kind.size_bytes > 1 else ''}")
+
+    def _elements(self, target: str, field: Field, count: str, compact: bool, where: str) -> None:
+        emit, made = self.emit, self.emit.name("a")
+        emit(f"{made} = []")
+        with emit.block(f"for _ in range({'1, ' if compact else ''}{count}):"):
+            if isinstance(field.type, type):
+                element = self.struct(field.type, where)
+            else:
+                element = emit.name("v")
+                self._field(element, field._replace(is_list=False, nullable=Versions.of("none")), where)
+            self.flush()
+            emit(f"{made}.append({element})")
+        emit(f"{target} = {made}")
+
+    def _tags(self, made: str, tags: list[Field], where: str) -> None:
+        emit, count = self.emit, self.emit.name("n")
+        self.take("B", count)
+        self.flush()
+        if not tags:
+            with emit.block(f"if {count}:"):
+                emit(f"pos = {emit.use('skip_tags', skip_tags)}(view, pos, {count})")
+            return
+        more = emit.use("more_uvarint", more_uvarint)
+        tag, length, stop = emit.name("t"), emit.name("n"), emit.name("end")
+        with emit.block(f"if {count}:"):
+            with emit.block(f"if {count} > 127:"):
+                emit(f"{count}, pos = {more}(view, pos, {count})")
+            with emit.block(f"for _ in range({count}):"):
+                for each in (tag, length):
+                    emit(f"{each} = view[pos]")
+                    emit("pos += 1")
+                    with emit.block(f"if {each} > 127:"):
+                        emit(f"{each}, pos = {more}(view, pos, {each})")
+                emit(f"{stop} = pos + {length}")
+                with emit.block(f"if {stop} > size:"):
+                    self._bad_length(length, False, where)
+                for index, field in enumerate(tags):
+                    self._tag(f"{made}.{field.name}", field, "elif" if index else "if", tag, f"{where} {field.name}")
+                with emit.block("else:"):
+                    emit(f"pos = {stop}")
+                with emit.block(f"if pos != {stop}:"):
+                    emit(f"{emit.use('bad_tag', bad_tag)}({where!r}, pos - {stop} + {length}, {length})")
+
+    def _tag(self, target: str, field: Field, word: str, tag: str, where: str) -> None:
+        with self.emit.block(f"{word} {tag} == {field.tag}:"):
+            self._field(target, field, where, in_tag=True)
+            self.flush()

@@ -1,0 +1,91 @@
+"""Building blocks of the two code generators: lines with indentation, names, precompiled `struct` calls."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from ottla.wire.message import Field, Struct, fields
+from ottla.wire.types import Fixed, Sized
+
+SMALL = 17  # lists of up to this many numbers use a ready-made struct
+
+
+@cache
+def layout(codes: str) -> struct.Struct:
+    return struct.Struct(">" + codes)
+
+
+@cache
+def small_layouts(code: str) -> tuple[struct.Struct, ...]:
+    return tuple(layout(code * count) for count in range(SMALL))
+
+
+class Source:
+    """Python source being written, and the names it refers to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.scope: dict[str, Any] = {}
+        self._depth = 1
+        self._names = 0
+
+    def __call__(self, line: str) -> None:
+        self.lines.append("    " * self._depth + line)
+
+    @contextmanager
+    def block(self, line: str) -> Iterator[None]:
+        self(line)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def name(self, stem: str) -> str:
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def use(self, name: str, value: Any) -> str:
+        self.scope[name] = value
+        return name
+
+
+def present(cls: type[Struct], version: int) -> list[Field]:
+    """The untagged fields of a version, in wire order."""
+    return [field for field in fields(cls) if field.tag is None and version in field.versions]
+
+
+def tagged(cls: type[Struct], version: int) -> list[Field]:
+    """The tagged fields of a version, in the order of their tags."""
+    found = [field for field in fields(cls) if field.tag is not None and version in field.versions]
+    return sorted(found, key=lambda field: field.tag or 0)
+
+
+def absent(cls: type[Struct], version: int) -> list[Field]:
+    """The fields a version does not have: they keep their defaults."""
+    return [field for field in fields(cls) if version not in field.versions]
+
+
+def is_flexible(field: Field, version: int, flexible: bool) -> bool:
+    """Whether a field's own lengths are compact: as its message says, unless the field knows better."""
+    return flexible if field.flexible is None else version in field.flexible
+
+
+def least_bytes(kind: Fixed | Sized | type[Struct], version: int, flexible: bool) -> int:
+    """The fewest bytes a value can take on the wire; what a count of elements is checked against."""
+    if isinstance(kind, Fixed):
+        return kind.size_bytes
+    if isinstance(kind, Sized):
+        return 1 if flexible else 2 if kind.kind == "string" else 4
+    total = 1 if flexible else 0
+    for field in present(kind, version):
+        compact = is_flexible(field, version, flexible)
+        if field.is_list:
+            total += 1 if compact else 4
+        elif version in field.nullable:
+            total += 1 if compact or isinstance(field.type, type) else least_bytes(field.type, version, compact)
+        else:
+            total += least_bytes(field.type, version, compact)
+    return total

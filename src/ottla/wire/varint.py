@@ -1,0 +1,95 @@
+"""What generated codecs call when the short way does not apply: long varints, tagged fields, errors about lengths.
+ An unsigned varint carries seven bits a byte, lowest first; the top bit says that more follow. Lengths need at most
+five bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ottla.wire.types import WireError
+
+STRING_BYTES_MAX = 0x7FFF  # a string's length is an int16 in the older versions, and the newer keep to it
+
+_BYTE = [bytes([value]) for value in range(128)]
+
+
+def uvarint_bytes(value: int) -> bytes:
+    """Encode a number of up to 32 bits."""
+    if value < 128:
+        return _BYTE[value]
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_uvarint(view: memoryview | bytes, pos: int) -> tuple[int, int]:
+    """Decode a number at `pos`: (number, position after it)."""
+    value = view[pos]
+    return (value, pos + 1) if value < 128 else more_uvarint(view, pos + 1, value)
+
+
+def more_uvarint(view: memoryview | bytes, pos: int, first: int) -> tuple[int, int]:
+    """Decode the rest of a number whose first byte, just before `pos`, said that there is more."""
+    byte = view[pos]
+    value = first & 127 | (byte & 127) << 7
+    pos += 1
+    if byte < 128:
+        return value, pos
+    for shift in (14, 21, 28):
+        byte = view[pos]
+        pos += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value > 0xFFFFFFFF:
+                break
+            return value, pos
+    raise WireError("a varint of more than 32 bits")
+
+
+def skip_tags(view: memoryview, pos: int, count: int) -> int:
+    """Pass over tagged fields none of which is known; `count` is their number as its first byte gives it."""
+    if count > 127:
+        count, pos = more_uvarint(view, pos, count)
+    for _ in range(count):
+        _, pos = read_uvarint(view, pos)
+        size_bytes, pos = read_uvarint(view, pos)
+        pos += size_bytes
+        if pos > len(view):
+            raise WireError("a tagged field ends beyond the message")
+    return pos
+
+
+def bad_length(where: str, length: int, left_bytes: int) -> NoReturn:
+    """A length or a count is negative, above its limit, or more than the rest of the message can hold."""
+    raise WireError(f"{where}: length {length} is not possible, {left_bytes} bytes are left")
+
+
+def null_value(where: str) -> NoReturn:
+    raise WireError(f"{where} is null, which it must not be")
+
+
+def bad_mark(where: str, mark: int) -> NoReturn:
+    raise WireError(f"{where}: {mark} says neither null nor present")
+
+
+def bad_tag(where: str, read_bytes: int, size_bytes: int) -> NoReturn:
+    raise WireError(f"{where}: the tagged field claims {size_bytes} bytes but holds {read_bytes}")
+
+
+def check_uuid(where: str, value: Any) -> None:
+    # struct would pad or cut it silently
+    if len(value) != 16:
+        raise WireError(f"{where}: a uuid has 16 bytes, not {len(value)}")
+
+
+def spliced_bytes(value: Any) -> int:
+    """The length of records that stay outside the buffer: one sized object, or several in a row."""
+    if isinstance(value, list | tuple):
+        pieces: Sequence[Any] = value
+        return sum(map(len, pieces))
+    return len(value)
