@@ -6,8 +6,8 @@ Rules:
   where no more exact one was given.
 """
 
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 
 class ErrorCode(IntEnum):
@@ -160,7 +160,8 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, True, "No more share sessions are possible"
 
 
-class RecordError(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RecordError:
     """Why one record of a refused batch was refused; `index` counts from 0 within the batch."""
 
     index: int

@@ -1,0 +1,177 @@
+"""`Setting[T]`: one configuration key, declared once, with everything that files, DescribeConfigs and the docs need.
+
+Rules:
+- Names, kinds, defaults, importance and the way of changing are Kafka's; the `doc` sentences are our own.
+- `parse` takes what a file or a client wrote and either returns the typed value or raises INVALID_CONFIG with a message
+  of Kafka's form; `render` is the inverse and gives the text DescribeConfigs shows (None for "no value").
+- A default of `REQUIRED` means there is none: reading the setting without a value is an error.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Any, Final, Generic, TypeVar
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.validators import Validator, invalid
+
+T = TypeVar("T")
+
+
+class Kind(IntEnum):
+    """Type of a value; the numbers are those of DescribeConfigs."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Importance(Enum):
+    """How many people ever need to touch it."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Dynamic(Enum):
+    """How a broker setting may be changed while the broker runs."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+class Required(Enum):
+    """The mark of a setting without a default."""
+
+    REQUIRED = "required"
+
+
+REQUIRED: Final = Required.REQUIRED
+
+_INT_BITS = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+# Java's decimal literals, with the suffix it tolerates. (Hexadecimal ones exist too; nobody configures with them.)
+_DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """One configuration key."""
+
+    name: str
+    kind: Kind
+    default: T | Required
+    doc: str
+    validator: Validator | None = None
+    importance: Importance = Importance.MEDIUM
+    dynamic: Dynamic = Dynamic.READ_ONLY
+    synonyms: tuple[str, ...] = ()  # broker settings this one falls back to, best first
+    internal: bool = False  # DescribeConfigs lists it only when somebody set it
+    honoured: bool = False  # False: accepted and shown, without effect yet
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the value must never be shown."""
+        return self.kind is Kind.PASSWORD
+
+    def parse(self, text: str) -> T:
+        """Turn text into a checked value, or raise INVALID_CONFIG."""
+        value: T = _PARSERS[self.kind](self.name, text, self.kind)
+        self.check(value)
+        return value
+
+    def check(self, value: T) -> None:
+        """Raise INVALID_CONFIG unless the value is one the setting allows."""
+        problem = self.validator(self.name, value) if self.validator is not None and value is not None else None
+        if problem is not None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+
+    def render(self, value: T | Required) -> str | None:
+        """Give the text of a value; None for no value."""
+        return render(value)
+
+
+def render(value: object) -> str | None:
+    """Write a parsed value the way Kafka does."""
+    if value is None or value is REQUIRED:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return java_double(value)
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def java_double(value: float) -> str:
+    """Write a double the way Java's `Double.toString` does, since that is what clients compare with."""
+    if value != value:  # NaN is the only number unequal to itself
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    number = Decimal(repr(value)).normalize()
+    first, *rest = map(str, number.as_tuple().digits)
+    return f"{'-' if value < 0 else ''}{first}.{''.join(rest) or '0'}E{number.adjusted()}"
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """Split at commas, as Kafka does: blanks around items do not count, repeated items count once."""
+    text = text.strip()
+    return tuple(dict.fromkeys(re.split(r"\s*,\s*", text))) if text else ()
+
+
+def _parse_boolean(name: str, text: str, kind: Kind) -> bool:
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ApiError(ErrorCode.INVALID_CONFIG, invalid(name, text, "Expected value to be either true or false"))
+    return word == "true"
+
+
+def _parse_integer(name: str, text: str, kind: Kind) -> int:
+    word = text.strip()
+    limit = 1 << (_INT_BITS[kind] - 1)
+    if _INTEGER.fullmatch(word) is None or not -limit <= int(word) < limit:
+        raise ApiError(ErrorCode.INVALID_CONFIG, invalid(name, text, f"Not a number of type {kind.name}"))
+    return int(word)
+
+
+def _parse_double(name: str, text: str, kind: Kind) -> float:
+    match = _DOUBLE.fullmatch(text.strip())
+    if match is None:
+        raise ApiError(ErrorCode.INVALID_CONFIG, invalid(name, text, f"Not a number of type {kind.name}"))
+    return float(match[1])
+
+
+def _parse_text(name: str, text: str, kind: Kind) -> str:
+    return text.strip()
+
+
+def _parse_list(name: str, text: str, kind: Kind) -> tuple[str, ...]:
+    return parse_list(text)
+
+
+_PARSERS: dict[Kind, Callable[[str, str, Kind], Any]] = {
+    Kind.BOOLEAN: _parse_boolean,
+    Kind.STRING: _parse_text,
+    Kind.INT: _parse_integer,
+    Kind.SHORT: _parse_integer,
+    Kind.LONG: _parse_integer,
+    Kind.DOUBLE: _parse_double,
+    Kind.LIST: _parse_list,
+    Kind.CLASS: _parse_text,
+    Kind.PASSWORD: _parse_text,
+}
