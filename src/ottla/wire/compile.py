@@ -51,7 +51,7 @@ def decode(cls: type[M], version: int, data: bytes | bytearray | memoryview) -> 
     view = memoryview(data)
     message, pos = decoder(cls, version)(view)
     if pos != len(view):
-        raise WireError(f"{cls.__name__} v{version}: {len(view) - pos} bytes too many")
+        raise WireError(f"v{version} {cls.__name__}: {len(view) - pos} bytes too many")
     return message
 
 
@@ -61,7 +61,7 @@ def encode(message: Struct, version: int) -> bytes:
     splices: Splices = []
     encoder(type(message), version)(message, out, splices)
     if splices:
-        raise WireError(f"{type(message).__name__} v{version}: its records are not bytes")
+        raise WireError(f"v{version} {type(message).__name__}: its records are not bytes")
     return bytes(out)
 
 

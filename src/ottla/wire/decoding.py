@@ -1,5 +1,6 @@
 """Writes the source of `decode(view, pos)` for one message and version.
- The function is flat: nested structs become nested loops. Fixed-width fields that lie side by side, together with the
+
+The function is flat: nested structs become nested loops. Fixed-width fields that lie side by side, together with the
 length or count that follows them, are one `unpack_from`, whose results go straight into the slots of the new object.
 Every length is checked against what is left before anything of that size is made, so a few bytes cannot ask for much
 memory or time.
@@ -37,7 +38,7 @@ from ottla.wire.varint import (
 def decode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]:
     """The source of `decode` and the names it needs."""
     writer = _Decoder(cls, version)
-    top = writer.struct(cls, f"{cls.__name__} v{version}")
+    top = writer.struct(cls, f"v{version} {cls.__name__}")
     writer.flush()
     names = "".join(f", {name}={name}" for name in writer.emit.scope)
     head = [f"def decode(view, pos=0{names}):", "    size = len(view)", "    try:"]
@@ -45,7 +46,7 @@ def decode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]
     tail = [
         f"        return {top}, pos",
         "    except (StructError, IndexError, UnicodeDecodeError) as error:",
-        f"        raise WireError(f'{cls.__name__} v{version}: {{error}}') from None",
+        f"        raise WireError(f'v{version} {cls.__name__}: {{error}}') from None",
     ]
     scope = {**writer.emit.scope, "StructError": struct.error, "WireError": WireError}
     return "\n".join(head + body + tail) + "\n", scope
@@ -89,7 +90,7 @@ class _Decoder:
         for field in tags:
             self._default(made, field)
         for field in present(cls, self.version):
-            self._field(f"{made}.{field.name}", field, f"{where} {field.name}")
+            self._field(f"{made}.{field.name}", field, f"{where}.{field.name}")
         if self.flexible:
             self._tags(made, tags, where)
         return made
@@ -234,7 +235,7 @@ class _Decoder:
                 with emit.block(f"if {stop} > size:"):
                     self._bad_length(length, False, where)
                 for index, field in enumerate(tags):
-                    self._tag(f"{made}.{field.name}", field, "elif" if index else "if", tag, f"{where} {field.name}")
+                    self._tag(f"{made}.{field.name}", field, "elif" if index else "if", tag, f"{where}.{field.name}")
                 with emit.block("else:"):
                     emit(f"pos = {stop}")
                 with emit.block(f"if pos != {stop}:"):

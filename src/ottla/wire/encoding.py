@@ -1,5 +1,6 @@
 """Writes the source of `encode(message, out, splices)` for one message and version.
- Like decoding it is flat, and fixed-width fields are packed together with the length that follows them. A tagged
+
+Like decoding it is flat, and fixed-width fields are packed together with the length that follows them. A tagged
 field is written only when it differs from its default. Records that are not bytes are left out: their length is
 written, and where they belong is noted in `splices`.
 """
@@ -12,20 +13,20 @@ from typing import Any
 from ottla.wire.message import Field, Struct
 from ottla.wire.source import SMALL, Source, is_flexible, layout, present, small_layouts, tagged
 from ottla.wire.types import Fixed, Sized, Versions, WireError
-from ottla.wire.varint import STRING_BYTES_MAX, bad_length, check_uuid, null_value, spliced_bytes, uvarint_bytes
+from ottla.wire.varint import STRING_BYTES_MAX, bad_length, bad_uuid, spliced_bytes, uvarint_bytes
 
 
 def encode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]:
     """The source of `encode` and the names it needs."""
     writer = _Encoder(cls, version)
-    writer.struct(cls, "m", f"{cls.__name__} v{version}")
+    writer.struct(cls, "m", f"v{version} {cls.__name__}")
     writer.flush()
     names = "".join(f", {name}={name}" for name in writer.emit.scope)
     head = [f"def encode(m, out, splices{names}):", "    try:"]
     body = ["    " + line for line in writer.emit.lines] or ["        pass"]
     tail = [
         "    except (StructError, TypeError, AttributeError, UnicodeEncodeError) as error:",
-        f"        raise WireError(f'{cls.__name__} v{version}: {{error}}') from error",
+        f"        raise WireError(f'v{version} {cls.__name__}: {{error}}') from error",
     ]
     scope = {**writer.emit.scope, "StructError": struct.error, "WireError": WireError}
     return "\n".join(head + body + tail) + "\n", scope
@@ -46,94 +47,108 @@ class _Encoder:
         self._values.extend(value)
 
     def flush(self) -> None:
-        packed = self._packed()
-        if packed:
-            self.emit(f"{self._out} += {packed}")
+        if self._codes:
+            self._write()
         self._codes, self._values = [], []
 
-    def _packed(self, code: str = "", *value: str) -> str:
-        """The expression for all that is waiting to be written, and one value more."""
-        codes = "".join(self._codes) + code
+    def _write(self, code: str = "", *value: str) -> None:
+        """Write all that waits, and one value more. It goes on waiting: there may be another branch to write it in."""
+        codes, values = "".join(self._codes) + code, [*self._values, *value]
         if not codes.strip("x"):
-            return repr(bytes(len(codes))) if codes else ""
-        pack = self.emit.use("put_" + codes, layout(codes).pack)
-        return f"{pack}({', '.join([*self._values, *value])})"
+            self.emit(f"{self._out} += {bytes(len(codes))!r}")
+        elif codes == "B":
+            self.emit(f"{self._out}.append({values[0]})")
+        else:
+            pack = self.emit.use("put_" + codes, layout(codes).pack)
+            self.emit(f"{self._out} += {pack}({', '.join(values)})")
 
     def struct(self, cls: type[Struct], holder: str, where: str) -> None:
         for field in present(cls, self.version):
-            self._field(f"{holder}.{field.name}", field, f"{where} {field.name}")
+            self._field(f"{holder}.{field.name}", field, f"{where}.{field.name}")
         if self.flexible:
             self._tags(cls, holder, where)
 
     def _field(self, value: str, field: Field, where: str, *, in_tag: bool = False) -> None:
-        emit = self.emit
+        emit, kind = self.emit, field.type
+        if isinstance(kind, Fixed) and not field.is_list:
+            if kind.code == "16s":
+                # struct would pad or cut it silently
+                with emit.block(f"if len({value}) != 16:"):
+                    emit(f"{emit.use('bad_uuid', bad_uuid)}({where!r}, {value})")
+            # A bool is packed as a number, since struct would take None for False.
+            self.put("B" if kind.code == "?" else kind.code, value)
+            return
         compact = is_flexible(field, self.version, self.flexible)
-        nullable = self.version in field.nullable
-        if isinstance(field.type, Fixed) and not field.is_list:
-            if field.type.code == "16s":
-                emit(f"{emit.use('check_uuid', check_uuid)}({where!r}, {value})")
-            self.put("B" if field.type.code == "?" else field.type.code, value)
+        if self.version not in field.nullable:
+            self._value(value, field, compact, where)
             return
         local = emit.name("v")
         emit(f"{local} = {value}")
-        if field.is_list:
-            self._list(local, field, compact, nullable, where)
-        elif isinstance(field.type, Sized):
-            kind = field.type.kind
-            self._nullable(local, nullable, "x" if compact else "h" if kind == "string" else "i", where)
-            with emit.block("else:"):
-                self._sized(local, kind, compact, where)
-        elif isinstance(field.type, type):
-            self._struct(local, field.type, nullable, in_tag, where)
-        self._codes, self._values = [], []
-
-    def _struct(self, local: str, cls: type[Struct], nullable: bool, in_tag: bool, where: str) -> None:
-        waiting = self._codes, self._values
-        self._nullable(local, nullable, "x" if in_tag else "b", where)
-        with self.emit.block("else:"):
-            self._codes, self._values = list(waiting[0]), list(waiting[1])
-            if nullable:
+        with emit.block(f"if {local} is None:"):
+            self._null(field, compact, in_tag)
+        with emit.block("else:"):
+            if isinstance(kind, type) and not field.is_list:
                 self.put("b", "1")
-            self.struct(cls, local, where)
+            self._value(local, field, compact, where)
             self.flush()
 
-    def _nullable(self, local: str, nullable: bool, code: str, where: str) -> None:
-        """The branch for None: a null with what waits before it, or an error."""
-        with self.emit.block(f"if {local} is None:"):
-            if nullable:
-                self.emit(f"{self._out} += {self._packed(code, *([] if code == 'x' else ['-1']))}")
-            else:
-                self.emit(f"{self.emit.use('null_value', null_value)}({where!r})")
+    def _null(self, field: Field, compact: bool, in_tag: bool) -> None:
+        if isinstance(field.type, type) and not field.is_list:
+            code = "x" if in_tag else "b"
+        elif compact:
+            code = "x"
+        else:
+            code = "h" if field.type == Sized("string") and not field.is_list else "i"
+        self._write(code, *([] if code == "x" else ["-1"]))
+
+    def _value(self, value: str, field: Field, compact: bool, where: str) -> None:
+        """Write a value that is not None. If it is None nevertheless, something below fails and becomes a WireError."""
+        if field.type == Sized("string") and not field.is_list:
+            self._string(value, compact, where)
+            return
+        if not value.isidentifier():
+            local = self.emit.name("v")
+            self.emit(f"{local} = {value}")
+            value = local
+        if field.is_list:
+            self._list(value, field, compact, where)
+        elif isinstance(field.type, type):
+            self.struct(field.type, value, where)
+        elif field.type == Sized("records"):
+            self._records(value, compact)
+        else:
+            self._bytes(value, compact)
 
     def _length(self, length: str, compact: bool, wide: str) -> None:
-        """Write a length or count with what waits before it; the wait goes on for the other branches."""
+        """Write a length or count with what waits before it."""
         emit = self.emit
         if not compact:
-            emit(f"{self._out} += {self._packed(wide, length)}")
+            self.put(wide, length)
+            self.flush()
             return
         with emit.block(f"if {length} < 127:"):
-            emit(f"{self._out} += {self._packed('B', f'{length} + 1')}")
+            self._write("B", f"{length} + 1")
         with emit.block("else:"):
-            if self._codes:
-                emit(f"{self._out} += {self._packed()}")
+            self.flush()
             emit(f"{self._out} += {emit.use('uvarint_bytes', uvarint_bytes)}({length} + 1)")
 
-    def _sized(self, local: str, kind: str, compact: bool, where: str) -> None:
-        emit, length = self.emit, self.emit.name("n")
-        if kind == "records":
-            self._records(local, length, compact)
-            return
-        if kind == "string":
-            emit(f"{local} = {local}.encode()")
-        emit(f"{length} = len({local})")
-        if kind == "string":
-            with emit.block(f"if {length} > {STRING_BYTES_MAX}:"):
-                emit(f"{emit.use('bad_length', bad_length)}({where!r}, {length}, {STRING_BYTES_MAX})")
-        self._length(length, compact, "h" if kind == "string" else "i")
-        emit(f"{self._out} += {local}")
+    def _string(self, value: str, compact: bool, where: str) -> None:
+        emit, text, length = self.emit, self.emit.name("s"), self.emit.name("n")
+        emit(f"{text} = {value}.encode()")
+        emit(f"{length} = len({text})")
+        with emit.block(f"if {length} > {STRING_BYTES_MAX}:"):
+            emit(f"{emit.use('bad_length', bad_length)}({where!r}, {length}, {STRING_BYTES_MAX})")
+        self._length(length, compact, "h")
+        emit(f"{self._out} += {text}")
 
-    def _records(self, local: str, length: str, compact: bool) -> None:
-        emit, inline = self.emit, self.emit.name("i")
+    def _bytes(self, local: str, compact: bool) -> None:
+        length = self.emit.name("n")
+        self.emit(f"{length} = len({local})")
+        self._length(length, compact, "i")
+        self.emit(f"{self._out} += {local}")
+
+    def _records(self, local: str, compact: bool) -> None:
+        emit, length, inline = self.emit, self.emit.name("n"), self.emit.name("i")
         emit(f"{inline} = isinstance({local}, {emit.use('BYTES', (bytes, bytearray, memoryview))})")
         emit(f"{length} = len({local}) if {inline} else {emit.use('spliced_bytes', spliced_bytes)}({local})")
         self._length(length, compact, "i")
@@ -142,26 +157,23 @@ class _Encoder:
         with emit.block("else:"):
             emit(f"splices.append((len({self._out}), {local}))")
 
-    def _list(self, local: str, field: Field, compact: bool, nullable: bool, where: str) -> None:
+    def _list(self, local: str, field: Field, compact: bool, where: str) -> None:
         emit, count = self.emit, self.emit.name("n")
-        self._nullable(local, nullable, "x" if compact else "i", where)
-        with emit.block("else:"):
-            emit(f"{count} = len({local})")
-            self._length(count, compact, "i")
-            self._codes, self._values = [], []
-            if isinstance(field.type, Fixed) and field.type.code != "16s":
-                code = field.type.code
-                small = emit.use(f"puts_{code}", tuple(each.pack for each in small_layouts(code)))
-                many = f"{emit.use('pack', struct.pack)}(f'>{{{count}}}{code}', *{local})"
-                emit(f"{self._out} += {small}[{count}](*{local}) if {count} < {SMALL} else {many}")
-                return
-            element = emit.name("e")
-            with emit.block(f"for {element} in {local}:"):
-                if isinstance(field.type, type):
-                    self.struct(field.type, element, where)
-                else:
-                    self._field(element, field._replace(is_list=False, nullable=Versions.of("none")), where)
-                self.flush()
+        emit(f"{count} = len({local})")
+        self._length(count, compact, "i")
+        if isinstance(field.type, Fixed) and field.type.code != "16s":
+            code = field.type.code
+            small = emit.use(f"puts_{code}", tuple(each.pack for each in small_layouts(code)))
+            many = f"{emit.use('pack', struct.pack)}(f'>{{{count}}}{code}', *{local})"
+            emit(f"{self._out} += {small}[{count}](*{local}) if {count} < {SMALL} else {many}")
+            return
+        element = emit.name("e")
+        with emit.block(f"for {element} in {local}:"):
+            if isinstance(field.type, type):
+                self.struct(field.type, element, where)
+            else:
+                self._field(element, field._replace(is_list=False, nullable=Versions.of("none")), where)
+            self.flush()
 
     def _tags(self, cls: type[Struct], holder: str, where: str) -> None:
         tags = tagged(cls, self.version)
@@ -174,15 +186,15 @@ class _Encoder:
             emit(f"{locals_[field.name]} = {holder}.{field.name}")
         tests = [self._differs(locals_[field.name], field) for field in tags]
         with emit.block(f"if {' or '.join(tests)}:"):
-            emit(f"{self._out} += {self._packed('B', ' + '.join(f'({test})' for test in tests))}")
+            self._write("B", " + ".join(f"({test})" for test in tests))
             waiting, self._codes, self._values = (self._codes, self._values), [], []
             for field, test in zip(tags, tests, strict=True):
                 with emit.block(f"if {test}:"):
-                    self._tag(field, locals_[field.name], f"{where} {field.name}")
+                    self._tag(field, locals_[field.name], f"{where}.{field.name}")
         self._codes, self._values = waiting
         with emit.block("else:"):
-            emit(f"{self._out} += {self._packed('x')}")
-        self._codes, self._values = [], []
+            self.put("x")
+            self.flush()
 
     def _tag(self, field: Field, local: str, where: str) -> None:
         emit, outer, size = self.emit, self._out, self.emit.use("uvarint_bytes", uvarint_bytes)

@@ -1,5 +1,6 @@
 """The primitive types a message field may have, as the type checker sees them and as the codec sees them.
- `Int32` is `int` to mypy and `Fixed("i", 4)` to the compiler. A uuid is its raw 16 bytes. `Records` decodes to a
+
+`Int32` is `int` to mypy and `Fixed("i", 4)` to the compiler. A uuid is its raw 16 bytes. `Records` decodes to a
 zero-copy `memoryview` of the request buffer; on the way out it may also be any sized object the connection knows how
 to send (see `wire.compile`).
 """

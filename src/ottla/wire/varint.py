@@ -1,5 +1,6 @@
 """What generated codecs call when the short way does not apply: long varints, tagged fields, errors about lengths.
- An unsigned varint carries seven bits a byte, lowest first; the top bit says that more follow. Lengths need at most
+
+An unsigned varint carries seven bits a byte, lowest first; the top bit says that more follow. Lengths need at most
 five bytes.
 """
 
@@ -81,10 +82,8 @@ def bad_tag(where: str, read_bytes: int, size_bytes: int) -> NoReturn:
     raise WireError(f"{where}: the tagged field claims {size_bytes} bytes but holds {read_bytes}")
 
 
-def check_uuid(where: str, value: Any) -> None:
-    # struct would pad or cut it silently
-    if len(value) != 16:
-        raise WireError(f"{where}: a uuid has 16 bytes, not {len(value)}")
+def bad_uuid(where: str, value: Any) -> NoReturn:
+    raise WireError(f"{where}: a uuid has 16 bytes, not {len(value)}")
 
 
 def spliced_bytes(value: Any) -> int:

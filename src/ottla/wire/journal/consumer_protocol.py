@@ -1,5 +1,6 @@
 """What classic consumers put into the opaque bytes of JoinGroup and SyncGroup.
- Each blob starts with its version as an int16. Versions above ours are read as our highest; what follows the known
+
+Each blob starts with its version as an int16. Versions above ours are read as our highest; what follows the known
 fields is ignored.
 """
 

@@ -1,5 +1,6 @@
 """Control records: what brokers and controllers write between the records of clients.
- The record's key is a `ControlRecordTypeSchema` behind its version as an int16; the value is one of the others. All
+
+The record's key is a `ControlRecordTypeSchema` behind its version as an int16; the value is one of the others. All
 values but the transaction marker belong to the metadata log.
 """
 
