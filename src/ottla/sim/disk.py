@@ -229,6 +229,10 @@ class SimDisk:
         """Dies inside one of the coming operations (the last of that many), half done; `on_crash` is told first."""
         self._operations_left, self._on_crash = operations, on_crash
 
+    def crash_never(self) -> None:
+        """Takes `crash_within` back."""
+        self._operations_left = self._on_crash = None
+
     def flip_bit(self, path: str) -> int | None:
         """Bit rot in a file; returns where."""
         parent, name = self._parent(path)

@@ -53,6 +53,8 @@ class Dialler(Protocol):
 class Host:
     """One simulated machine or process: the owner of callbacks, sockets and disks."""
 
+    WORKER_DELAY_SECONDS = (0.0001, 0.002)
+
     def __init__(self, name: str, address: str) -> None:
         self.name = name
         self.address = address
@@ -60,7 +62,7 @@ class Host:
         self.paused = False
         self.off = False  # without power: its kernel does not answer either
         self.parked: list[events.Handle] = []
-        self.worker_delay_seconds = (0.0001, 0.002)
+        self.worker_delay_seconds = self.WORKER_DELAY_SECONDS
 
     def __repr__(self) -> str:
         return f"Host({self.name})"

@@ -1,0 +1,86 @@
+"""`python -m ottla.sim`: replay one seed verbosely, or try random seeds for a while and keep those that fail."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import random
+import sys
+import time
+
+from ottla.sim.run import Outcome, Simulation
+from ottla.sim.scenario import scenario
+
+SEED_FILE = pathlib.Path("tests/sim/seeds.txt")
+SEED_MAX = 10**9
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parse(arguments)
+    if options.seed is not None:
+        return _replay(options.seed, quiet=options.quiet)
+    return _search(options.count, options.seconds, options.seeds_file)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m ottla.sim", description=__doc__)
+    parser.add_argument("--seed", type=int, help="replay this seed and tell what happens")
+    parser.add_argument("--quiet", action="store_true", help="replay without the story")
+    parser.add_argument("--count", type=int, default=1000, help="random seeds to try at most (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="time to spend at most (default %(default)s)")
+    parser.add_argument("--seeds-file", type=pathlib.Path, default=SEED_FILE, help="where failing seeds are kept")
+    return parser.parse_args(arguments)
+
+
+def _replay(seed: int, *, quiet: bool) -> int:
+    outcome = Simulation(scenario(seed), None if quiet else print).run()
+    _report(outcome)
+    return 0 if outcome.ok else 1
+
+
+def _search(count: int, seconds: float, seeds_file: pathlib.Path) -> int:
+    chance = random.SystemRandom()
+    until = time.monotonic() + seconds
+    failing: list[Outcome] = []
+    tried = 0
+    while tried < count and time.monotonic() < until:
+        outcome = Simulation(scenario(chance.randrange(SEED_MAX))).run()
+        tried += 1
+        if not outcome.ok:
+            failing.append(outcome)
+            _keep(seeds_file, outcome.seed)
+            _report(outcome)
+        _show_progress(tried, count, len(failing), until - time.monotonic())
+    print(f"\n{tried} simulations, {len(failing)} failed")
+    for outcome in failing:
+        print(f"  make sim SEED={outcome.seed}    {outcome.violations[0].splitlines()[0]}")
+    return 1 if failing else 0
+
+
+def _report(outcome: Outcome) -> None:
+    print(f"\nseed {outcome.seed}: {outcome.virtual_seconds:.1f} virtual seconds, trace {outcome.trace}")
+    print("  " + ", ".join(f"{what}: {count}" for what, count in outcome.facts.items()))
+    for violation in outcome.violations:
+        print(f"  VIOLATION {violation}")
+    if outcome.ok:
+        print("  all claims hold")
+
+
+def _show_progress(tried: int, count: int, failed: int, left_seconds: float) -> None:
+    line = f"{tried} of at most {count} simulations, {failed} failed, {max(0.0, left_seconds):.0f} s left"
+    if sys.stdout.isatty():
+        print(f"\r{line}   ", end="", flush=True)
+    elif tried % 20 == 0:
+        print(line, flush=True)
+
+
+def _keep(path: pathlib.Path, seed: int) -> None:
+    """Every seed that ever failed is run by `make test` for ever."""
+    known = path.read_text().split() if path.exists() else []
+    if str(seed) not in known:
+        with path.open("a") as file:
+            file.write(f"{seed}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""What must be true of a log whatever happens, checked against a history of everything that clients saw.
+
+Guarantees (per run, chosen by the scenario):
+- `SAFE`: every crash of the run is one that the durability setting covers (process crash: page cache; power loss:
+  synced before the acknowledgement). Nothing that was acknowledged or read is ever lost.
+- `AT_RISK`: power may be lost without syncing. The end of a log may then be lost, acknowledged or not, and its
+  offsets be given to other records: claims 2, 3 and 7 are not checked; everything else still holds.
+
+Claims:
+1. none invented: every record read was sent, by that producer to that partition, and its content is unharmed;
+2. none lost: an acknowledged record is in the log at the offset that its producer was told;
+3. stable: an offset once read or acknowledged never shows another record, and never disappears again;
+4. dense: a reader sees every offset from where it began, without gaps;
+5. none duplicated: a record of an idempotent producer is in the log once, whatever was retried;
+6. none reordered: acknowledged records of one producer lie in a partition in the order in which they were sent;
+7. log start and end offsets never go back.
+
+Violations are collected, not raised: code under test could catch an exception, and the first one is rarely the only
+one.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import struct
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ottla.model.ids import TopicPartition
+
+_HEAD = struct.Struct(">8sHHIQ")  # content hash, writer, partition, sequence, size of the filling
+
+
+class Guarantee(enum.Enum):
+    SAFE = "safe"
+    AT_RISK = "at risk"
+
+
+class Bounds(NamedTuple):
+    """Where a partition starts and ends."""
+
+    start_offset: int
+    end_offset: int
+
+
+NO_BOUNDS = Bounds(0, 0)
+
+
+class Payload(NamedTuple):
+    """What a record of the workload says about itself; sequences count per writer, over all partitions."""
+
+    writer: int
+    partition: int
+    sequence: int
+
+
+class Writer(NamedTuple):
+    """What a producer promises: an idempotent one writes nothing twice, one with acknowledgements keeps its order."""
+
+    number: int
+    idempotent: bool
+    acks: int
+
+
+def encode_payload(payload: Payload, filling: bytes) -> bytes:
+    head = _HEAD.pack(bytes(8), payload.writer, payload.partition, payload.sequence, len(filling))
+    body = head[8:] + filling
+    return hashlib.blake2b(body, digest_size=8).digest() + body
+
+
+def decode_payload(value: bytes | None) -> Payload | None:
+    """None if this is not an unharmed record of the workload."""
+    if value is None or len(value) < _HEAD.size:
+        return None
+    digest, writer, partition, sequence, size_bytes = _HEAD.unpack_from(value)
+    if len(value) != _HEAD.size + size_bytes or hashlib.blake2b(value[8:], digest_size=8).digest() != digest:
+        return None
+    return Payload(writer, partition, sequence)
+
+
+@dataclass(slots=True)
+class _Partition:
+    """Everything that is known about one partition."""
+
+    seen: dict[int, Payload] = field(default_factory=dict)  # by offset; read or acknowledged
+    acknowledged: dict[Payload, int] = field(default_factory=dict)
+    bounds: Bounds = NO_BOUNDS
+
+
+class History:
+    """What clients did and saw, and what was wrong with it."""
+
+    def __init__(self, guarantee: Guarantee) -> None:
+        self.guarantee = guarantee
+        self.violations: list[str] = []
+        self.writers: dict[int, Writer] = {}
+        self.sent: dict[Payload, None] = {}
+        self.failed: dict[Payload, None] = {}
+        self.reads = 0
+        self._partitions: dict[TopicPartition, _Partition] = {}
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(partition.acknowledged) for partition in self._partitions.values())
+
+    def blame(self, what: str) -> None:
+        if len(self.violations) < 100:  # one broken invariant breaks a thousand times
+            self.violations.append(what)
+
+    # -- what producers report
+
+    def add_writer(self, writer: Writer) -> None:
+        self.writers[writer.number] = writer
+
+    def sending(self, payload: Payload) -> None:
+        self.sent[payload] = None
+
+    def acked(self, partition: TopicPartition, payload: Payload, offset: int) -> None:
+        if offset < 0:
+            return  # acks=0: nothing is promised
+        known = self._of(partition)
+        known.acknowledged[payload] = offset
+        self._settle(partition, offset, payload, "acknowledged")
+
+    def gave_up(self, payload: Payload) -> None:
+        """The producer reported failure; the record may be in the log or not."""
+        self.failed[payload] = None
+
+    # -- what consumers report
+
+    def read(self, partition: TopicPartition, offset: int, value: bytes | None, expected_offset: int | None) -> None:
+        """One record, and where the reader was to go on (None for the first)."""
+        self.reads += 1
+        if expected_offset is not None and offset != expected_offset:
+            self.blame(f"{name(partition)}: not dense: offset {offset} came where {expected_offset} was to come")
+        payload = decode_payload(value)
+        if payload is None:
+            self.blame(f"{name(partition)}: corrupt record at offset {offset}: {value!r:.80}")
+            return
+        if payload not in self.sent or payload.partition != partition.partition:
+            self.blame(f"{name(partition)}: invented record at offset {offset}: {payload} was never sent there")
+        self._settle(partition, offset, payload, "read")
+
+    def known_bounds(self, partition: TopicPartition) -> Bounds:
+        """The highest log start and end that anyone was told so far; ask for it before asking the broker."""
+        return self._of(partition).bounds
+
+    def told_bounds(self, partition: TopicPartition, told: Bounds, before: Bounds) -> None:
+        """What ListOffsets said, and what was known before it was asked (answers may overtake each other)."""
+        known = self._of(partition)
+        if self.guarantee is Guarantee.SAFE:
+            if told.start_offset < before.start_offset:
+                self.blame(f"{name(partition)}: log start went back from {before.start_offset} to {told.start_offset}")
+            if told.end_offset < before.end_offset:
+                self.blame(f"{name(partition)}: end went back from {before.end_offset} to {told.end_offset}")
+        if told.start_offset > told.end_offset:
+            self.blame(f"{name(partition)}: log start {told.start_offset} lies behind the end {told.end_offset}")
+        known.bounds = Bounds(
+            max(known.bounds.start_offset, told.start_offset), max(known.bounds.end_offset, told.end_offset)
+        )
+
+    # -- the end
+
+    def final_log(self, partition: TopicPartition, start_offset: int, records: list[tuple[int, bytes | None]]) -> None:
+        """The whole partition, read from its start when all is quiet; what is there then must stay."""
+        self.guarantee = Guarantee.SAFE
+        expected = start_offset
+        content: dict[int, Payload] = {}
+        for offset, value in records:
+            self.read(partition, offset, value, expected)
+            expected = offset + 1
+            payload = decode_payload(value)
+            if payload is not None:
+                content[offset] = payload
+        known = self._of(partition)
+        for offset, payload in known.seen.items():
+            if offset >= start_offset and offset not in content:
+                what = "acknowledged" if known.acknowledged.get(payload) == offset else "read"
+                self.blame(
+                    f"{name(partition)}: lost: {payload} was {what} at offset {offset}; the log ends at {expected}"
+                )
+        self._check_duplicates(partition, content)
+        self._check_order(partition, content)
+
+    def _check_duplicates(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
+        found: dict[Payload, int] = {}
+        for offset, payload in content.items():
+            writer = self.writers.get(payload.writer)
+            if payload in found and writer is not None and writer.idempotent:
+                self.blame(f"{name(partition)}: duplicate of {payload} at offsets {found[payload]} and {offset}")
+            found.setdefault(payload, offset)
+
+    def _check_order(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
+        """First occurrences, without those whose fate the producer did not know: such a one may arrive late."""
+        last: dict[int, int] = {}
+        met: dict[Payload, None] = {}
+        for offset, payload in content.items():
+            writer = self.writers.get(payload.writer)
+            if writer is None or writer.acks == 0 or payload in met or payload in self.failed:
+                continue
+            met[payload] = None
+            if payload.sequence < last.get(payload.writer, -1):
+                later = last[payload.writer]
+                self.blame(f"{name(partition)}: reordered: {payload} at {offset} comes after sequence {later}")
+            last[payload.writer] = payload.sequence
+
+    def _of(self, partition: TopicPartition) -> _Partition:
+        known = self._partitions.get(partition)
+        if known is None:
+            known = self._partitions[partition] = _Partition()
+        return known
+
+    def _settle(self, partition: TopicPartition, offset: int, payload: Payload, how: str) -> None:
+        if self.guarantee is Guarantee.AT_RISK:
+            return
+        before = self._of(partition).seen.setdefault(offset, payload)
+        if before != payload:
+            self.blame(f"{name(partition)}: offset {offset} was {before} and is now {how} as {payload}")
+
+
+def name(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"

@@ -1,0 +1,172 @@
+"""Hosts that run real nodes: started, killed, restarted, and their clocks and disks.
+
+A `Machine` outlives its nodes. Each start makes a new `Host` (so that nothing of the previous incarnation runs on),
+finds the disk as the last crash left it, and runs `ottla.server.node.Node` on it; a supervisor starts it again after
+every end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from ottla.client.connection import Address
+from ottla.log.disk import Disk, StorageError
+from ottla.server.node import Node, Ports
+from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.loop import SimLoop
+from ottla.sim.net import SimNet
+
+PORT = 9092
+EPOCH_MS = 1_700_000_000_000  # what wall clocks show when virtual time is zero
+
+
+class Clock:
+    """Wall clock of a machine: virtual time plus an error of its own."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self.error_ms = 0
+
+    def now_ms(self) -> int:
+        return EPOCH_MS + int(self._loop.time() * 1000) + self.error_ms
+
+
+class Machine:
+    """One broker machine and the node on it."""
+
+    def __init__(
+        self, name: str, net: SimNet, settings: dict[str, str], rng: random.Random, tell: Callable[[str], None]
+    ) -> None:
+        self.name = name
+        self.net = net
+        self.loop = net.loop
+        self.host = net.add_host(name)
+        self.disk = SimDisk(random.Random(rng.random()))
+        self.clock = Clock(net.loop)
+        self.node: Node | None = None
+        self.failures: list[str] = []  # starts and stops that went wrong on a healthy disk
+        self._settings = settings
+        self._rng = rng
+        self._tell = tell
+        self._ended = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._crash: Crash | None = None
+        self._stopping = False
+        self._retired = False
+        self.disk.on_operation = self._note_operation
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host.address, PORT)
+
+    @property
+    def running(self) -> bool:
+        return self._ready.is_set()
+
+    async def wait_until_ready(self) -> None:
+        await self._ready.wait()
+
+    # -- life
+
+    async def supervise(self) -> None:
+        """Starts the node again and again until the machine is retired."""
+        while not self._retired:
+            self._begin()
+            await self._ended.wait()
+            self._ready.clear()
+            self.node = None
+            if self._crash is not None:
+                self.disk = self.disk.crash(self._crash)
+                self._crash = None
+            await asyncio.sleep(self._rng.uniform(0.05, 2.0))
+            self.host = self.net.replace_host(self.host)
+
+    def _begin(self) -> None:
+        self._ended.clear()
+        self._stopping = False
+        self.loop.task_of(self.host, self._run())
+
+    async def _run(self) -> None:
+        """Belongs to the host: a crash simply never comes back from here."""
+        ports = Ports(
+            disk=self._disk_at,
+            net=self.net.view(self.host),
+            now_ms=self.clock.now_ms,
+            rng=random.Random(self._rng.random()),
+            executor=None,
+        )
+        try:
+            node = Node(self._settings, ports)
+            await node.start()
+        except Exception as error:
+            self._failed("start", error)
+            self._exit()
+            return
+        self.node = node
+        self._tell(f"{self.name} is ready")
+        self._ready.set()
+
+    def _disk_at(self, path: str) -> Disk:
+        return self.disk
+
+    def crash(self, kind: Crash) -> None:
+        """Ends the present incarnation at this very moment."""
+        if not self.host.alive:
+            return
+        self._tell(f"{self.name} crashes: {kind.value}")
+        self._crash = kind
+        self.loop.kill(self.host)
+        if kind is Crash.POWER:
+            self.net.vanish(self.host)
+        else:
+            self.net.close_all(self.host)
+        self._ended.set()
+
+    def crash_within(self, kind: Crash, operations: int) -> None:
+        self.disk.crash_within(operations, lambda: self.crash(kind))
+
+    def restart(self) -> None:
+        """Stops the node as an operator would; it comes back by itself."""
+        if self.running and not self._stopping:
+            self._stopping = True
+            self.loop.task_of(self.host, self._stop())
+
+    async def retire(self) -> None:
+        """The end of the simulation: a clean stop, and no start after it."""
+        await self._ready.wait()
+        self._retired = True
+        self.restart()
+        await self._ended.wait()
+
+    async def _stop(self) -> None:
+        assert self.node is not None
+        self._tell(f"{self.name} stops")
+        try:
+            await self.node.stop()
+        except Exception as error:
+            self._failed("stop", error)
+        self._exit()
+
+    def _exit(self) -> None:
+        """The process ends by itself, and its kernel cleans up."""
+        self.loop.kill(self.host)
+        self.net.close_all(self.host)
+        self._ended.set()
+
+    def _failed(self, what: str, error: Exception) -> None:
+        self._tell(f"{self.name} cannot {what}: {error!r}")
+        if not isinstance(error, StorageError):
+            self.failures.append(f"{self.name} cannot {what}: {error!r}")
+
+    def _note_operation(self, what: str, path: str, size_bytes: int) -> None:
+        self.loop.note("disk", self.name, what, path, size_bytes)
+
+    # -- faults
+
+    def pause(self) -> None:
+        self.loop.pause(self.host)
+
+    def resume(self) -> None:
+        self.loop.resume(self.host)

@@ -1,0 +1,168 @@
+"""The faults of a run: what goes wrong, when, and for how long, all from the seed.
+
+Each fault is a coroutine that breaks something and, where it is not for ever, mends it again. Several can overlap.
+When the chaos is over, `mend_all` makes the world good again, and everything must work from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from ottla.sim.cluster import Machine
+from ottla.sim.disk import Crash, DiskFaults
+from ottla.sim.loop import Host
+from ottla.sim.net import LinkQuality, SimNet
+from ottla.sim.scenario import Fault, Scenario
+
+
+class Chaos:
+    """Runs the fault schedule of a scenario against the machines and the network."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        net: SimNet,
+        machines: list[Machine],
+        clients: list[Host],
+        rng: random.Random,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._scenario = scenario
+        self._net = net
+        self._machines = machines
+        self._clients = clients
+        self._rng = rng
+        self._tell = tell
+        self._good_quality = scenario.quality
+        self._under_way: dict[asyncio.Task[None], None] = {}
+        self.done: dict[Fault, int] = {}
+        self._actions: dict[Fault, Callable[[Machine], Awaitable[None]]] = {
+            Fault.KILL: lambda machine: self._crash(machine, Crash.PROCESS),
+            Fault.KILL_IN_WRITE: lambda machine: self._crash_within(machine, Crash.PROCESS),
+            Fault.POWER_LOSS: lambda machine: self._crash(machine, Crash.POWER),
+            Fault.POWER_LOSS_IN_WRITE: lambda machine: self._crash_within(machine, Crash.POWER),
+            Fault.RESTART: self._restart,
+            Fault.PAUSE: self._pause,
+            Fault.RESET: self._reset,
+            Fault.CUT: self._cut,
+            Fault.SLOW_NETWORK: self._slow_network,
+            Fault.SLOW_DISK: self._slow_disk,
+            Fault.FULL_DISK: self._full_disk,
+            Fault.READ_ONLY_DISK: lambda machine: self._broken_disk(machine, read_only=True),
+            Fault.FAILING_WRITES: lambda machine: self._broken_disk(machine, write_error_rate=self._rate()),
+            Fault.FAILING_SYNCS: lambda machine: self._broken_disk(machine, sync_error_rate=self._rate()),
+            Fault.FAILING_READS: lambda machine: self._broken_disk(machine, read_error_rate=self._rate()),
+            Fault.CLOCK_JUMP: self._clock_jump,
+        }
+
+    async def run(self) -> None:
+        """Until the chaos of the scenario is over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._scenario.chaos_seconds
+        kinds, weights = list(self._scenario.faults), list(self._scenario.faults.values())
+        while True:
+            await asyncio.sleep(self._rng.expovariate(1 / self._scenario.pause_between_faults_seconds))
+            if loop.time() >= until:
+                break
+            fault = self._rng.choices(kinds, weights)[0]
+            machine = self._rng.choice(self._machines)
+            self._tell(f"fault: {fault.value} on {machine.name}")
+            self.done[fault] = self.done.get(fault, 0) + 1
+            task = loop.create_task(self._act(fault, machine))
+            self._under_way[task] = None
+            task.add_done_callback(self._under_way.pop)
+        await self.mend_all()
+
+    async def _act(self, fault: Fault, machine: Machine) -> None:
+        await self._actions[fault](machine)
+
+    async def mend_all(self) -> None:
+        for task in list(self._under_way):
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        self._net.quality = self._good_quality
+        self._net.heal()
+        for machine in self._machines:
+            self._mend_disk(machine)
+            machine.disk.crash_never()
+            machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+            machine.clock.error_ms = 0
+            machine.resume()
+        self._tell("all faults are over")
+
+    def _rate(self) -> float:
+        return self._rng.choice((0.05, 0.5, 1.0))
+
+    def _duration(self) -> float:
+        return self._rng.choice((0.1, 1.0, 5.0)) * self._rng.uniform(0.5, 2.0)
+
+    # -- crashes
+
+    async def _crash(self, machine: Machine, kind: Crash) -> None:
+        machine.crash(kind)
+
+    async def _crash_within(self, machine: Machine, kind: Crash) -> None:
+        machine.crash_within(kind, self._rng.choice((1, 3, 10, 40)) + self._rng.randint(0, 10))
+
+    async def _restart(self, machine: Machine) -> None:
+        machine.restart()
+
+    async def _pause(self, machine: Machine) -> None:
+        host = machine.host
+        machine.loop.pause(host)
+        try:
+            await asyncio.sleep(self._duration())
+        finally:
+            machine.loop.resume(host)
+
+    async def _clock_jump(self, machine: Machine) -> None:
+        machine.clock.error_ms += self._rng.choice((-3_600_000, -1000, 1000, 3_600_000))
+
+    # -- network
+
+    async def _reset(self, machine: Machine) -> None:
+        for socket in self._net.connections(machine.host):
+            if self._rng.random() < 0.5:
+                socket.break_connection()
+
+    async def _cut(self, machine: Machine) -> None:
+        for client in self._clients:
+            if self._rng.random() < 0.6:
+                ends = (client, machine.host) if self._rng.random() < 0.5 else (machine.host, client)
+                self._net.cut(*ends, both_ways=self._rng.random() < 0.5)
+        await asyncio.sleep(self._duration())
+        self._net.heal()
+
+    async def _slow_network(self, machine: Machine) -> None:
+        good = self._good_quality
+        self._net.quality = LinkQuality(
+            latency_seconds=(good.latency_seconds[0], self._rng.choice((0.05, 0.5))),
+            spike_rate=0.2,
+            spike_seconds=self._rng.choice((0.5, 5.0)),
+            bytes_per_second=self._rng.choice((1e4, 1e6)),
+            short_rate=0.5,
+            window_bytes=good.window_bytes,
+        )
+        await asyncio.sleep(self._duration())
+        self._net.quality = good
+
+    # -- disks
+
+    async def _slow_disk(self, machine: Machine) -> None:
+        machine.host.worker_delay_seconds = (0.01, self._rng.choice((0.1, 1.0)))
+        await asyncio.sleep(self._duration())
+        machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+
+    async def _full_disk(self, machine: Machine) -> None:
+        await self._broken_disk(machine, capacity_bytes=machine.disk.used_bytes + self._rng.choice((0, 1000, 20_000)))
+
+    async def _broken_disk(self, machine: Machine, **wrong: float) -> None:
+        for name, value in wrong.items():
+            setattr(machine.disk.faults, name, value)
+        await asyncio.sleep(self._duration())
+        self._mend_disk(machine)
+
+    def _mend_disk(self, machine: Machine) -> None:
+        machine.disk.faults = DiskFaults(garbage_rate=self._scenario.garbage_rate)

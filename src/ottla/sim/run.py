@@ -1,0 +1,218 @@
+"""One simulation from beginning to end: start, work under chaos, mend, read everything, restart, read it again.
+
+The result lists every violation: of the history's claims, errors that reached the loop or were logged with a
+traceback, nodes that did not start or stop, and simulations that did not end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import random
+import traceback
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.log.disk import StorageError
+from ottla.model.ids import TopicPartition
+from ottla.sim.check import History
+from ottla.sim.cluster import Machine
+from ottla.sim.disk import Crash
+from ottla.sim.faults import Chaos
+from ottla.sim.loop import Host, SimLoop, SimulationError
+from ottla.sim.net import SimNet
+from ottla.sim.scenario import Scenario
+from ottla.sim.workload import (
+    FollowingReader,
+    JumpingReader,
+    Surroundings,
+    WritingClient,
+    create_topic,
+    read_everything,
+)
+
+TOPIC = "t"
+WORK_SECONDS_MAX = 900.0  # writers must have come to an end so long after the last fault
+STEP_LIMIT = 3_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a simulation."""
+
+    seed: int
+    violations: list[str]
+    trace: str
+    virtual_seconds: float
+    facts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+
+class Simulation:
+    """All that one scenario needs; `run` may be called once."""
+
+    def __init__(self, scenario: Scenario, tell: Callable[[str], None] | None = None) -> None:
+        self.scenario = scenario
+        self._listener = tell
+        self._rng = random.Random(f"simulation {scenario.seed}")
+        self.loop = SimLoop(self._stream("loop"), step_limit=STEP_LIMIT)
+        self.net = SimNet(self.loop, self._stream("net"), scenario.quality)
+        self.history = History(scenario.guarantee)
+        self.machine = Machine("node-0", self.net, self._settings(), self._stream("machine"), self.tell)
+        self.machine.disk.faults.garbage_rate = scenario.garbage_rate
+        self._clients: list[Host] = []
+        self._around = Surroundings(
+            bootstrap=(self.machine.address,),
+            partitions=tuple(TopicPartition(TOPIC, index) for index in range(scenario.partitions)),
+            history=self.history,
+            now_ms=self.machine.clock.now_ms,
+            tell=self.tell,
+        )
+        self._logged: list[str] = []
+        self._chaos_done: dict[str, int] = {}
+
+    def _stream(self, name: str) -> random.Random:
+        """Independent streams of chance, so that one more draw in one place does not change all others."""
+        return random.Random(f"{name} {self.scenario.seed}")
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "0",
+            "listeners": f"PLAINTEXT://:{9092}",
+            "log.dirs": "data",
+        }
+
+    def tell(self, what: str) -> None:
+        if self._listener is not None:
+            self._listener(f"{self.loop.time():10.4f}  {what}")
+
+    # -- running
+
+    def run(self) -> Outcome:
+        for line in self.scenario.lines():
+            self.tell(line)
+        with _no_collector(), self._watched_log():
+            try:
+                self.loop.run_until_complete(self._main())
+            except SimulationError as error:
+                self.history.blame(str(error))
+            violations = [*self.history.violations, *self.machine.failures, *self._logged, *self._loop_errors()]
+            outcome = Outcome(self.scenario.seed, violations, self.loop.trace, self.loop.time(), self._facts())
+            self.loop.bury()
+        return outcome
+
+    def _facts(self) -> dict[str, int]:
+        history = self.history
+        counts = {"sent": len(history.sent), "acknowledged": history.acknowledged, "read": history.reads}
+        return counts | self._chaos_done
+
+    async def _main(self) -> None:
+        scenario = self.scenario
+        supervisor = self.loop.create_task(self.machine.supervise())
+        await self.machine.wait_until_ready()
+        await self._as_client("admin", create_topic(self._around, scenario.topic_configs, self._stream("admin")))
+        writers = [
+            self._as_client(f"writer-{plan.writer.number}", self._writer(plan).run()) for plan in scenario.writers
+        ]
+        readers = [
+            *(self._as_client(f"reader-{n}", self._reader(n).run()) for n in range(scenario.following_readers)),
+            *(self._as_client(f"jumper-{n}", self._jumper(n).run()) for n in range(scenario.jumping_readers)),
+        ]
+        chaos = Chaos(scenario, self.net, [self.machine], self._clients, self._stream("chaos"), self.tell)
+        await chaos.run()
+        self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
+        _, unfinished = await asyncio.wait(writers, timeout=WORK_SECONDS_MAX)
+        if unfinished:
+            self.history.blame(f"{len(unfinished)} writers did not finish although all faults are over")
+        await self._end(readers, "reader")
+        await self._end(writers, "writer")
+        await self._look_again()
+        await self.machine.retire()
+        await supervisor
+
+    async def _look_again(self) -> None:
+        """Everything must be there now, after a clean restart, and after one more crash."""
+        for step in (None, self.machine.restart, lambda: self.machine.crash(Crash.PROCESS)):
+            if step is not None:
+                await self.machine.wait_until_ready()
+                step()
+                await asyncio.sleep(5)
+            await self._as_client("last-reader", read_everything(self._around, self._stream("last reader")))
+
+    async def _end(self, tasks: list[asyncio.Task[None]], kind: str) -> None:
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception):
+                self.history.blame(f"a {kind} failed: {''.join(traceback.format_exception(result))}")
+
+    def _as_client(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        host = self.net.add_host(name)
+        self._clients.append(host)
+        return self.loop.task_of(host, work)
+
+    def _writer(self, plan: Any) -> WritingClient:
+        self.history.add_writer(plan.writer)
+        return WritingClient(self._around, plan, self._stream(f"writer {plan.writer.number}"))
+
+    def _reader(self, number: int) -> FollowingReader:
+        return FollowingReader(self._around, number, self._stream(f"reader {number}"))
+
+    def _jumper(self, number: int) -> JumpingReader:
+        return JumpingReader(self._around, number, self._stream(f"jumper {number}"))
+
+    # -- what went wrong outside the history
+
+    def _loop_errors(self) -> list[str]:
+        return [
+            f"{error.get('host')}: {error.get('message')}"
+            + "".join(traceback.format_exception(error["exception"]) if error.get("exception") else ())
+            for error in self.loop.errors
+        ]
+
+    @contextlib.contextmanager
+    def _watched_log(self) -> Iterator[None]:
+        handler = _LogWatcher(self)
+        logger = logging.getLogger("ottla")
+        logger.addHandler(handler)
+        propagate, logger.propagate = logger.propagate, False
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+            logger.propagate = propagate
+
+
+class _LogWatcher(logging.Handler):
+    """Shows the log of the node in the story; a traceback in it is a bug, unless a disk was told to fail."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(logging.INFO)
+        self._simulation = simulation
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._simulation.tell(f"log: {record.levelname.lower()}: {record.getMessage()}")
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, StorageError):
+            lines = "".join(traceback.format_exception(error))
+            self._simulation._logged.append(f"logged: {record.getMessage()}\n{lines}")
+
+
+@contextlib.contextmanager
+def _no_collector() -> Iterator[None]:
+    """Garbage is collected between simulations: when it happens within one must not matter."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+            gc.collect()

@@ -1,0 +1,148 @@
+"""A scenario: everything that one seed decides before the simulation starts.
+
+The durability setting and the kinds of crash are chosen together, so that it is known what may be lost:
+
+| durability                              | crashes                    | guarantee |
+|-----------------------------------------|----------------------------|-----------|
+| page cache (Kafka's default)            | process                    | SAFE      |
+| ottla.fsync.before.ack, flush.messages=1 | process, power             | SAFE      |
+| page cache                              | process, power             | AT_RISK   |
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from dataclasses import dataclass
+
+from ottla.records.compress import Codec
+from ottla.sim.check import Guarantee, Writer
+from ottla.sim.net import LinkQuality
+from ottla.sim.workload import WriterPlan
+
+
+class Durability(enum.Enum):
+    PAGE_CACHE = "page cache"
+    FSYNC_BEFORE_ACK = "fsync before ack"
+    FLUSH_EVERY_MESSAGE = "flush.messages=1"
+
+
+class Fault(enum.Enum):
+    KILL = "kill -9"
+    KILL_IN_WRITE = "kill -9 inside a disk operation"
+    POWER_LOSS = "power loss"
+    POWER_LOSS_IN_WRITE = "power loss inside a disk operation"
+    RESTART = "clean restart"
+    PAUSE = "the process stands still"
+    RESET = "connections are reset"
+    CUT = "the network is cut"
+    SLOW_NETWORK = "the network is slow"
+    SLOW_DISK = "syncs are slow"
+    FULL_DISK = "the disk is full"
+    READ_ONLY_DISK = "the disk is read-only"
+    FAILING_WRITES = "writes fail"
+    FAILING_SYNCS = "syncs fail"
+    FAILING_READS = "reads fail"
+    CLOCK_JUMP = "the clock jumps"
+
+
+POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    seed: int
+    durability: Durability
+    guarantee: Guarantee
+    partitions: int
+    topic_configs: dict[str, str]
+    writers: tuple[WriterPlan, ...]
+    following_readers: int
+    jumping_readers: int
+    quality: LinkQuality
+    garbage_rate: float
+    faults: dict[Fault, float]  # weights
+    pause_between_faults_seconds: float
+    chaos_seconds: float
+
+    def lines(self) -> list[str]:
+        """What it is, for people."""
+        configs = ", ".join(f"{name}={value}" for name, value in self.topic_configs.items())
+        return [
+            f"seed {self.seed}: {self.durability.value}, {self.guarantee.value}",
+            f"{self.partitions} partitions ({configs})",
+            *(
+                f"writer {plan.writer.number}: acks={plan.writer.acks}"
+                f"{', idempotent' if plan.writer.idempotent else ''}, {plan.records} records of up to"
+                f" {plan.value_bytes_max} bytes, {plan.codec.name.lower()}, linger {plan.linger_ms} ms"
+                for plan in self.writers
+            ),
+            f"readers: {self.following_readers} following, {self.jumping_readers} jumping",
+            f"faults about every {self.pause_between_faults_seconds:.1f} s for {self.chaos_seconds:.0f} s: "
+            + ", ".join(fault.value for fault in self.faults),
+        ]
+
+
+def scenario(seed: int) -> Scenario:
+    rng = random.Random(f"scenario {seed}")
+    durability = rng.choice(list(Durability))
+    power = durability is not Durability.PAGE_CACHE or rng.random() < 0.3
+    at_risk = power and durability is Durability.PAGE_CACHE
+    configs = {
+        "segment.bytes": str(rng.choice((4096, 16384, 65536, 1 << 20))),
+        "index.interval.bytes": str(rng.choice((1, 512, 4096))),
+    }
+    if durability is Durability.FSYNC_BEFORE_ACK:
+        configs["ottla.fsync.before.ack"] = "true"
+    elif durability is Durability.FLUSH_EVERY_MESSAGE:
+        configs["flush.messages"] = "1"
+    elif rng.random() < 0.3:
+        configs["flush.ms"] = str(rng.choice((100, 1000)))
+    return Scenario(
+        seed=seed,
+        durability=durability,
+        guarantee=Guarantee.AT_RISK if at_risk else Guarantee.SAFE,
+        partitions=rng.randint(1, 4),
+        topic_configs=configs,
+        writers=tuple(_writer(rng, number) for number in range(rng.randint(1, 4))),
+        following_readers=rng.randint(1, 2),
+        jumping_readers=rng.randint(0, 2),
+        quality=_quality(rng),
+        garbage_rate=rng.choice((0.0, 0.0, 0.2)),
+        faults=_faults(rng, power=power),
+        pause_between_faults_seconds=rng.uniform(0.5, 5.0),
+        chaos_seconds=rng.uniform(5.0, 30.0),
+    )
+
+
+def _writer(rng: random.Random, number: int) -> WriterPlan:
+    acks = rng.choice((-1, -1, -1, 1, 0))
+    return WriterPlan(
+        writer=Writer(number, idempotent=acks == -1 and rng.random() < 0.7, acks=acks),
+        records=rng.randint(50, 300),
+        pause_seconds=rng.choice((0.01, 0.05, 0.2)),
+        value_bytes_max=rng.choice((20, 200, 3000)),
+        codec=rng.choice(list(Codec)) if rng.random() < 0.5 else Codec.NONE,
+        linger_ms=rng.choice((0.0, 5.0, 50.0)),
+        batch_size_bytes=rng.choice((200, 2000, 16384)),
+    )
+
+
+def _quality(rng: random.Random) -> LinkQuality:
+    slow = rng.choice((0.0005, 0.003, 0.05))
+    return LinkQuality(
+        latency_seconds=(slow / 10, slow),
+        spike_rate=rng.choice((0.0, 0.01, 0.1)),
+        short_rate=rng.choice((0.0, 0.1, 0.5)),
+        window_bytes=rng.choice((4096, 65536, 1 << 20)),
+    )
+
+
+def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
+    """A few kinds of fault per seed: rare ones get their turn, and a failure is easier to read."""
+    kinds = [fault for fault in Fault if power or fault not in POWER_FAULTS]
+    chosen = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
+    crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
+    for fault in rng.sample(crashes, rng.randint(1, len(crashes))):
+        chosen[fault] = rng.uniform(0.5, 1.5)
+    return chosen
