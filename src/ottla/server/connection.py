@@ -26,13 +26,14 @@ from ottla.server.context import Context
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.memory import RequestMemory
 from ottla.server.outbound import Outbound
-from ottla.wire.compile import WireError, skip_tagged_fields
+from ottla.wire.compile import WireError
 from ottla.wire.message import Response
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.varint import skip_tags
 
 log = logging.getLogger(__name__)
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
-_API_VERSIONS = 18
 
 
 class _Slot:
@@ -132,19 +133,17 @@ class Connection:
     def _handle(self, frame: memoryview) -> None:
         key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
         route = dispatch.route(key, version)
+        answer: Any
         if route is None:
-            route, position = self._unserved(key, version), len(frame)
-            answer: Any = self._version_error(route)
+            route, answer = _unserved(key, version)
         else:
             position = 10 + client_id_size if client_id_size > 0 else 10
             raw_client_id = frame[10:position]
             if raw_client_id != self._raw_client_id:
                 self._learn_client_id(raw_client_id)
             if route.flexible_request:
-                if frame[position] == 0:
-                    position += 1
-                else:
-                    position = skip_tagged_fields(frame, position)
+                tags = frame[position]
+                position = skip_tags(frame, position + 1, tags) if tags else position + 1
             request, _ = route.decode(frame, position)
             self.context.request_version = version
             answer = route.handler(request, self.context)
@@ -165,19 +164,6 @@ class Connection:
             self.context.client_id = self._raw_client_id.decode()
         except UnicodeDecodeError as error:
             raise WireError(f"the client id is not UTF-8: {error}") from None
-
-    def _unserved(self, key: int, version: int) -> dispatch.Route:
-        """KIP-511: an ApiVersions we do not know is answered in version 0; anything else ends the connection."""
-        route = dispatch.route(_API_VERSIONS, 0) if key == _API_VERSIONS else None
-        if route is None:
-            raise Disconnect(f"API key {key} version {version} is not served")
-        return route
-
-    def _version_error(self, route: dispatch.Route) -> Any:
-        self.context.request_version = 0
-        response: Any = route.handler(route.endpoint.request(), self.context)
-        response.error_code = ErrorCode.UNSUPPORTED_VERSION
-        return response
 
     # Answers that wait
 
@@ -278,3 +264,15 @@ class Connection:
                 slot.waits_for.cancel()
         self._slots.clear()
         self._on_close(self)
+
+
+def _unserved(key: int, version: int) -> tuple[dispatch.Route, ApiVersionsResponse]:
+    """KIP-511: an ApiVersions we do not know is answered in version 0, with the versions we do know of it."""
+    if key != ApiVersionsRequest.key:
+        raise Disconnect(f"API key {key} version {version} is not served")
+    route = dispatch.route(key, 0)
+    assert route is not None, "ApiVersions is always served"
+    known = ApiVersionsResponse.ApiVersion(
+        api_key=key, min_version=route.endpoint.low, max_version=route.endpoint.high
+    )
+    return route, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])

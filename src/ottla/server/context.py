@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ottla.model.config import Config
 
 if TYPE_CHECKING:
+    from ottla.server.configs import Configs
     from ottla.server.durability import Syncer
     from ottla.server.metadata import MetadataHost
     from ottla.server.partitions import Partitions
@@ -26,7 +27,7 @@ class Services:
 
     node_id: int
     cluster_id: str
-    settings: Config
+    configs: Configs
     metadata: MetadataHost
     partitions: Partitions
     waiters: Waiters
@@ -49,6 +50,7 @@ class Context:
     __slots__ = (
         "client_id",
         "cluster_id",
+        "configs",
         "connection",
         "metadata",
         "node_id",
@@ -56,12 +58,11 @@ class Context:
         "partitions",
         "request_version",
         "services",
-        "settings",
     )
 
     def __init__(self, services: Services, connection: Peer) -> None:
         self.services = services
-        self.settings = services.settings
+        self.configs = services.configs
         self.node_id = services.node_id
         self.cluster_id = services.cluster_id
         self.metadata = services.metadata
@@ -70,6 +71,11 @@ class Context:
         self.connection = connection
         self.request_version = 0
         self.client_id = ""
+
+    @property
+    def settings(self) -> Config:
+        """The broker's settings as they are now, dynamic changes included."""
+        return self.configs.broker
 
     def advertised(self, listener: str) -> tuple[str, int]:
         """The address to tell a client of `listener`: what the operator set, else the address it dialled itself."""

@@ -93,7 +93,7 @@ class InboundBuffer:
 
     def shrink(self) -> None:
         """Back to the small buffer when nothing is held; housekeeping calls it on quiet connections."""
-        if self._reserved and self.start == self.end and not self.missing:
+        if self._reserved and self.start == self.end:
             self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
             self.start = self.end = 0
             self.release()

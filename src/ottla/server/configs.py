@@ -1,0 +1,69 @@
+"""Configs: the node's configuration as it is now — the properties file under what the cluster's metadata says.
+
+Readers ask each time (a look-up is a dictionary access); a change in the metadata only drops what was derived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ottla.cluster.entities import ResourceType
+from ottla.cluster.state import ClusterState
+from ottla.log.config import LogConfig
+from ottla.model.config import Config
+from ottla.model.node_config import NodeConfig
+
+
+class Configs:
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.node = NodeConfig(values)
+        self._state: ClusterState | None = None
+        self._default_log_config: LogConfig | None = None
+        self._log_configs: dict[str, LogConfig] = {}
+
+    @property
+    def broker(self) -> Config:
+        return self.node.broker
+
+    @property
+    def node_id(self) -> int:
+        node_id: int = self.broker.get("node.id")
+        return node_id
+
+    def log_dirs(self) -> list[str]:
+        listed: list[str] | None = self.broker.get("log.dirs")
+        return list(listed) if listed else [self.broker.get("log.dir")]
+
+    def follow(self, state: ClusterState) -> None:
+        """From now on dynamic values come from `state`."""
+        self._state = state
+        self.forget()
+
+    def forget(self) -> None:
+        """The cluster's configurations changed: derive everything anew when it is next asked for."""
+        if self._state is not None:
+            everybody = self._state.config(ResourceType.BROKER, "")
+            own = self._state.config(ResourceType.BROKER, str(self.node_id))
+            if everybody or own or self.node.dynamic_default or self.node.dynamic_broker:
+                self.node = self.node.with_dynamic(dict(everybody), dict(own))
+        self._default_log_config = None
+        self._log_configs.clear()
+
+    def overrides(self, topic: str) -> Mapping[str, str]:
+        """What a topic sets itself."""
+        return self._state.config(ResourceType.TOPIC, topic) if self._state is not None else {}
+
+    def topic(self, topic: str) -> Config:
+        return self.node.topic(self.overrides(topic))
+
+    def log_config(self, topic: str) -> LogConfig:
+        """What the log of a topic needs to know; topics without settings of their own share one object."""
+        overrides = self.overrides(topic)
+        if not overrides:
+            if self._default_log_config is None:
+                self._default_log_config = LogConfig.of(self.node.topic())
+            return self._default_log_config
+        found = self._log_configs.get(topic)
+        if found is None:
+            found = self._log_configs[topic] = LogConfig.of(self.node.topic(overrides))
+        return found

@@ -1,0 +1,28 @@
+"""Reading `listeners` and `advertised.listeners`: names and addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.listener import Endpoint
+
+_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]]*):(?P<port>-?\d+)")
+# Where a node listens that was told nothing: reachable from this machine only.
+DEFAULT_LISTENERS = ("PLAINTEXT://127.0.0.1:9092",)
+EVERY_INTERFACE = "0.0.0.0"
+
+
+def parse_listeners(entries: Iterable[str], setting: str = "listeners") -> list[Endpoint]:
+    """`PLAINTEXT://host:port` each. As with Kafka, an empty host means every interface."""
+    found: list[Endpoint] = []
+    for entry in entries:
+        match = _ENTRY.fullmatch(entry)
+        if match is None or not 0 <= int(match["port"]) <= 65535:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME://HOST:PORT")
+        endpoint = Endpoint(match["name"].upper(), match["host"].strip("[]") or EVERY_INTERFACE, int(match["port"]))
+        if any(other.name == endpoint.name for other in found):
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: the name {endpoint.name} occurs twice")
+        found.append(endpoint)
+    return found

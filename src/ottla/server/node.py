@@ -1,0 +1,200 @@
+"""Node: one broker and controller in one process, composed from its parts; the only place that knows them all.
+
+Start: data directories, then the metadata journal, then the partitions (recovered if the last stop was not clean),
+then the listeners; only then is the node ready. Stop goes the other way round and ends with the mark of a clean stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.log.disk import Disk
+from ottla.model import limits
+from ottla.model.ids import TopicPartition
+from ottla.server import dispatch
+from ottla.server.configs import Configs
+from ottla.server.context import Services
+from ottla.server.directories import open_directories
+from ottla.server.durability import Syncer
+from ottla.server.listener import Door, Endpoint, Listener
+from ottla.server.listeners import DEFAULT_LISTENERS, parse_listeners
+from ottla.server.memory import RequestMemory
+from ottla.server.metadata import MetadataHost
+from ottla.server.net import Net, OsNet
+from ottla.server.osdisk import OsDisk
+from ottla.server.partitions import Partitions
+from ottla.server.sessions import Sessions
+from ottla.server.upkeep import Upkeep
+from ottla.server.waiters import Waiters
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside world: where disks, sockets, time, chance and threads come from. The simulator has its own."""
+
+    disk: Callable[[str], Disk]
+    net: Net
+    now_ms: Callable[[], int]
+    rng: random.Random
+    executor: Executor | None
+
+
+def system_ports() -> Ports:
+    """The real world."""
+    return Ports(
+        disk=OsDisk,
+        net=OsNet(),
+        now_ms=lambda: time.time_ns() // 1_000_000,
+        rng=random.SystemRandom(),
+        executor=ThreadPoolExecutor(limits.WORKER_THREADS_MAX, thread_name_prefix="ottla-worker"),
+    )
+
+
+class Node:
+    def __init__(self, values: Mapping[str, str], ports: Ports) -> None:
+        """`values` are server properties by Kafka's names; what is not given has its default."""
+        self.values = dict(values)
+        self.ports = ports
+        self.addresses: list[tuple[str, int]] = []
+        self._stop_requested: asyncio.Event | None = None
+        self._listeners: list[Listener] = []
+        self._running = False
+
+    async def start(self) -> None:
+        """Returns when clients may connect."""
+        loop = asyncio.get_running_loop()
+        ports = self.ports
+        dispatch.load_handlers()
+        self._stop_requested = asyncio.Event()
+        self.configs = Configs(self.values)
+        settings = self.configs.broker
+        endpoints = parse_listeners(settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
+        self.directories = open_directories(self.configs.log_dirs(), ports.disk)
+        self.metadata = MetadataHost.open(self.directories, self.configs, ports)
+        self.configs.follow(self.metadata.state)
+        self.partitions = Partitions(
+            self.directories, self.configs.log_config, ports.now_ms, settings.get("fetch.max.bytes")
+        )
+        self.partitions.load(self.metadata.state)
+        self.partitions.recover(_tell_progress)
+        self.metadata.on_change = self._changed
+        self.services = self._services(loop)
+        self.door = self._door()
+        for endpoint in endpoints:
+            self._listen(endpoint, loop)
+        self.upkeep = Upkeep(loop, self)
+        self._running = True
+
+    def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
+        settings = self.configs.broker
+        waiters = Waiters(loop)
+        advertised = settings.get("advertised.listeners")
+        addresses = (
+            {entry.name: (entry.host, entry.port) for entry in parse_listeners(advertised, "advertised.listeners")}
+            if advertised
+            else {}
+        )
+        return Services(
+            node_id=self.metadata.node_id,
+            cluster_id=self.metadata.cluster_id,
+            configs=self.configs,
+            metadata=self.metadata,
+            partitions=self.partitions,
+            waiters=waiters,
+            syncer=Syncer(loop, self.ports.executor, waiters.notify),
+            sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
+            now_ms=self.ports.now_ms,
+            advertised=addresses.get,
+        )
+
+    def _door(self) -> Door:
+        settings = self.configs.broker
+        queued = settings.get("queued.max.request.bytes")
+        return Door(
+            memory=RequestMemory(queued if queued > 0 else limits.QUEUED_REQUEST_BYTES_MAX),
+            max_frame_bytes=settings.get("socket.request.max.bytes"),
+            max_connections=min(settings.get("max.connections"), limits.CONNECTIONS_MAX),
+            max_per_address=settings.get("max.connections.per.ip"),
+            per_address_overrides=_overrides(settings.get("max.connections.per.ip.overrides")),
+            max_idle_s=settings.get("connections.max.idle.ms") / 1000,
+        )
+
+    def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
+        sock = self.ports.net.listen(endpoint.host, endpoint.port)
+        listener = Listener(endpoint, sock, loop, self.services, self.door)
+        self._listeners.append(listener)
+        self.addresses.append(listener.address)
+
+    def _changed(self, changes: Any) -> None:
+        self.configs.forget()
+        self.partitions.apply(changes)
+
+    def request_stop(self) -> None:
+        """Makes `stopped` shut the node down; from the node's own loop."""
+        if self._stop_requested is not None:
+            self._stop_requested.set()
+
+    async def stopped(self) -> None:
+        """Waits for `request_stop`, then stops."""
+        assert self._stop_requested is not None, "the node was not started"
+        await self._stop_requested.wait()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """A clean stop: nothing is accepted any more, everything is on disk."""
+        if not self._running:
+            return
+        self._running = False
+        self.upkeep.stop()
+        for listener in self._listeners:
+            listener.close()
+        for connection in tuple(self.door.connections):
+            connection.close()
+        await self.services.syncer.idle()
+        await self.upkeep.idle()
+        self.partitions.close()
+        self.metadata.close()
+        if self.ports.executor is not None:
+            self.ports.executor.shutdown(wait=True)
+
+
+def _overrides(text: str) -> dict[str, int]:
+    """`address:count,…`; the address may itself contain colons."""
+    found = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, _, count = entry.rpartition(":")
+        found[address.strip("[]")] = int(count)
+    return found
+
+
+def _tell_progress(partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
+    log.info("recovering %s-%d: %d of %d bytes", *partition, done_bytes, total_bytes)
+
+
+def run(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
+    """Runs a node until SIGTERM or SIGINT; returns after a clean stop."""
+
+    async def serve() -> None:
+        node = Node(values, system_ports())
+        await node.start()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, node.request_stop)
+        on_ready(node)
+        await node.stopped()
+
+    try:
+        from uvloop import run as run_loop
+    except ImportError:
+        run_loop = asyncio.run
+    run_loop(serve())

@@ -1,0 +1,262 @@
+"""Partitions: the replicas this node holds, found by name or id, opened when first needed.
+
+Topics come and go with the cluster's changes. After a clean stop a partition's files are not touched until somebody
+asks for it (or housekeeping gets to it); after a crash all are recovered before the node serves. A partition whose
+directory fails answers KAFKA_STORAGE_ERROR; all others go on, and it is tried again when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ottla.cluster.entities import Change, ConfigChanged, PartitionChanged, PartitionsAdded, ResourceType, TopicDeleted
+from ottla.cluster.entities import PartitionState, Topic
+from ottla.log import checkpoint
+from ottla.log.config import LogConfig
+from ottla.log.disk import StorageError
+from ottla.log.log import Log
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
+from ottla.server.directories import DataDirectory
+
+log = logging.getLogger(__name__)
+
+# What a recovery tells while it runs: partition, batches' bytes scanned so far, bytes to scan.
+Progress = Callable[[TopicPartition, int, int], None]
+
+
+class _Held:
+    """The partitions of one topic: opened ones, and None for those nobody has asked for yet."""
+
+    __slots__ = ("opened", "topic")
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.opened: list[Partition | None] = []
+
+
+class Partitions:
+    def __init__(
+        self,
+        directories: Sequence[DataDirectory],
+        config_of: Callable[[str], LogConfig],
+        now_ms: Callable[[], int],
+        fetch_max_bytes: int,
+    ) -> None:
+        self.directories = directories
+        self.fetch_max_bytes = fetch_max_bytes
+        self._config_of = config_of
+        self._now_ms = now_ms
+        self._by_name: dict[str, _Held] = {}
+        self._by_id: dict[bytes, _Held] = {}
+        self._place: dict[TopicPartition, DataDirectory] = {}
+        self._unopened: dict[TopicPartition, None] = {}
+        self._deleting: list[tuple[int, Log]] = []  # when, what
+
+    # Finding
+
+    def find(self, topic: str, index: int) -> Partition:
+        """The partition, opened. Raises UNKNOWN_TOPIC_OR_PARTITION or KAFKA_STORAGE_ERROR."""
+        held = self._by_name.get(topic)
+        if held is None or not 0 <= index < len(held.opened):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return held.opened[index] or self._open(held, index)
+
+    def find_by_id(self, topic_id: bytes, index: int) -> Partition:
+        held = self._by_id.get(topic_id)
+        if held is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if not 0 <= index < len(held.opened):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return held.opened[index] or self._open(held, index)
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        """The partition, or None if there is none or it cannot be opened now."""
+        try:
+            return self.find(topic, index)
+        except ApiError:
+            return None
+
+    def opened(self) -> Iterator[Partition]:
+        for held in tuple(self._by_name.values()):
+            for partition in held.opened:
+                if partition is not None:
+                    yield partition
+
+    def in_directory(self, directory: DataDirectory) -> Iterable[TopicPartition]:
+        return tuple(directory.partitions)
+
+    def directory_of(self, partition: TopicPartition) -> DataDirectory:
+        return self._place[partition]
+
+    # Opening
+
+    def recover(self, progress: Progress) -> None:
+        """Opens everything in directories that were not closed cleanly."""
+        for partition in tuple(self._unopened):
+            directory = self._place[partition]
+            if not directory.clean and directory.disk.exists(_name(partition)):
+                held = self._by_name[partition.topic]
+                try:
+                    self._open(held, partition.partition, lambda done, total, tp=partition: progress(tp, done, total))
+                except ApiError as error:
+                    log.error("%s-%d cannot be opened: %s", *partition, error.message)
+
+    def open_some(self, count: int) -> int:
+        """Opens up to `count` partitions nobody asked for yet; how many are left."""
+        for partition in tuple(self._unopened)[:count]:
+            if self.get(*partition) is None:  # its directory fails: asked for again by its next client
+                self._unopened.pop(partition, None)
+        return len(self._unopened)
+
+    def _open(self, held: _Held, index: int, progress: Callable[[int, int], None] | None = None) -> Partition:
+        name = TopicPartition(held.topic.name, index)
+        directory = self._place[name]
+        state = held.topic.partitions[index]
+        try:
+            opened = Log.open(
+                directory.disk,
+                _name(name),
+                self._config_of(name.topic),
+                now_ms=self._now_ms(),
+                recovery_point=directory.recovery_points.pop(name, 0),
+                log_start_offset=directory.log_starts.pop(name, 0),
+                clean=directory.clean,
+                progress=progress,
+                topic_id=held.topic.id,
+            )
+        except StorageError as error:
+            directory.fail(error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        partition = Partition(name.topic, index, opened, leader_epoch=state.leader_epoch)
+        held.opened[index] = partition
+        self._unopened.pop(name, None)
+        return partition
+
+    def storage_failed(self, partition: Partition, error: StorageError) -> None:
+        self._place[TopicPartition(partition.topic, partition.index)].fail(error)
+
+    # Following the cluster
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            match change:
+                case PartitionsAdded(topic, states):
+                    self._add(topic, states)
+                case TopicDeleted(topic):
+                    self._delete(topic)
+                case ConfigChanged(resource, _, _) if resource.type == ResourceType.TOPIC:
+                    self.configure(resource.name)
+                case ConfigChanged(resource, _, _) if resource.type == ResourceType.BROKER:
+                    for name in tuple(self._by_name):
+                        self.configure(name)
+                case PartitionChanged(topic, _, new):
+                    held = self._by_name.get(topic.name)
+                    partition = held.opened[new.index] if held is not None else None
+                    if partition is not None:
+                        partition.lead(new.leader_epoch)
+
+    def configure(self, topic: str) -> None:
+        """Hands a topic's present settings to its opened partitions."""
+        held = self._by_name.get(topic)
+        if held is not None and any(held.opened):
+            config = self._config_of(topic)
+            for partition in held.opened:
+                if partition is not None:
+                    partition.configure(config)
+
+    def _add(self, topic: Topic, states: Iterable[PartitionState]) -> None:
+        held = self._by_name.get(topic.name)
+        if held is None:
+            held = self._by_name[topic.name] = self._by_id[topic.id] = _Held(topic)
+        for state in states:
+            name = TopicPartition(topic.name, state.index)
+            directory = self._choose_directory(name)
+            directory.partitions[name] = None
+            self._place[name] = directory
+            self._unopened[name] = None
+            held.opened.append(None)
+
+    def _choose_directory(self, name: TopicPartition) -> DataDirectory:
+        """Where its files are; a new partition goes to the working directory that holds the fewest."""
+        if len(self.directories) == 1:
+            return self.directories[0]
+        for directory in self.directories:
+            if directory.disk.exists(_name(name)):
+                return directory
+        working = [directory for directory in self.directories if directory.failure is None] or self.directories
+        return min(working, key=lambda directory: len(directory.partitions))
+
+    def _delete(self, topic: Topic) -> None:
+        held = self._by_name.pop(topic.name, None)
+        if held is None:
+            return
+        del self._by_id[topic.id]
+        for index, partition in enumerate(held.opened):
+            name = TopicPartition(topic.name, index)
+            directory = self._place.pop(name)
+            del directory.partitions[name]
+            try:
+                if partition is None and directory.disk.exists(_name(name)):
+                    self._place[name] = directory
+                    partition = self._open(held, index)
+                    del self._place[name]
+                if partition is not None:
+                    delay_ms = partition.log.config.file_delete_delay_ms
+                    partition.log.retire()
+                    self._deleting.append((self._now_ms() + delay_ms, partition.log))
+            except (StorageError, ApiError) as error:
+                log.warning("%s-%d: %s", *name, error)
+            self._unopened.pop(name, None)
+
+    def remove_deleted(self, now_ms: int, everything: bool = False) -> None:
+        """Removes the files of topics deleted long enough ago for readers to have left."""
+        due = [entry for entry in self._deleting if everything or entry[0] <= now_ms]
+        self._deleting = [entry for entry in self._deleting if not (everything or entry[0] <= now_ms)]
+        for _, retired in due:
+            try:
+                retired.delete()
+            except StorageError as error:
+                log.warning("%s", error)
+
+    # Checkpoints
+
+    def checkpoint(self) -> None:
+        """Writes what the next start should begin from, per directory."""
+        for directory in self.directories:
+            recovery = dict(directory.recovery_points)
+            starts = dict(directory.log_starts)
+            watermarks = dict(directory.high_watermarks)
+            for name in directory.partitions:
+                held = self._by_name.get(name.topic)
+                partition = held.opened[name.partition] if held is not None else None
+                if partition is not None:
+                    recovery[name] = partition.log.recovery_point
+                    watermarks[name] = partition.high_watermark
+                    if partition.log.log_start_offset > 0:
+                        starts[name] = partition.log.log_start_offset
+            directory.remember(checkpoint.RECOVERY_POINTS, recovery)
+            directory.remember(checkpoint.LOG_STARTS, starts)
+            directory.remember(checkpoint.HIGH_WATERMARKS, watermarks)
+
+    def close(self) -> None:
+        """A clean stop: everything flushed, checkpointed, and marked so."""
+        failed: set[str] = set()
+        for partition in self.opened():
+            directory = self._place[TopicPartition(partition.topic, partition.index)]
+            try:
+                partition.log.close(self._now_ms())
+            except StorageError as error:
+                directory.fail(error)
+                failed.add(directory.path)
+        self.remove_deleted(0, everything=True)
+        self.checkpoint()
+        for directory in self.directories:
+            if directory.path not in failed:
+                directory.mark_clean()
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"
