@@ -40,8 +40,7 @@ def decode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]
     writer = _Decoder(cls, version)
     top = writer.struct(cls, f"v{version} {cls.__name__}")
     writer.flush()
-    names = "".join(f", {name}={name}" for name in writer.emit.scope)
-    head = [f"def decode(view, pos=0{names}):", "    size = len(view)", "    try:"]
+    head = ["def decode(view, pos=0):", "    size = len(view)", "    try:"]
     body = ["    " + line for line in writer.emit.lines]
     tail = [
         f"        return {top}, pos",
@@ -136,7 +135,7 @@ class _Decoder:
         with emit.block("else:"):
             emit(f"{emit.use('bad_mark', bad_mark)}({where!r}, {mark})")
 
-    def _length(self, compact: bool, wide: str) -> str:
+    def _length(self, compact: bool, wide: str, where: str) -> str:
         """Read a length or count. Compact ones are one more than they mean, and 0 for null."""
         emit, length = self.emit, self.emit.name("n")
         self.take("B" if compact else wide, length)
@@ -144,6 +143,9 @@ class _Decoder:
         if compact:
             with emit.block(f"if {length} > 127:"):
                 emit(f"{length}, pos = {emit.use('more_uvarint', more_uvarint)}(view, pos, {length})")
+                if wide == "h":
+                    with emit.block(f"if {length} > {STRING_BYTES_MAX + 1}:"):
+                        self._bad_length(length, compact, where)
         return length
 
     def _bad_length(self, length: str, compact: bool, where: str) -> None:
@@ -164,21 +166,20 @@ class _Decoder:
                 self._bad_length(length, False, where)
 
     def _sized(self, target: str, kind: str, compact: bool, nullable: bool, where: str) -> None:
-        emit, length = self.emit, self._length(compact, "h" if kind == "string" else "i")
+        emit, length = self.emit, self._length(compact, "h" if kind == "string" else "i", where)
         with emit.block(f"if {length}:" if compact else f"if {length} >= 0:"):
             emit(f"end = pos + {length} - 1" if compact else f"end = pos + {length}")
-            too_long = f" or {length} > {STRING_BYTES_MAX + 1}" if compact and kind == "string" else ""
-            with emit.block(f"if end > size{too_long}:"):
+            with emit.block("if end > size:"):
                 emit(
                     f"{emit.use('bad_length', bad_length)}({where!r}, {length}{' - 1' if compact else ''}, size - pos)"
                 )
-            value = {"string": "str(view[pos:end], 'utf-8')", "bytes": "view[pos:end].tobytes()"}
+            value = {"string": "view[pos:end].tobytes().decode()", "bytes": "view[pos:end].tobytes()"}
             emit(f"{target} = {value.get(kind, 'view[pos:end]')}")
             emit("pos = end")
         self._null(target, length, compact, nullable, where)
 
     def _list(self, target: str, field: Field, compact: bool, nullable: bool, where: str) -> None:
-        emit, count = self.emit, self._length(compact, "i")
+        emit, count = self.emit, self._length(compact, "i", where)
         least = max(1, least_bytes(field.type, self.version, self.flexible))
         with emit.block(f"if {count}:" if compact else f"if {count} >= 0:"):
             number = f"({count} - 1)" if compact and least > 1 else f"{count} - 1" if compact else count
@@ -202,7 +203,9 @@ class _Decoder:
     def _elements(self, target: str, field: Field, count: str, compact: bool, where: str) -> None:
         emit, made = self.emit, self.emit.name("a")
         emit(f"{made} = []")
-        with emit.block(f"for _ in range({'1, ' if compact else ''}{count}):"):
+        # Most lists are short, and for those this is quicker than a range.
+        with emit.block(f"while {count} > {1 if compact else 0}:"):
+            emit(f"{count} -= 1")
             if isinstance(field.type, type):
                 element = self.struct(field.type, where)
             else:

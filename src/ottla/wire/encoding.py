@@ -21,8 +21,7 @@ def encode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]
     writer = _Encoder(cls, version)
     writer.struct(cls, "m", f"v{version} {cls.__name__}")
     writer.flush()
-    names = "".join(f", {name}={name}" for name in writer.emit.scope)
-    head = [f"def encode(m, out, splices{names}):", "    try:"]
+    head = ["def encode(m, out, splices):", "    try:"]
     body = ["    " + line for line in writer.emit.lines] or ["        pass"]
     tail = [
         "    except (StructError, TypeError, AttributeError, UnicodeEncodeError) as error:",

@@ -6,11 +6,14 @@ from struct import Struct as Layout
 from typing import Any
 
 from ottla.wire.compile import encoder
-from ottla.wire.header import RequestHeader, ResponseHeader, request_header_version, response_header_version
+from ottla.wire.header import RequestHeader, request_header_version, response_header_version
 from ottla.wire.message import Request, Response
 from ottla.wire.types import WireError
+from ottla.wire.varint import SEVERAL
 
 _LENGTH = Layout(">i")
+# Room for the length, then a ResponseHeader of version 0 or 1: so small that it is written in place.
+_RESPONSE_HEADS = (Layout(">ii"), Layout(">iix"))
 
 
 def request_frame(message: Request, version: int, correlation_id: int, client_id: str | None) -> bytes:
@@ -31,11 +34,10 @@ def request_frame(message: Request, version: int, correlation_id: int, client_id
 
 def response_parts(message: Response, version: int, correlation_id: int) -> list[Any]:
     """A response with its length and header, as pieces to send in order: bytes, and the records that were not bytes."""
-    out = bytearray(4)
+    cls = type(message)
+    out = bytearray(_RESPONSE_HEADS[response_header_version(cls.key, version)].pack(0, correlation_id))
     splices: list[tuple[int, Any]] = []
-    header = response_header_version(type(message).key, version)
-    encoder(ResponseHeader, header)(ResponseHeader(correlation_id=correlation_id), out, splices)
-    encoder(type(message), version)(message, out, splices)
+    encoder(cls, version)(message, out, splices)
     if not splices:
         _LENGTH.pack_into(out, 0, len(out) - 4)
         return [out]
@@ -45,16 +47,18 @@ def response_parts(message: Response, version: int, correlation_id: int) -> list
 def _woven(out: bytearray, splices: list[tuple[int, Any]]) -> list[Any]:
     parts: list[Any] = []
     view = memoryview(out)
-    start, spliced_bytes = 0, 0
+    start = 0
+    total_bytes = len(out) - 4
     for position, records in splices:
         if position > start:
             parts.append(view[start:position])
             start = position
-        for piece in records if isinstance(records, list | tuple) else (records,):
-            if len(piece):
+        for piece in records if isinstance(records, SEVERAL) else (records,):
+            piece_bytes = len(piece)
+            if piece_bytes:
                 parts.append(piece)
-                spliced_bytes += len(piece)
+                total_bytes += piece_bytes
     if start < len(out):
         parts.append(view[start:])
-    _LENGTH.pack_into(out, 0, len(out) - 4 + spliced_bytes)
+    _LENGTH.pack_into(out, 0, total_bytes)
     return parts

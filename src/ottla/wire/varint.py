@@ -6,11 +6,11 @@ five bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ottla.wire.types import WireError
 
+SEVERAL = (list, tuple)  # records in several pieces
 STRING_BYTES_MAX = 0x7FFF  # a string's length is an int16 in the older versions, and the newer keep to it
 
 _BYTE = [bytes([value]) for value in range(128)]
@@ -88,7 +88,4 @@ def bad_uuid(where: str, value: Any) -> NoReturn:
 
 def spliced_bytes(value: Any) -> int:
     """The length of records that stay outside the buffer: one sized object, or several in a row."""
-    if isinstance(value, list | tuple):
-        pieces: Sequence[Any] = value
-        return sum(map(len, pieces))
-    return len(value)
+    return sum(map(len, value)) if isinstance(value, SEVERAL) else len(value)
