@@ -1,0 +1,198 @@
+"""The way of a batch into the log: the hot path. One header read, one CRC, one stamp, one write; nothing per record.
+
+Every step that can refuse comes before the first one that changes anything, and the write of the batch comes before
+the bookkeeping that cannot fail.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.log.aborted import AbortedTxn
+from ottla.log.disk import StorageError
+from ottla.log.producers import CompletedTxn, Origin
+from ottla.log.segment import Segment
+from ottla.log.validate import check_size, validate
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import INT32_MAX
+from ottla.records.batch import (
+    CONTROL_FLAG,
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    BatchHeader,
+    check,
+    check_client,
+    check_length,
+    headers,
+    read_header,
+    stamp,
+    stamp_log_append_time,
+)
+from ottla.records.control import EndTxnMarker, read_marker
+
+if TYPE_CHECKING:
+    from ottla.log.log import Log
+
+
+class Appended(NamedTuple):
+    """`log_append_time` is -1 where the producer's own timestamps count."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time: int
+    log_start_offset: int
+    max_timestamp: int
+    duplicate: bool
+    leader_epoch: int
+
+
+def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now_ms: int) -> Appended:
+    """One batch of a client."""
+    if len(records) < HEADER_BYTES:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"Record batch has no batches at all in topic partition {log.name}")
+    header = read_header(records)
+    check(records, 0, header)
+    check_client(header)
+    size_bytes = header.length + PREFIX_BYTES
+    if size_bytes != len(records):
+        records = _first_only(records, size_bytes)
+    if size_bytes > log.batch_bytes_max:
+        check_size(size_bytes, log.config, log.name)
+    config = log.config
+    if not log.header_enough or header.max_timestamp - now_ms > config.timestamp_after_max_ms:
+        records, header = validate(records, header, config, now_ms, log.name)
+        size_bytes = header.length + PREFIX_BYTES
+    offset = log.next_offset
+    idempotent = header.producer_id >= 0
+    if idempotent:
+        original = log.producers.check(header, offset, Origin.CLIENT)
+        if original is not None:
+            first, last, time = original.first_offset, original.last_offset, original.timestamp
+            return Appended(first, last, time, log.log_start_offset, time, True, leader_epoch)
+    stamp(records, 0, offset, leader_epoch)
+    last = offset + header.last_offset_delta
+    max_timestamp = header.max_timestamp
+    segment = log.active
+    if _is_full(log, segment, size_bytes, last, max_timestamp, now_ms):
+        segment = log.roll(now_ms)
+    if leader_epoch != log.epochs.latest:
+        log.epochs.assign(leader_epoch, offset)
+    segment.append(records, size_bytes, last, max_timestamp)
+    log.next_offset = last + 1
+    if idempotent:
+        log.producers.update(header, offset, max_timestamp)
+    append_time = max_timestamp if config.log_append_time else -1
+    return Appended(offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch)
+
+
+def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
+    """The first batch alone: an incomplete second one is ignored as Kafka does, a complete one refused."""
+    more = check_length(records, size_bytes)
+    if more is not None and more <= len(records) - size_bytes:
+        raise ApiError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
+    return memoryview(records)[:size_bytes]
+
+
+def _is_full(log: Log, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+    size = segment.file.size
+    if not size:
+        return False
+    if size + size_bytes > log.config.segment_bytes or last_offset - segment.base_offset > INT32_MAX:
+        return True
+    first = segment.first_timestamp
+    age_ms = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
+    return age_ms > log.roll_ms or segment.indexes_full(log.config.index_bytes)
+
+
+def append_several(
+    log: Log,
+    records: bytearray | memoryview,
+    leader_epoch: int,
+    now_ms: int,
+    origin: Origin,
+    transaction_version: int,
+) -> Appended:
+    """Batches of a coordinator (offsets are given here), or of a leader (they have theirs); all of them or none."""
+    start = log.next_offset
+    view = memoryview(records)
+    found = list(headers(view))
+    if not found:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"Record batch has no batches at all in topic partition {log.name}")
+    appended = None
+    try:
+        for at, header in found:
+            check(view, at, header)
+            batch = view[at : at + header.size_bytes]
+            appended = _append_trusted(log, batch, header, leader_epoch, now_ms, origin, transaction_version)
+    except (ApiError, StorageError):
+        if log.next_offset > start:
+            log.truncate_to(start, now_ms=now_ms)
+        raise
+    assert appended is not None
+    return appended._replace(first_offset=start if origin != Origin.REPLICATION else found[0][1].base_offset)
+
+
+def _append_trusted(
+    log: Log,
+    batch: memoryview,
+    header: BatchHeader,
+    leader_epoch: int,
+    now_ms: int,
+    origin: Origin,
+    transaction_version: int,
+) -> Appended:
+    offset = log.next_offset
+    if origin == Origin.REPLICATION:
+        if header.base_offset < offset:
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Unexpected offset in append to {log.name}. First offset {header.base_offset} is less than the next "
+                f"offset {offset}.",
+            )
+        offset, leader_epoch = header.base_offset, header.leader_epoch
+    else:
+        check_size(header.size_bytes, log.config, log.name)
+        if log.config.log_append_time:
+            stamp_log_append_time(batch, 0, now_ms)
+            header = read_header(batch)
+    marker = read_marker(batch) if header.attributes & CONTROL_FLAG and header.producer_id >= 0 else None
+    if marker is not None:
+        log.producers.check_marker(header, marker, offset, origin, transaction_version)
+    elif header.producer_id >= 0:
+        log.producers.check(header, offset, origin)
+    if origin != Origin.REPLICATION:
+        stamp(batch, 0, offset, leader_epoch)
+    last = offset + header.last_offset_delta
+    segment = log.active
+    if _is_full(log, segment, header.size_bytes, last, header.max_timestamp, now_ms):
+        segment = log.roll(now_ms)
+    if leader_epoch != log.epochs.latest:
+        log.epochs.assign(leader_epoch, offset)
+    if marker is not None:
+        _append_marker(log, segment, batch, header, marker, offset)
+    else:
+        segment.append(batch, header.size_bytes, last, header.max_timestamp)
+        if header.producer_id >= 0 and not header.attributes & CONTROL_FLAG:
+            log.producers.update(header, offset, header.max_timestamp)
+    log.next_offset = last + 1
+    append_time = header.max_timestamp if log.config.log_append_time else -1
+    return Appended(offset, last, append_time, log.log_start_offset, header.max_timestamp, False, leader_epoch)
+
+
+def _append_marker(
+    log: Log, segment: Segment, batch: memoryview, header: BatchHeader, marker: EndTxnMarker, offset: int
+) -> None:
+    """An aborted transaction is in the index before its marker is in the log.
+
+    Readers of the marker must find it there.
+    """
+    completed: CompletedTxn | None = log.producers.completion(header, marker, offset)
+    if completed is not None and completed.aborted:
+        stable = log.producers.last_stable_offset(completed)
+        segment.aborted.append(AbortedTxn(completed.producer_id, completed.first_offset, offset, stable))
+    try:
+        segment.append(batch, header.size_bytes, offset + header.last_offset_delta, header.max_timestamp)
+    except StorageError:
+        segment.aborted.truncate(offset)
+        raise
+    log.producers.end_transaction(header, marker, offset, header.max_timestamp)

@@ -1,0 +1,501 @@
+"""The log of one partition: a façade over segments, indexes, producers and epochs. One writer (the event loop), no
+locks.
+
+Rules:
+- Offsets are dense as appended and never change. `log_start_offset` <= every readable offset < `next_offset`. The high
+  watermark is the replica's business, not the log's.
+- `append` either puts the batch into the log and all bookkeeping, or raises and leaves everything as it was.
+- Durability: `files_to_sync` / `mark_synced` let the shell sync in another thread; `recovery_point` follows. Index
+  files are written when a segment is rolled, flushed or closed, see `index`.
+- Deleting is in two steps, see `retain`; `remove_deleted` is the second one, for the shell to schedule.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+from zlib import crc32
+
+from ottla.log import append as appending
+from ottla.log import lookup, retain
+from ottla.log.aborted import AbortedTxn
+from ottla.log.append import Appended
+from ottla.log.checkpoint import read_partition_metadata, write_partition_metadata
+from ottla.log.config import LogConfig
+from ottla.log.disk import Directory, Disk, FileSlice
+from ottla.log.epochs import Epochs
+from ottla.log.names import DELETE_DIRECTORY, SNAPSHOT, SWAP, file_name
+from ottla.log.producers import Origin, Producer, Producers
+from ottla.log.recover import Progress, recover, replay
+from ottla.log.segment import Segment
+from ottla.log.snapshot import Snapshots
+from ottla.log.validate import header_is_enough
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import ABORTED_PER_FETCH_MAX
+
+__all__ = ["Appended", "Fetched", "Log", "Origin"]
+
+
+class Fetched(NamedTuple):
+    """A readable range: `slice` None if there is nothing. `end_offset`: no record of the slice lies at or above it."""
+
+    slice: FileSlice | None
+    size_bytes: int
+    end_offset: int
+
+
+class Syncable(Protocol):
+    """A file, or a directory whose new names must last."""
+
+    def sync(self) -> None: ...
+
+
+class Log:
+    __slots__ = (
+        "_bases",
+        "_deleted",
+        "_names_changed",
+        "_sync_taken",
+        "_unsynced",
+        "active",
+        "batch_bytes_max",
+        "config",
+        "cut_bytes",
+        "directory",
+        "epochs",
+        "header_enough",
+        "log_start_offset",
+        "name",
+        "next_offset",
+        "producers",
+        "recovery_point",
+        "roll_ms",
+        "segments",
+        "snapshots",
+    )
+
+    def __init__(self, directory: Directory, config: LogConfig) -> None:
+        """Use `Log.open`."""
+        self.directory = directory
+        self.name = directory.path.rpartition("/")[2]
+        self.log_start_offset = 0
+        self.next_offset = 0
+        self.recovery_point = 0
+        self.cut_bytes = 0  # what recovery had to throw away
+        self.segments: list[Segment] = []
+        self._bases: list[int] = []
+        self.active: Segment
+        self.epochs = Epochs(directory)
+        self.producers = Producers(self.name)
+        self.snapshots = Snapshots(directory)
+        self._deleted: list[tuple[int, Segment]] = []  # (due time, segment)
+        self._unsynced: list[Segment] = []  # rolled, not yet synced as a whole
+        self._sync_taken = 0
+        self._names_changed = False
+        self.configure(config)
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        clean: bool = False,
+        progress: Progress | None = None,
+        topic_id: bytes | None = None,
+    ) -> Log:
+        """Open a partition directory, recovering it unless it was closed cleanly; created if absent."""
+        log = cls(Directory(disk, directory), config)
+        if disk.exists(directory):
+            log._recover(now_ms, recovery_point, clean, progress)
+        else:
+            disk.make_directory(directory)
+            log._names_changed = True
+            if topic_id is not None:
+                write_partition_metadata(log.directory, topic_id, sync=False)
+        log._settle_start(log_start_offset, now_ms)
+        return log
+
+    def _recover(self, now_ms: int, recovery_point: int, clean: bool, progress: Progress | None) -> None:
+        found = recover(
+            self.directory,
+            self.config,
+            self.epochs,
+            self.producers,
+            self.snapshots,
+            now_ms=now_ms,
+            recovery_point=recovery_point,
+            clean=clean,
+            progress=progress,
+        )
+        self.segments = found.segments
+        self.next_offset = found.next_offset
+        self.cut_bytes = found.cut_bytes
+        self.recovery_point = self.next_offset if clean else min(recovery_point, self.next_offset)
+        self._unsynced = found.segments[found.scanned_from : -1]
+        self._names_changed = not clean
+        if self.segments:
+            self.active = self.segments[-1]
+            if found.scanned_from == len(self.segments):
+                self.active.resume(self.next_offset)
+
+    def _settle_start(self, log_start_offset: int, now_ms: int) -> None:
+        """Agree on where the log starts; after a loss of data that may be beyond its end."""
+        if self.segments and log_start_offset > self.next_offset:
+            self._drop_all()
+        if not self.segments:
+            self.next_offset = self.recovery_point = log_start_offset
+            self._add_segment(now_ms)
+        self._bases = [segment.base_offset for segment in self.segments]
+        self.log_start_offset = max(log_start_offset, self._bases[0])
+        self.epochs.truncate_from_start(self.log_start_offset)
+
+    def configure(self, config: LogConfig) -> None:
+        """Take on changed settings; they hold from the next append on."""
+        self.config = config
+        self.header_enough = header_is_enough(config)
+        self.batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
+        self._set_roll_ms()
+        for segment in self.segments:
+            segment.interval_bytes = config.index_interval_bytes
+
+    def _set_roll_ms(self) -> None:
+        """Age at which the active segment is rolled: jitter keeps partitions created together from rolling together."""
+        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        base = self.segments[-1].base_offset if self.segments else 0
+        self.roll_ms = self.config.segment_ms - (crc32(f"{self.name}@{base}".encode()) % jitter if jitter else 0)
+
+    # --- appending
+
+    def append(
+        self,
+        records: bytearray | memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = -1,
+    ) -> Appended:
+        """Validate, stamp in place and write. A client sends one batch; coordinators and leaders may send several."""
+        if origin == Origin.CLIENT:
+            return appending.append_one(self, records, leader_epoch, now_ms)
+        return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
+
+    def roll(self, now_ms: int) -> Segment:
+        """Begin a new segment at `next_offset`; nothing to do if the active one is empty and begins there."""
+        old = self.active
+        if old.base_offset == self.next_offset and not old.size_bytes:
+            return old
+        old.seal()
+        self.snapshots.write(self.next_offset, self.producers.snapshot())
+        segment = self._add_segment(now_ms)
+        self._bases.append(segment.base_offset)
+        self._unsynced.append(old)
+        return segment
+
+    def _add_segment(self, now_ms: int) -> Segment:
+        interval = self.config.index_interval_bytes
+        segment = Segment(self.directory, self.next_offset, interval_bytes=interval, now_ms=now_ms)
+        self.segments.append(segment)
+        self.active = segment
+        self._names_changed = True
+        self._set_roll_ms()
+        return segment
+
+    # --- reading
+
+    def read(self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool = True) -> Fetched:
+        """Whole batches from the one that holds `offset` on, all of whose records lie below `max_offset`.
+
+        The slice may end within a batch where `max_bytes` cuts it; the first batch is given whole if `at_least_one`.
+        """
+        if not self.log_start_offset <= offset <= self.next_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {offset} for partition {self.name}, but we only have log segments from "
+                f"offset {self.log_start_offset} up to {self.next_offset}.",
+            )
+        if offset >= max_offset:
+            return Fetched(None, 0, offset)
+        segments = self.segments
+        number = bisect_right(self._bases, offset) - 1
+        found = segments[number].find(offset)
+        while found is None:
+            # Compaction may have emptied the rest of this segment.
+            number += 1
+            if number == len(segments):
+                return Fetched(None, 0, offset)
+            found = segments[number].find(offset)
+        segment = segments[number]
+        position, first_bytes = found
+        end_offset = self._bases[number + 1] if number + 1 < len(segments) else self.next_offset
+        end = segment.file.size
+        if max_offset < end_offset:
+            end_offset = max_offset
+            limit = segment.find(max_offset)
+            end = limit[0] if limit is not None else end
+        size_bytes = end - position
+        if size_bytes > max_bytes:
+            size_bytes = max(max_bytes, first_bytes if at_least_one else 0)
+            if size_bytes < first_bytes:
+                return Fetched(None, 0, offset)
+        if size_bytes <= 0:
+            return Fetched(None, 0, offset)
+        return Fetched(FileSlice(segment.file, position, size_bytes), size_bytes, end_offset)
+
+    def offset_for_time(self, timestamp: int, *, max_offset: int) -> lookup.TimeOffset | None:
+        """The first record below `max_offset` with a timestamp at or after `timestamp`."""
+        found = lookup.first_at(self.segments, timestamp, self.log_start_offset)
+        return found if found is not None and found.offset < max_offset else None
+
+    def max_timestamp_offset(self, *, max_offset: int) -> lookup.TimeOffset | None:
+        found = lookup.largest(self.segments, self.log_start_offset)
+        return found if found is not None and found.offset < max_offset else None
+
+    def epoch_end(self, leader_epoch: int, max_offset: int | None = None) -> tuple[int, int]:
+        return self.epochs.end_offset(leader_epoch, self.next_offset if max_offset is None else max_offset)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        return self.producers.first_unstable_offset()
+
+    def aborted(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of the aborted transactions with records in [start, end)."""
+        found: list[AbortedTxn] = []
+        first = max(bisect_right(self._bases, start) - 1, 0)
+        for segment in self.segments[first:]:
+            if segment.aborted.collect(start, end, found) or len(found) >= ABORTED_PER_FETCH_MAX:
+                break
+        return [(txn.producer_id, txn.first_offset) for txn in found]
+
+    def producer_states(self) -> Iterator[Producer]:
+        return iter(self.producers)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.file.size for segment in self.segments)
+
+    # --- durability
+
+    @property
+    def unflushed(self) -> int:
+        """Records that a loss of power could take."""
+        return self.next_offset - self.recovery_point
+
+    def files_to_sync(self) -> list[Syncable]:
+        """What must be synced, in this order, for everything below the current `next_offset` to last.
+
+        One sync per log at a time: `mark_synced` (or `sync_failed`) before the next call.
+        """
+        files: list[Syncable] = []
+        for segment in self._unsynced:
+            files += segment.files()
+            snapshot = self.snapshots.file(segment.base_offset)
+            files += [snapshot] if snapshot is not None else []
+        self._sync_taken = len(self._unsynced)
+        files.append(self.active.file)
+        if self._names_changed:
+            epochs = self.epochs.file()
+            files += [epochs] if epochs is not None else []
+            files += [self.directory, Directory(self.directory.disk, "")]
+            self._names_changed = False
+        return files
+
+    def mark_synced(self, offset: int) -> None:
+        """The files of the last `files_to_sync` are on disk; `offset` was `next_offset` then."""
+        del self._unsynced[: self._sync_taken]
+        self._sync_taken = 0
+        # A segment rolled meanwhile has indexes that were not part of it.
+        limit = self._unsynced[0].base_offset if self._unsynced else self.next_offset
+        self.recovery_point = max(self.recovery_point, min(offset, limit))
+
+    def sync_failed(self) -> None:
+        """The sync of the last `files_to_sync` failed: what it covered is not known to be on disk."""
+        self._sync_taken = 0
+        self._names_changed = True
+
+    def flush(self) -> None:
+        """Sync everything now, in this thread."""
+        end = self.next_offset
+        try:
+            for file in self.files_to_sync():
+                file.sync()
+        except BaseException:
+            self.sync_failed()
+            raise
+        self.mark_synced(end)
+
+    # --- cutting and deleting
+
+    def truncate_to(self, offset: int, *, now_ms: int = 0) -> bool:
+        """Cut everything at or above `offset`; True if anything went."""
+        if offset >= self.next_offset:
+            return False
+        if offset < self._bases[0]:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return True
+        while self.segments[-1].base_offset > offset:
+            self._remove_now(self.segments.pop())
+            self._bases.pop()
+        self.active = self.segments[-1]
+        self.active.truncate(offset)
+        self.next_offset = self.active.resume(offset)
+        self._after_cut(now_ms)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int = 0) -> None:
+        """Throw everything away and go on at `offset` (a follower whose leader no longer has what it would need)."""
+        self._drop_all()
+        self.next_offset = offset
+        self._add_segment(now_ms)
+        self._bases = [offset]
+        self.log_start_offset = offset
+        self._after_cut(now_ms)
+
+    def _after_cut(self, now_ms: int) -> None:
+        end = self.next_offset
+        self.log_start_offset = min(self.log_start_offset, end)
+        self.recovery_point = min(self.recovery_point, end)
+        self._unsynced = [segment for segment in self._unsynced if segment in self.segments[:-1]]
+        self._sync_taken = 0
+        self._names_changed = True
+        self.epochs.truncate_from_end(end)
+        self.snapshots.remove_range(end + 1, 1 << 63)
+        snapshot = self.snapshots.newest(end)
+        start, entries = snapshot if snapshot is not None else (0, [])
+        self.producers.restore(entries, now_ms, self.config.producer_expiration_ms)
+        replay(self.producers, self.segments, start, end)
+
+    def _drop_all(self) -> None:
+        for segment in reversed(self.segments):
+            self._remove_now(segment)
+        self.segments.clear()
+        self._unsynced.clear()
+        self.snapshots.remove_range(0, 1 << 63)
+        self.epochs.clear()
+        self.producers.clear()
+
+    def _remove_now(self, segment: Segment) -> None:
+        segment.remove()
+        self.snapshots.remove_range(segment.base_offset, segment.base_offset + 1)
+
+    def advance_log_start(self, offset: int) -> bool:
+        """DeleteRecords: nothing below `offset` can be read any more.
+
+        Whole segments below it go with the next retention.
+        """
+        if offset <= self.log_start_offset or offset > self.next_offset:
+            return False
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
+        """Apply retention; how many segments left the log. Their files follow with `remove_deleted`."""
+        count = retain.expired(
+            self.segments,
+            self.config,
+            now_ms=now_ms,
+            log_start_offset=self.log_start_offset,
+            next_offset=self.next_offset,
+            high_watermark=high_watermark,
+        )
+        if count == len(self.segments):
+            self.roll(now_ms)
+        for _ in range(count):
+            self._take_out(self.segments[0], now_ms)
+        if count and self._bases[0] > self.log_start_offset:
+            self.log_start_offset = self._bases[0]
+            self.epochs.truncate_from_start(self.log_start_offset)
+        return count
+
+    def _take_out(self, segment: Segment, now_ms: int) -> None:
+        """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
+        segment.rename(".deleted")
+        self.snapshots.mark_deleted(segment.base_offset)
+        at = self.segments.index(segment)
+        del self.segments[at], self._bases[at]
+        if segment in self._unsynced:
+            self._sync_taken -= self._unsynced.index(segment) < self._sync_taken
+            self._unsynced.remove(segment)
+        self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
+
+    def replace(self, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
+        """Compaction is done: `new` (complete, synced, named `.cleaned`) take the place of `old`.
+
+        Safe at every step of a crash.
+        """
+        fresh = sorted(new, key=lambda segment: segment.base_offset)
+        for segment in reversed(fresh):
+            segment.rename(SWAP)
+        self.directory.sync()
+        bases = [segment.base_offset for segment in fresh]
+        for segment in old:
+            at = self.segments.index(segment)
+            del self.segments[at], self._bases[at]
+            if segment in self._unsynced:
+                self._unsynced.remove(segment)
+                self._sync_taken = 0
+            segment.rename(".deleted")
+            self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
+            if segment.base_offset not in bases:
+                self.snapshots.mark_deleted(segment.base_offset)
+        for segment in fresh:
+            segment.rename("")
+            at = bisect_right(self._bases, segment.base_offset)
+            self.segments.insert(at, segment)
+            self._bases.insert(at, segment.base_offset)
+        self.directory.sync()
+
+    def remove_deleted(self, now_ms: int) -> int | None:
+        """Remove the files whose delay is over; when to come again, None if nothing is left."""
+        waiting = []
+        for due_ms, segment in self._deleted:
+            if due_ms <= now_ms:
+                segment.remove()
+                self.directory.remove(file_name(segment.base_offset, SNAPSHOT, ".deleted"))
+            else:
+                waiting.append((due_ms, segment))
+        self._deleted = waiting
+        return min((due_ms for due_ms, _ in waiting), default=None)
+
+    def retire(self) -> None:
+        """The partition is deleted: its directory gets Kafka's name for that, `delete` removes it later.
+
+        Still readable.
+        """
+        topic_id = read_partition_metadata(self.directory) or bytes(16)
+        suffix = f".{topic_id.hex()}{DELETE_DIRECTORY}"
+        self.directory.move_to(self.directory.path[: 255 - len(suffix)] + suffix)
+
+    def close(self, now_ms: int, *, sync: bool = True) -> None:
+        """Leave the directory as a clean stop leaves it: indexes complete, producers in a snapshot, all on disk."""
+        if self.unflushed or self._unsynced:
+            self.active.write_indexes()
+            self.snapshots.write(self.next_offset, self.producers.snapshot())
+            self._unsynced.append(self.active)
+            self._names_changed = True
+            if sync:
+                self.flush()
+        for _, segment in self._deleted:
+            segment.remove()
+        self._deleted.clear()
+        self.release()
+
+    def release(self) -> None:
+        """Give all descriptors back."""
+        for segment in self.segments:
+            for file in segment.files():
+                file.close()
+
+    def delete(self) -> None:
+        """Remove the directory with everything in it."""
+        self.release()
+        for name in self.directory.list():
+            self.directory.remove(name)
+        self.directory.disk.remove(self.directory.path)

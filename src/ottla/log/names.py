@@ -1,0 +1,54 @@
+"""Kafka's names for the files of a partition directory, and for the directories themselves.
+
+A segment's files carry its base offset as twenty digits. Suffixes behind that mark files in transition: `.cleaned`
+(compaction is writing it), `.swap` (complete, about to replace the originals), `.deleted` (out of the log, removed
+after file.delete.delay.ms).
+"""
+
+from __future__ import annotations
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TXN_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+SEGMENT_KINDS = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+# Directory suffixes: a topic being deleted, a replica moving in from another log dir, a replica the cluster does not
+# know.
+DELETE_DIRECTORY = "-delete"
+FUTURE_DIRECTORY = "-future"
+STRAY_DIRECTORY = "-stray"
+
+_DIGITS = 20
+
+
+def file_name(base_offset: int, kind: str, suffix: str = "") -> str:
+    return f"{base_offset:020d}{kind}{suffix}"
+
+
+def parse_name(name: str) -> tuple[int, str, str] | None:
+    """(base offset, kind, suffix) of a segment or snapshot file, or None for any other file."""
+    digits, dot, rest = name.partition(".")
+    if len(digits) != _DIGITS or not digits.isascii() or not digits.isdigit() or not dot:
+        return None
+    kind, dot, suffix = rest.partition(".")
+    kind = "." + kind
+    if kind != SNAPSHOT and kind not in SEGMENT_KINDS:
+        return None
+    return int(digits), kind, dot + suffix
+
+
+def parse_directory(name: str) -> tuple[str, int] | None:
+    """(topic, partition) of a live partition directory.
+
+    None for anything else, deleted, future and stray ones included.
+    """
+    topic, dash, index = name.rpartition("-")
+    if not dash or not topic or not index.isascii() or not index.isdigit():
+        return None
+    return topic, int(index)

@@ -1,0 +1,325 @@
+"""What each idempotent or transactional producer wrote last to this partition (KIP-98): the sequence check,
+duplicates, open transactions.
+
+Rules (Kafka's, per batch with a producer id):
+- Same epoch and same sequence range as one of the last five batches: a duplicate, answered with the original offsets.
+- A lower epoch is refused (INVALID_PRODUCER_EPOCH). A higher epoch must begin with sequence 0.
+- Within an epoch the first sequence must follow the last (2^31-1 is followed by 0), else OUT_OF_ORDER_SEQUENCE_NUMBER.
+- A producer nobody remembers (expired, or its records are gone) may begin with any sequence: Kafka no longer answers
+  UNKNOWN_PRODUCER_ID there.
+- A non-transactional batch within an open transaction is refused (INVALID_TXN_STATE).
+- Sequences are checked for clients only; coordinators are checked for the epoch; what a leader replicated is believed.
+
+`check` never changes anything; `update` is called after the batch is in the log. `first_unstable_offset` is the
+earliest record whose transaction is undecided, or decided by a marker above the high watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import NamedTuple, NoReturn
+
+from ottla.log.snapshot import SnapshotEntry
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import BATCHES_PER_PRODUCER, INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX
+from ottla.records.batch import TRANSACTIONAL_FLAG, BatchHeader
+from ottla.records.control import EndTxnMarker
+
+
+class Origin(IntEnum):
+    """Who appends: how much is checked depends on it."""
+
+    CLIENT = 0
+    COORDINATOR = 1
+    REPLICATION = 2
+
+
+class WrittenBatch(NamedTuple):
+    """One of the last batches of a producer."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class CompletedTxn(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int  # that of the marker
+    aborted: bool
+
+
+class Producer:
+    """The state of one producer id in one partition."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+
+    def __init__(self, producer_id: int, epoch: int = -1) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1
+        self.txn_first_offset = -1  # -1: no open transaction
+        self.batches: list[WrittenBatch] = []
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else -1
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else -1
+
+    def snapshot(self) -> SnapshotEntry:
+        last = self.batches[-1] if self.batches else None
+        return SnapshotEntry(
+            self.producer_id,
+            self.epoch,
+            last.last_sequence if last else -1,
+            last.last_offset if last else -1,
+            last.last_offset - last.first_offset if last else 0,
+            self.last_timestamp,
+            self.coordinator_epoch,
+            self.txn_first_offset,
+        )
+
+
+class Producers:
+    __slots__ = ("_name", "_ongoing", "_states", "_unreplicated")
+
+    def __init__(self, name: str) -> None:
+        self._name = name  # the partition, for messages
+        self._states: dict[int, Producer] = {}
+        self._ongoing: dict[int, int] = {}  # first offset -> producer id, in order of the offsets
+        self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[Producer]:
+        return iter(self._states.values())
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._states.get(producer_id)
+
+    # --- checking
+
+    def check(self, header: BatchHeader, offset: int, origin: Origin) -> WrittenBatch | None:
+        """Refuse a data batch that does not follow; returns the original if it is a duplicate."""
+        state = self._states.get(header.producer_id)
+        if state is None or origin == Origin.REPLICATION:
+            return None
+        epoch = header.producer_epoch
+        if origin == Origin.CLIENT:
+            batches = state.batches
+            if epoch == state.epoch and batches:
+                sequence = header.base_sequence
+                expected = batches[-1].last_sequence
+                if sequence != expected + 1 and not (sequence == 0 and expected == INT32_MAX):
+                    duplicate = self._duplicate(state, header)
+                    if duplicate is None:
+                        self._refuse_sequence(header, offset, expected)
+                    return duplicate
+            else:
+                self._check_restart(state, header, offset)
+        elif epoch < state.epoch:
+            self._refuse_epoch(header.producer_id, epoch, state.epoch, offset, "<", -1)
+        if state.txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_FLAG:
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {header.producer_id} at offset {offset} "
+                f"in partition {self._name}",
+            )
+        return None
+
+    def check_marker(
+        self, header: BatchHeader, marker: EndTxnMarker, offset: int, origin: Origin, transaction_version: int = -1
+    ) -> None:
+        """Refuse a marker of a fenced coordinator or of a superseded producer epoch.
+
+        From transaction version 2 on (KIP-890) every transaction ends with a higher epoch than its records had.
+        """
+        state = self._states.get(header.producer_id)
+        if state is None or origin == Origin.REPLICATION:
+            return
+        epoch = header.producer_epoch
+        if transaction_version >= 2:
+            repeated = epoch == state.epoch and (state.txn_first_offset < 0 or epoch == INT16_MAX)
+            if epoch <= state.epoch and not repeated:
+                self._refuse_epoch(header.producer_id, epoch, state.epoch, offset, "<=", transaction_version)
+        elif epoch < state.epoch:
+            self._refuse_epoch(header.producer_id, epoch, state.epoch, offset, "<", transaction_version)
+        if state.coordinator_epoch > marker.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {header.producer_id} at offset {offset} in partition "
+                f"{self._name}: {marker.coordinator_epoch} (zombie), {state.coordinator_epoch} (current)",
+            )
+
+    def _duplicate(self, state: Producer, header: BatchHeader) -> WrittenBatch | None:
+        first, last = header.base_sequence, header.last_sequence
+        for batch in state.batches:
+            if batch.first_sequence == first and batch.last_sequence == last:
+                return batch
+        return None
+
+    def _check_restart(self, state: Producer, header: BatchHeader, offset: int) -> None:
+        """A batch of another epoch than the last, or the first one after a transaction's end or an empty snapshot."""
+        epoch = header.producer_epoch
+        if epoch < state.epoch:
+            self._refuse_epoch(header.producer_id, epoch, state.epoch, offset, "<", -1)
+        if header.base_sequence == 0 or state.epoch == -1:
+            return
+        if epoch == state.epoch:
+            self._refuse_sequence(header, offset, -1)
+        raise ApiError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Invalid sequence number for new epoch of producer {header.producer_id} at offset {offset} in partition "
+            f"{self._name}: {epoch} (request epoch), {header.base_sequence} (seq. number), {state.epoch} (current "
+            "producer epoch)",
+        )
+
+    def _refuse_sequence(self, header: BatchHeader, offset: int, last_sequence: int) -> NoReturn:
+        raise ApiError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"Out of order sequence number for producer {header.producer_id} at offset {offset} in partition "
+            f"{self._name}: {header.base_sequence} (incoming seq. number), {last_sequence} (current end sequence "
+            "number)",
+        )
+
+    def _refuse_epoch(
+        self, producer_id: int, epoch: int, seen: int, offset: int, relation: str, version: int
+    ) -> NoReturn:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Epoch of producer {producer_id} at offset {offset} in {self._name} is {epoch}, which is {relation} the "
+            f"last seen epoch {seen} (TV{version})",
+        )
+
+    # --- changing
+
+    def update(self, header: BatchHeader, base_offset: int, max_timestamp: int) -> None:
+        """A data batch is in the log at `base_offset`."""
+        producer_id = header.producer_id
+        state = self._states.get(producer_id)
+        if state is None:
+            if len(self._states) >= PRODUCERS_PER_PARTITION_MAX:
+                self._evict()
+            state = self._states[producer_id] = Producer(producer_id, header.producer_epoch)
+        batches = state.batches
+        if state.epoch != header.producer_epoch:
+            state.epoch = header.producer_epoch
+            batches.clear()
+        first, delta = header.base_sequence, header.last_offset_delta
+        last = first if first < 0 else (first + delta) & INT32_MAX
+        batches.append(WrittenBatch(first, last, base_offset, base_offset + delta, max_timestamp))
+        if len(batches) > BATCHES_PER_PRODUCER:
+            del batches[0]
+        state.last_timestamp = max_timestamp
+        if header.attributes & TRANSACTIONAL_FLAG and state.txn_first_offset < 0:
+            state.txn_first_offset = base_offset
+            self._ongoing[base_offset] = producer_id
+
+    def end_transaction(
+        self, header: BatchHeader, marker: EndTxnMarker, offset: int, timestamp: int
+    ) -> CompletedTxn | None:
+        """A marker is in the log at `offset`; None if the producer had written nothing in the transaction."""
+        state = self._states.get(header.producer_id)
+        if state is None:
+            state = self._states[header.producer_id] = Producer(header.producer_id, header.producer_epoch)
+        if state.epoch != header.producer_epoch:
+            state.epoch = header.producer_epoch
+            state.batches.clear()
+        state.coordinator_epoch = marker.coordinator_epoch
+        state.last_timestamp = timestamp
+        first = state.txn_first_offset
+        state.txn_first_offset = -1
+        if first < 0:
+            return None
+        del self._ongoing[first]
+        self._unreplicated[first] = offset
+        return CompletedTxn(header.producer_id, first, offset, not marker.commit)
+
+    def completion(self, header: BatchHeader, marker: EndTxnMarker, offset: int) -> CompletedTxn | None:
+        """What `end_transaction` is going to say."""
+        state = self._states.get(header.producer_id)
+        if state is None or state.txn_first_offset < 0:
+            return None
+        return CompletedTxn(header.producer_id, state.txn_first_offset, offset, not marker.commit)
+
+    def _evict(self) -> None:
+        """Make room: a tenth of the producers, the longest idle, never one with an open transaction."""
+        idle = sorted((s.last_timestamp, s.producer_id) for s in self._states.values() if s.txn_first_offset < 0)
+        for _, producer_id in idle[: max(1, len(idle) // 10)]:
+            del self._states[producer_id]
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that wrote nothing for so long; how many."""
+        gone = [s.producer_id for s in self._states.values() if _expired(s, now_ms, expiration_ms)]
+        for producer_id in gone:
+            del self._states[producer_id]
+        return len(gone)
+
+    # --- transactions
+
+    def first_unstable_offset(self) -> int | None:
+        # Both are filled in the order of the markers and first offsets, but a long transaction may complete late.
+        ongoing = next(iter(self._ongoing), None)
+        unreplicated = min(self._unreplicated, default=None)
+        if ongoing is None or unreplicated is None:
+            return ongoing if unreplicated is None else unreplicated
+        return min(ongoing, unreplicated)
+
+    def last_stable_offset(self, completed: CompletedTxn) -> int:
+        """What the last stable offset becomes once `completed` counts.
+
+        The next open transaction, or past the marker.
+        """
+        others = (first for first in self._ongoing if first != completed.first_offset)
+        return next(others, completed.last_offset + 1)
+
+    def replicated(self, high_watermark: int) -> None:
+        """Markers below the high watermark count."""
+        if self._unreplicated:
+            done = [first for first, marker in self._unreplicated.items() if marker < high_watermark]
+            for first in done:
+                del self._unreplicated[first]
+
+    # --- snapshots
+
+    def snapshot(self) -> list[SnapshotEntry]:
+        return [state.snapshot() for state in self._states.values()]
+
+    def restore(self, entries: Iterable[SnapshotEntry], now_ms: int, expiration_ms: int) -> None:
+        """Begin anew from a snapshot."""
+        self.clear()
+        for entry in entries:
+            state = Producer(entry.producer_id, entry.epoch)
+            state.coordinator_epoch = entry.coordinator_epoch
+            state.last_timestamp = entry.timestamp
+            state.txn_first_offset = entry.txn_first_offset if entry.txn_first_offset >= 0 else -1
+            if entry.last_offset >= 0:
+                first_sequence = entry.last_sequence - entry.offset_delta
+                if entry.last_sequence >= 0 and first_sequence < 0:
+                    first_sequence += INT32_MAX + 1
+                first_offset = entry.last_offset - entry.offset_delta
+                last = WrittenBatch(
+                    first_sequence, entry.last_sequence, first_offset, entry.last_offset, entry.timestamp
+                )
+                state.batches.append(last)
+            if not _expired(state, now_ms, expiration_ms):
+                self._states[entry.producer_id] = state
+        open_txns = sorted((s.txn_first_offset, s.producer_id) for s in self if s.txn_first_offset >= 0)
+        self._ongoing.update(open_txns)
+
+    def clear(self) -> None:
+        self._states.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+
+
+def _expired(state: Producer, now_ms: int, expiration_ms: int) -> bool:
+    return state.txn_first_offset < 0 and now_ms - state.last_timestamp >= expiration_ms

@@ -1,0 +1,268 @@
+"""Bringing a partition directory back to a known state when it is opened.
+
+After a clean stop nothing is scanned: indexes are taken as they are, the producers come from the snapshot at the end
+of the log. After a crash, in this order:
+
+1. Leftovers: `.deleted` and `.cleaned` files go; complete `.swap` segments replace the originals they were compacted
+   from.
+2. Segments that end at or below the recovery point are believed (they were synced with their indexes before it moved).
+3. The others are scanned: every batch above the recovery point must be whole, in order and have the right CRC. The
+   first that is not ends the log; what lies behind it is cut off. Indexes, leader epochs, producers and the
+   transaction index are rebuilt on the way.
+4. Producers begin with the newest sound snapshot at or below the first scanned segment, and everything from there on
+   is replayed.
+
+The only thing this module decides is what is true; `Log` then goes on from the `Recovered` it gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.log.aborted import AbortedTxn
+from ottla.log.config import LogConfig
+from ottla.log.disk import Directory
+from ottla.log.epochs import Epochs
+from ottla.log.names import CLEANED, DELETED, LOG, SEGMENT_KINDS, SNAPSHOT, SWAP, file_name, parse_name
+from ottla.log.producers import Producers
+from ottla.log.scan import Scanned, scan
+from ottla.log.segment import Segment
+from ottla.log.snapshot import Snapshots
+from ottla.model.errors import ApiError
+from ottla.model.limits import MIB
+from ottla.records.batch import CONTROL_FLAG, check
+from ottla.records.control import read_marker
+
+Progress = Callable[[int, int], None]
+
+# Progress is told after so many bytes; a scan reads a few hundred MB per second.
+_PROGRESS_BYTES = 64 * MIB
+
+
+class Recovered(NamedTuple):
+    segments: list[Segment]  # possibly empty
+    next_offset: int
+    scanned_from: int  # number of the first segment that had to be scanned
+    cut_bytes: int
+
+
+def recover(
+    directory: Directory,
+    config: LogConfig,
+    epochs: Epochs,
+    producers: Producers,
+    snapshots: Snapshots,
+    *,
+    now_ms: int,
+    recovery_point: int,
+    clean: bool,
+    progress: Progress | None,
+) -> Recovered:
+    _settle_leftovers(directory, config, now_ms)
+    names = directory.list()
+    bases = sorted(found[0] for found in map(parse_name, names) if found is not None and found[1:] == (LOG, ""))
+    _remove_orphans(directory, names, bases)
+    snapshots.discover(names)
+    epochs_sound = epochs.load()
+    segments = [Segment(directory, base, interval_bytes=config.index_interval_bytes, now_ms=now_ms) for base in bases]
+    sound = [segment.load() for segment in segments]
+    # The first segment that must be scanned; all behind it are scanned as well, so that the replay sees them in order.
+    first = next((i for i, ok in enumerate(sound) if not ok), len(segments))
+    if not clean:
+        first = min(first, max(sum(base <= recovery_point for base in bases) - 1, 0))
+    if not epochs_sound:
+        first = 0
+    recovery = _Recovery(config, epochs, producers, snapshots, recovery_point, progress)
+    result = recovery.run(segments, first, clean=clean, now_ms=now_ms)
+    snapshots.keep((segment.base_offset for segment in result.segments), result.next_offset)
+    return result
+
+
+class _Recovery:
+    def __init__(
+        self,
+        config: LogConfig,
+        epochs: Epochs,
+        producers: Producers,
+        snapshots: Snapshots,
+        recovery_point: int,
+        progress: Progress | None,
+    ) -> None:
+        self._config = config
+        self._epochs = epochs
+        self._producers = producers
+        self._snapshots = snapshots
+        self._recovery_point = recovery_point
+        self._progress = progress
+        self._done_bytes = 0
+        self._total_bytes = 0
+
+    def run(self, segments: list[Segment], first: int, *, clean: bool, now_ms: int) -> Recovered:
+        if first < len(segments):
+            scan_from = segments[first].base_offset
+        else:
+            scan_from = segments[-1].next_offset() if segments else 0
+        snapshot = self._snapshots.newest(scan_from)
+        if snapshot is not None:
+            self._producers.restore(snapshot[1], now_ms, self._config.producer_expiration_ms)
+        self._total_bytes = sum(segment.size_bytes for segment in segments[first:])
+        # A clean log without any snapshot was never written to by a producer that needs one (Kafka reads it the same
+        # way).
+        if snapshot is not None or not clean:
+            replay(self._producers, segments[:first], snapshot[0] if snapshot else 0, scan_from)
+        next_offset, cut_bytes = scan_from, 0
+        for number in range(first, len(segments)):
+            segment = segments[number]
+            if segment.base_offset < next_offset or self._is_torn_off(segment, next_offset, scan_from):
+                cut_bytes += _drop(segments, number)
+                break
+            next_offset, cut = self._rebuild(segment)
+            cut_bytes += cut
+            if cut:
+                cut_bytes += _drop(segments, number + 1)
+                break
+        for segment in segments[first:-1]:
+            segment.seal()
+        if cut_bytes or first < len(segments):
+            self._epochs.truncate_from_end(next_offset)
+            self._epochs.write()
+        return Recovered(segments, next_offset, first, cut_bytes)
+
+    def _is_torn_off(self, segment: Segment, next_offset: int, scan_from: int) -> bool:
+        """Whether the segment before lost its end, exactly between two batches, when the power failed.
+
+        Only compaction leaves gaps on purpose; one above the recovery point in another log is a loss.
+        """
+        gap = segment.base_offset > next_offset >= self._recovery_point and next_offset >= scan_from
+        return gap and not self._config.compact
+
+    def _rebuild(self, segment: Segment) -> tuple[int, int]:
+        """Scan one segment, cut it at the first bad batch, rebuild what is derived from it.
+
+        (next offset, bytes cut).
+        """
+        if segment.base_offset not in self._snapshots.offsets and segment.base_offset > 0:
+            self._snapshots.write(segment.base_offset, self._producers.snapshot())
+        segment.reset_indexes()
+        next_offset = segment.base_offset
+        end = 0
+        size = segment.size_bytes
+        before = self._done_bytes
+        for batch in scan(segment.file, 0, size, whole=True):
+            header = batch.header
+            if header.base_offset < next_offset or header.last_offset_delta < 0 or not self._is_sound(batch):
+                break
+            next_offset = header.next_offset
+            end = batch.position + header.size_bytes
+            segment.note(batch.position, header.size_bytes, header.last_offset, header.max_timestamp)
+            self._epochs.assign_quietly(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                self._apply(segment, batch)
+            if self._progress is not None and before + end - self._done_bytes >= _PROGRESS_BYTES:
+                self._done_bytes = before + end
+                self._progress(self._done_bytes, self._total_bytes)
+        self._done_bytes = before + size
+        if self._progress is not None:
+            self._progress(self._done_bytes, self._total_bytes)
+        if end < size:
+            segment.file.truncate(end)
+        return next_offset, size - end
+
+    def _is_sound(self, batch: Scanned) -> bool:
+        if batch.header.next_offset <= self._recovery_point:
+            return True
+        try:
+            check(batch.data, batch.at, batch.header)
+        except ApiError:
+            return False
+        return True
+
+    def _apply(self, segment: Segment, batch: Scanned) -> None:
+        header, producers = batch.header, self._producers
+        if not header.attributes & CONTROL_FLAG:
+            producers.update(header, header.base_offset, header.max_timestamp)
+            return
+        marker = read_marker(batch.data, batch.at)
+        if marker is None:
+            return
+        completed = producers.end_transaction(header, marker, header.base_offset, header.max_timestamp)
+        if completed is not None and completed.aborted:
+            stable = producers.last_stable_offset(completed)
+            entry = AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+            segment.aborted.append(entry)
+
+
+def replay(producers: Producers, segments: list[Segment], start: int, end: int) -> None:
+    """Feed the producers with what believed segments hold in [start, end)."""
+    for segment in segments:
+        found = segment.find(start) if start < end else None
+        if found is None:
+            continue
+        for batch in scan(segment.file, found[0], segment.size_bytes, whole=False):
+            header = batch.header
+            if header.producer_id < 0 or header.base_offset < start:
+                continue
+            if header.attributes & CONTROL_FLAG:
+                marker = read_marker(segment.file.read(batch.position, header.size_bytes))
+                if marker is not None:
+                    producers.end_transaction(header, marker, header.base_offset, header.max_timestamp)
+            else:
+                producers.update(header, header.base_offset, header.max_timestamp)
+
+
+def _drop(segments: list[Segment], first: int) -> int:
+    """Remove the segments behind the end of the log; their bytes."""
+    dropped = sum(segment.size_bytes for segment in segments[first:])
+    for segment in reversed(segments[first:]):
+        segment.remove()
+    del segments[first:]
+    return dropped
+
+
+def _remove_orphans(directory: Directory, names: list[str], bases: list[int]) -> None:
+    """Indexes without their log file are what a removal left behind."""
+    known = dict.fromkeys(bases)
+    for name in names:
+        found = parse_name(name)
+        if found is not None and found[1] in SEGMENT_KINDS and found[2] == "" and found[0] not in known:
+            directory.remove(name)
+
+
+def _settle_leftovers(directory: Directory, config: LogConfig, now_ms: int) -> None:
+    """Finish or undo what was going on when the process ended."""
+    parsed = [(name, found) for name in directory.list() if (found := parse_name(name)) is not None]
+    cleaned = [base for _, (base, _, suffix) in parsed if suffix == CLEANED]
+    swaps: dict[int, list[str]] = {}
+    for name, (base, kind, suffix) in parsed:
+        if suffix in (DELETED, CLEANED):
+            directory.remove(name)
+        elif suffix == SWAP and cleaned and base >= min(cleaned):
+            # Part of a group whose other files never got that far: the originals are still there.
+            directory.remove(name)
+        elif suffix == SWAP:
+            swaps.setdefault(base, []).append(kind)
+    for base, kinds in sorted(swaps.items()):
+        if LOG not in kinds:
+            # The log file is renamed last: it is in place already, its indexes follow.
+            for kind in kinds:
+                directory.rename(file_name(base, kind, SWAP), file_name(base, kind))
+            continue
+        _finish_swap(
+            directory, config, now_ms, base, [other for _, (other, kind, s) in parsed if kind == LOG and s == ""]
+        )
+    for name in directory.list():
+        if name.endswith(".tmp"):
+            directory.remove(name)
+
+
+def _finish_swap(directory: Directory, config: LogConfig, now_ms: int, base: int, originals: list[int]) -> None:
+    swap = Segment(directory, base, interval_bytes=config.index_interval_bytes, now_ms=now_ms, suffix=SWAP)
+    next_offset = base
+    for batch in scan(swap.file, 0, swap.size_bytes, whole=False):
+        next_offset = batch.header.next_offset
+    for original in originals:
+        if base <= original < next_offset:
+            for kind in (*SEGMENT_KINDS, SNAPSHOT) if original != base else SEGMENT_KINDS:
+                directory.remove(file_name(original, kind))
+    swap.rename("")

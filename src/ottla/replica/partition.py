@@ -1,0 +1,233 @@
+"""Partition: the leader's view of one partition over its log — high watermark, epochs, what may be read and when.
+
+Rules:
+- This node is the only replica for now: the high watermark follows the log's end at once, or, where records must be on
+  disk before they count (`durable`), when `synced` says so. Followers slot in where `_advance` is called.
+- `last_stable_offset` <= `high_watermark` <= `log.next_offset`. Consumers read below the high watermark, with
+  READ_COMMITTED below the last stable offset.
+- A request may name the leader epoch it believes in: an older one is fenced (FENCED_LEADER_EPOCH), a newer one unknown
+  here (UNKNOWN_LEADER_EPOCH).
+- A failed append leaves the log as it was, and the next one is tried afresh. A failed sync is different: nobody can
+  know what of it is on disk, so everything above the high watermark is cut off (`sync_failed`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.log.config import LogConfig
+from ottla.log.disk import FileSlice
+from ottla.log.log import Appended, Log, Origin
+from ottla.log.lookup import TimeOffset
+from ottla.model.errors import ApiError, ErrorCode
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+NO_EPOCH = -1
+_NO_TIME = -1
+_ACKS_ALL = -1
+
+
+class Fetch(NamedTuple):
+    """One partition's part of a fetch answer. `diverging`.
+
+    (epoch, end offset) where the reader's history parts from ours.
+    """
+
+    records: FileSlice | None
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: list[tuple[int, int]]
+    diverging: tuple[int, int] | None
+
+
+class Partition:
+    __slots__ = ("durable", "high_watermark", "index", "leader_epoch", "log", "topic")
+
+    def __init__(
+        self, topic: str, index: int, log: Log, *, leader_epoch: int, high_watermark: int | None = None
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.high_watermark = log.next_offset
+        self.durable = False
+        self._set_durable(log.config)
+        if high_watermark is not None:
+            self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
+        log.producers.replicated(self.high_watermark)
+
+    def lead(self, leader_epoch: int) -> None:
+        """This node leads the partition from now on, in this epoch."""
+        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+
+    def configure(self, config: LogConfig) -> None:
+        self.log.configure(config)
+        self._set_durable(config)
+        if not self.durable:
+            self._advance(self.log.next_offset)
+
+    def _set_durable(self, config: LogConfig) -> None:
+        # flush.messages=1 is how one asks a Kafka for the same: it syncs each append before it answers.
+        self.durable = config.fsync_before_ack or config.flush_messages == 1
+
+    # --- writing
+
+    def append(
+        self,
+        records: bytearray | memoryview,
+        *,
+        acks: int = _ACKS_ALL,
+        now_ms: int,
+        leader_epoch: int | None = None,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = -1,
+    ) -> Appended:
+        """Append as the leader. With `acks` all there must be enough replicas, which for now is this one."""
+        if leader_epoch is not None:
+            self.check_epoch(leader_epoch)
+        appended = self.log.append(
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            transaction_version=transaction_version,
+        )
+        if not self.durable:
+            self._advance(self.log.next_offset)
+        return appended
+
+    def _advance(self, high_watermark: int) -> None:
+        if high_watermark > self.high_watermark:
+            self.high_watermark = high_watermark
+            self.log.producers.replicated(high_watermark)
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether the shell should sync the log now: answers wait for it, or flush.messages are due."""
+        log = self.log
+        unflushed = log.next_offset - log.recovery_point
+        return unflushed > 0 and (self.durable or unflushed >= log.config.flush_messages)
+
+    def synced(self, offset: int) -> None:
+        """Everything below `offset` is on disk (`log.files_to_sync` was taken when it was the end)."""
+        self.log.mark_synced(offset)
+        if self.durable:
+            self._advance(min(offset, self.log.next_offset))
+
+    def sync_failed(self, now_ms: int = 0) -> None:
+        """A sync failed: its pages may be lost although they still read well, so only what was synced before stays."""
+        self.log.sync_failed()
+        if self.durable:
+            self.log.truncate_to(self.high_watermark, now_ms=now_ms)
+
+    def delete_records(self, offset: int) -> int:
+        """Move the log start up to `offset` (-1: to the high watermark); the new log start."""
+        if offset == -1:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"The specified offset {offset} is higher than the high watermark {self.high_watermark} of the "
+                f"partition {self.name}"
+                if offset > self.high_watermark
+                else f"The offset {offset} for partition {self.name} is not valid",
+            )
+        self.log.advance_log_start(offset)
+        return self.log.log_start_offset
+
+    # --- reading
+
+    @property
+    def last_stable_offset(self) -> int:
+        unstable = self.log.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def fetch(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: int = READ_UNCOMMITTED,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+        at_least_one: bool = True,
+    ) -> Fetch:
+        """What a consumer may read from `offset` on. Raises FENCED/UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE."""
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
+        log = self.log
+        stable = self.last_stable_offset
+        if last_fetched_epoch != NO_EPOCH:
+            diverging = self._diverging(offset, last_fetched_epoch)
+            if diverging is not None:
+                return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
+        limit = stable if isolation == READ_COMMITTED else self.high_watermark
+        fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
+        aborted: list[tuple[int, int]] = []
+        if isolation == READ_COMMITTED and fetched.slice is not None:
+            aborted = log.aborted(offset, fetched.end_offset)
+        return Fetch(fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None)
+
+    def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
+        """Where our history ends for the reader's last epoch, if that is before what it has already read (KIP-595)."""
+        epoch, end = self.log.epoch_end(last_fetched_epoch)
+        if epoch == NO_EPOCH:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Could not determine the end offset of the last fetched epoch {last_fetched_epoch} of {self.name}",
+            )
+        return (epoch, end) if epoch < last_fetched_epoch or end < offset else None
+
+    def list_offset(
+        self,
+        timestamp: int,
+        *,
+        isolation: int = READ_UNCOMMITTED,
+        current_leader_epoch: int = NO_EPOCH,
+    ) -> TimeOffset | None:
+        """The offset of a moment, or of one of the special ones; None if there is no such record."""
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
+        log = self.log
+        limit = self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
+        if timestamp == LATEST:
+            return TimeOffset(limit, _NO_TIME, self.leader_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return TimeOffset(log.log_start_offset, _NO_TIME, log.epochs.epoch_at(log.log_start_offset))
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return TimeOffset(-1, _NO_TIME, NO_EPOCH)  # nothing is tiered
+        if timestamp == MAX_TIMESTAMP:
+            return log.max_timestamp_offset(max_offset=limit)
+        if timestamp < 0:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown special timestamp {timestamp}")
+        return log.offset_for_time(timestamp, max_offset=limit)
+
+    def epoch_end_offset(self, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
+        """(epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
+        return self.log.epoch_end(leader_epoch)
+
+    def check_epoch(self, leader_epoch: int) -> None:
+        if leader_epoch < self.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+        if leader_epoch > self.leader_epoch:
+            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def __repr__(self) -> str:
+        return f"Partition({self.name}, {self.log.log_start_offset}..{self.log.next_offset})"
