@@ -163,6 +163,19 @@ class HostPorts:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class HostCounts:
+    """A string of host:count pairs; hosts may be IPv6 addresses, so the last colon counts."""
+
+    bounds: str = "host:count,..."
+
+    def __call__(self, name: str, value: Any, /) -> str | None:
+        for item in re.split(r"\s*,\s*", value) if value else ():
+            if re.fullmatch(r".+:\s*[0-9]{1,10}", item) is None:
+                return invalid(name, value, "Each entry should be in the form {host}:{count}")
+        return None
+
+
 _DURATION = re.compile(
     r"\+?P(?!$)(\+?\d+D)?(T(?=\+?[\d.])(\+?\d+H)?(\+?\d+M)?(\+?\d+(\.\d{0,9})?S)?)?", re.ASCII | re.IGNORECASE
 )

@@ -2,7 +2,7 @@
 
 from ottla.model.limits import INT32_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, PER_BROKER, Section
-from ottla.model.validators import Items, OneOf, at_least
+from ottla.model.validators import HostCounts, Items, OneOf, at_least
 
 network = Section("Network", "Listeners, sockets, and the limits on connections and queued requests.")
 
@@ -86,6 +86,7 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = network.text(
     "max.connections.per.ip.overrides",
     "",
     "Other limits for single addresses or hosts, as host:count,...",
+    valid=HostCounts(),
     dynamic=CLUSTER_WIDE,
 )
 MAX_CONNECTION_CREATION_RATE = network.int32(

@@ -1,6 +1,5 @@
 """Replication. Followers, the in-sync set and elections."""
 
-from ottla.model.limits import INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
 from ottla.model.validators import at_least
 
@@ -89,25 +88,23 @@ FOLLOWER_FETCH_LAST_TIERED_OFFSET_ENABLE = replication.boolean(
 CONTROLLER_SOCKET_TIMEOUT_MS = replication.int32(
     "controller.socket.timeout.ms", 30_000, "Socket timeout of requests from the controller to brokers."
 )
-LEADER_REPLICATION_THROTTLED_RATE = replication.int64(
+# Only ever set dynamically; None means no throttle.
+LEADER_REPLICATION_THROTTLED_RATE = replication.optional_int64(
     "leader.replication.throttled.rate",
-    INT64_MAX,
     "Bytes a second leaders send for throttled replicas.",
     valid=at_least(0),
     dynamic=CLUSTER_WIDE,
     internal=True,
 )
-FOLLOWER_REPLICATION_THROTTLED_RATE = replication.int64(
+FOLLOWER_REPLICATION_THROTTLED_RATE = replication.optional_int64(
     "follower.replication.throttled.rate",
-    INT64_MAX,
     "Bytes a second followers fetch for throttled replicas.",
     valid=at_least(0),
     dynamic=CLUSTER_WIDE,
     internal=True,
 )
-REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = replication.int64(
+REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = replication.optional_int64(
     "replica.alter.log.dirs.io.max.bytes.per.second",
-    INT64_MAX,
     "Bytes a second used to move replicas between data directories.",
     valid=at_least(0),
     dynamic=CLUSTER_WIDE,

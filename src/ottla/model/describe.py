@@ -1,0 +1,160 @@
+"""What DescribeConfigs tells: every setting with its value, where that comes from, and what it hides.
+
+The order of the synonyms, which of them are left out, and the odd cases (a retention in hours shows no source, an
+unknown broker key is shown as a secret) are Kafka 4.3.1's, observed on a real broker.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from ottla.model.broker_settings import BROKER_SETTINGS
+from ottla.model.client_metrics_settings import CLIENT_METRICS_SETTINGS
+from ottla.model.config import declared
+from ottla.model.group_settings import GROUP_SETTINGS
+from ottla.model.node_config import NodeConfig
+from ottla.model.setting import Dynamic, Kind, Setting
+from ottla.model.topic_settings import TOPIC_SETTINGS
+
+
+class Source(IntEnum):
+    """Where a value comes from; Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class SynonymValue(NamedTuple):
+    """One value that was considered, best first."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+class Described(NamedTuple):
+    """One entry of a DescribeConfigs answer."""
+
+    name: str
+    value: str | None
+    source: Source
+    read_only: bool
+    sensitive: bool
+    kind: Kind
+    synonyms: tuple[SynonymValue, ...]
+    doc: str | None
+
+
+Wanted = Collection[str] | None  # None: every setting
+
+
+def describe_topic(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[Described]:
+    """Describe the settings of a topic."""
+    config = node.topic(overrides)
+    for setting in _asked(TOPIC_SETTINGS, overrides, wanted):
+        synonyms = _broker_values(node, setting.synonyms[0]) if setting.synonyms else ()
+        yield _entry(setting, config.get(setting), overrides, Source.TOPIC_CONFIG, synonyms)
+
+
+def describe_group(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[Described]:
+    """Describe the settings of a group."""
+    config = node.group(overrides)
+    for setting in _asked(GROUP_SETTINGS, overrides, wanted):
+        if setting.synonyms:
+            synonyms = _broker_values(node, setting.synonyms[0])
+        else:
+            synonyms = (SynonymValue(setting.name, setting.render(setting.default), Source.DEFAULT_CONFIG),)
+        yield _entry(setting, config.get(setting), overrides, Source.GROUP_CONFIG, synonyms)
+
+
+def describe_client_metrics(
+    node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None
+) -> Iterator[Described]:
+    """Describe the settings of a client metrics subscription."""
+    config = node.client_metrics(overrides)
+    for setting in _asked(CLIENT_METRICS_SETTINGS, overrides, wanted):
+        yield _entry(setting, config.get(setting), overrides, Source.CLIENT_METRICS_CONFIG, ())
+
+
+def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Described]:
+    """Describe this broker: every public setting, and whatever else somebody set."""
+    texts = {**node.static, **node.dynamic_default, **node.dynamic_broker}
+    public = [setting.name for setting in BROKER_SETTINGS.values() if not setting.internal]
+    for name in dict.fromkeys([*public, *texts]):
+        if wanted is None or name in wanted:
+            known = BROKER_SETTINGS.get(name)
+            value = known.render(node.broker.find(known)) if known is not None else texts[name]
+            yield _broker_entry(name, value, _broker_values(node, name))
+
+
+def describe_default_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Described]:
+    """Describe the dynamic defaults of all brokers (the broker resource with an empty name)."""
+    for name, text in node.dynamic_default.items():
+        if wanted is None or name in wanted:
+            synonyms = (s for s in _broker_values(node, name) if s.source is Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
+            yield _broker_entry(name, text, tuple(synonyms))
+
+
+def _asked(
+    settings: Mapping[str, Setting[Any]], overrides: Mapping[str, str], wanted: Wanted
+) -> Iterator[Setting[Any]]:
+    for setting in settings.values():
+        if (wanted is None or setting.name in wanted) and (not setting.internal or setting.name in overrides):
+            yield setting
+
+
+def _entry(
+    setting: Setting[Any],
+    value: Any,
+    overrides: Mapping[str, str],
+    own_source: Source,
+    inherited: tuple[SynonymValue, ...],
+) -> Described:
+    shown = None if setting.sensitive else setting.render(value)
+    if setting.name in overrides:
+        inherited = (SynonymValue(setting.name, shown, own_source), *inherited)
+    source = inherited[0].source if inherited else Source.DEFAULT_CONFIG
+    return Described(setting.name, shown, source, False, setting.sensitive, setting.kind, inherited, setting.doc)
+
+
+def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ...]) -> Described:
+    setting = declared(name, BROKER_SETTINGS)
+    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    if setting is None:
+        # Nobody knows what it is, so it might be a secret.
+        return Described(name, None, source, True, True, Kind.UNKNOWN, synonyms, None)
+    read_only = name != setting.name or setting.dynamic is Dynamic.READ_ONLY
+    shown = None if setting.sensitive else value
+    doc = setting.doc if name == setting.name else None
+    return Described(name, shown, source, read_only, setting.sensitive, setting.kind, synonyms, doc)
+
+
+def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
+    """List all values given under a broker setting's names, best first, from the setting's own name on."""
+    setting = declared(name, BROKER_SETTINGS)
+    sensitive = setting is None or setting.sensitive
+    if setting is None or (setting.name == name and not setting.synonyms):
+        names: tuple[str, ...] = (name,)
+    else:
+        names = setting.synonyms if setting.name == name else (name, setting.name)
+    found: list[SynonymValue] = []
+    for values, source in (
+        (node.dynamic_broker, Source.DYNAMIC_BROKER_CONFIG),
+        (node.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (node.static, Source.STATIC_BROKER_CONFIG),
+    ):
+        found += [SynonymValue(n, None if sensitive else values[n], source) for n in names if n in values]
+    for n in names:
+        default = BROKER_SETTINGS[n].render(BROKER_SETTINGS[n].default) if n in BROKER_SETTINGS else None
+        if default is not None:
+            found.append(SynonymValue(n, None if sensitive else default, Source.DEFAULT_CONFIG))
+    # Kafka drops what stands before the setting's own name: log.retention.ms says nothing of a file's ...hours alone.
+    start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
+    return tuple(found[start:])

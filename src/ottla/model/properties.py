@@ -1,0 +1,119 @@
+"""Java's `.properties` text: what Kafka's configuration files and `meta.properties` are written in.
+
+The grammar is that of `java.util.Properties`: `#` and `!` comments, `=`, `:` or blanks between key and value, a
+backslash at the end of a line joins the next one, `\\uXXXX` and the usual escapes, the last of several equal keys wins.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class Properties(NamedTuple):
+    """What a file says, and on which line (from 1) it says so."""
+
+    values: dict[str, str]
+    lines: dict[str, int]
+
+
+class PropertiesError(ValueError):
+    """The text breaks the grammar; the message names the line."""
+
+
+def parse_properties(text: str) -> Properties:
+    """Read a file; `PropertiesError` on a broken escape."""
+    values: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, line in _logical_lines(text):
+        key, value = _split(line)
+        try:
+            name = _unescape(key)
+            values[name] = _unescape(value)
+        except ValueError:
+            raise PropertiesError(f"line {number}: malformed \\uXXXX escape") from None
+        lines[name] = number
+    return Properties(values, lines)
+
+
+def render_properties(values: Mapping[str, str], comments: Iterable[str] = ()) -> str:
+    """Write a file that Java (and `parse_properties`) reads back as the same values."""
+    head = [f"#{line}" for comment in comments for line in _LINE_END.split(comment)]
+    body = [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in values.items()]
+    return "".join(f"{line}\n" for line in (*head, *body))
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Join continued lines, drop comments and blank lines."""
+    pending = ""
+    start = 0
+    for number, natural in enumerate(_LINE_END.split(text), 1):
+        line = natural.lstrip(_BLANKS)
+        if not start and (not line or line[0] in "#!"):
+            continue  # a comment cannot be continued, and a continued line cannot be a comment
+        start = start or number
+        stripped = line.rstrip("\\")
+        if (len(line) - len(stripped)) % 2:
+            pending += line[:-1]
+            continue
+        yield start, pending + line
+        pending, start = "", 0
+    if pending:
+        yield start, pending
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Cut at the first separator that is not escaped."""
+    position = 0
+    while position < len(line) and line[position] not in "=:" + _BLANKS:
+        position += 2 if line[position] == "\\" else 1
+    rest = line[position:].lstrip(_BLANKS)
+    if rest and rest[0] in "=:":
+        rest = rest[1:].lstrip(_BLANKS)
+    return line[:position], rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    position = 0
+    while position < len(text):
+        char = text[position]
+        position += 1
+        if char == "\\" and position < len(text):
+            char = text[position]
+            position += 1
+            if char == "u":
+                digits = text[position : position + 4]
+                if re.fullmatch(r"[0-9a-fA-F]{4}", digits) is None:
+                    raise ValueError(digits)
+                char = chr(int(digits, 16))
+                position += 4
+            else:
+                char = _ESCAPES.get(char, char)
+        elif char == "\\":
+            break  # a lone backslash at the very end of the text means nothing
+        out.append(char)
+    # Java writes characters beyond 16 bits as two escapes; put such pairs together again.
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _escape(text: str, *, is_key: bool) -> str:
+    out: list[str] = []
+    for position, char in enumerate(text):
+        if char == " " and (is_key or position == 0):
+            out.append("\\ ")
+        elif char in "\\=:#!":
+            out.append("\\" + char)
+        elif char in "\t\n\r\f":
+            out.append("\\" + {"\t": "t", "\n": "n", "\r": "r", "\f": "f"}[char])
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2)]
+    return "".join(out)

@@ -1,0 +1,104 @@
+"""What a broker's own configuration must satisfy as a whole before it starts.
+
+Single values are checked when they are parsed; here are the rules between them. All problems are returned, not only the
+first, since somebody is going to edit a file.
+"""
+
+from collections.abc import Iterator
+
+from ottla.model.limits import MIB
+from ottla.model.node_config import NodeConfig
+from ottla.model.setting import Setting
+from ottla.model.settings import cleaner, groups, log, network, node, replication, share
+
+# name, smallest and largest allowed, what it is by default
+_GROUP_BOUNDS: tuple[tuple[Setting[int], Setting[int], Setting[int]], ...] = (
+    (
+        groups.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+        groups.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+        groups.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+    ),
+    (
+        groups.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+        groups.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+        groups.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+    ),
+    (
+        groups.GROUP_STREAMS_SESSION_TIMEOUT_MS,
+        groups.GROUP_STREAMS_MIN_SESSION_TIMEOUT_MS,
+        groups.GROUP_STREAMS_MAX_SESSION_TIMEOUT_MS,
+    ),
+    (
+        groups.GROUP_STREAMS_HEARTBEAT_INTERVAL_MS,
+        groups.GROUP_STREAMS_MIN_HEARTBEAT_INTERVAL_MS,
+        groups.GROUP_STREAMS_MAX_HEARTBEAT_INTERVAL_MS,
+    ),
+    (
+        share.GROUP_SHARE_SESSION_TIMEOUT_MS,
+        share.GROUP_SHARE_MIN_SESSION_TIMEOUT_MS,
+        share.GROUP_SHARE_MAX_SESSION_TIMEOUT_MS,
+    ),
+    (
+        share.GROUP_SHARE_HEARTBEAT_INTERVAL_MS,
+        share.GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS,
+        share.GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS,
+    ),
+)
+
+
+def start_problems(config: NodeConfig) -> list[str]:
+    """List what contradicts itself in a broker's configuration; empty when it may start."""
+    return [*_node_problems(config), *_log_problems(config), *_network_problems(config), *_group_problems(config)]
+
+
+def _node_problems(config: NodeConfig) -> Iterator[str]:
+    get = config.broker.get
+    if config.broker.is_set(node.NODE_ID) and get(node.NODE_ID) != get(node.BROKER_ID):
+        yield "You must set `node.id` to the same value as `broker.id`."
+    if get(replication.REPLICA_FETCH_WAIT_MAX_MS) > get(replication.REPLICA_SOCKET_TIMEOUT_MS):
+        yield "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms"
+    if get(replication.REPLICA_FETCH_WAIT_MAX_MS) > get(replication.REPLICA_LAG_TIME_MAX_MS):
+        yield "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms"
+
+
+def _log_problems(config: NodeConfig) -> Iterator[str]:
+    get = config.broker.get
+    topic = config.topic_defaults.get
+    if topic("retention.ms") == 0:
+        yield "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+    if topic("segment.ms") < 1:
+        yield "log.roll.ms must be greater than or equal to 1"
+    if topic("segment.jitter.ms") < 0:
+        yield "log.roll.jitter.ms must be greater than or equal to 0"
+    if get(cleaner.LOG_CLEANER_DEDUPE_BUFFER_SIZE) <= MIB * max(1, get(cleaner.LOG_CLEANER_THREADS)):
+        yield "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+    directories = get(log.LOG_DIRS) or get(log.LOG_DIR)
+    cordoned = get(log.CORDONED_LOG_DIRS)
+    missing = [name for name in cordoned if name != "*" and name not in directories]
+    if missing:
+        entries = ", ".join(missing)
+        yield f"All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : {entries}"
+
+
+def _network_problems(config: NodeConfig) -> Iterator[str]:
+    get = config.broker.get
+    if 0 < get(network.QUEUED_MAX_REQUEST_BYTES) < get(network.SOCKET_REQUEST_MAX_BYTES):
+        yield "queued.max.request.bytes must be larger or equal to socket.request.max.bytes"
+    if get(network.MAX_CONNECTIONS_PER_IP) == 0 and not get(network.MAX_CONNECTIONS_PER_IP_OVERRIDES):
+        yield "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set."
+    both = (network.INTER_BROKER_LISTENER_NAME, network.SECURITY_INTER_BROKER_PROTOCOL)
+    if all(setting.name in config.static for setting in both):
+        yield "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
+
+
+def _group_problems(config: NodeConfig) -> Iterator[str]:
+    get = config.broker.get
+    for value, low, high in _GROUP_BOUNDS:
+        if get(low) > get(high):
+            yield f"{high.name} must be greater than or equal to {low.name}"
+        elif get(value) < get(low):
+            yield f"{value.name} must be greater than or equal to {low.name}"
+        elif get(value) > get(high):
+            yield f"{value.name} must be less than or equal to {high.name}"
+    if not 0 <= get(groups.OFFSETS_TOPIC_COMPRESSION_CODEC) <= 4:
+        yield f"Unknown compression type id: {get(groups.OFFSETS_TOPIC_COMPRESSION_CODEC)}"
