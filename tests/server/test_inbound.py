@@ -66,7 +66,7 @@ def test_a_giant_frame_earns_its_memory_byte_by_byte() -> None:
 def test_without_budget_there_is_no_space_until_somebody_gives_back() -> None:
     memory = RequestMemory(2 * limits.MIB)
     first, second = InboundBuffer(memory, 1 << 24), InboundBuffer(memory, 1 << 24)
-    big = framed(b"x" * limits.MIB * 3 // 2)
+    big = framed(b"x" * (limits.MIB * 3 // 2))
     feed(first, big[:100])
     first.space()
     feed(second, big[:100])

@@ -128,6 +128,8 @@ OPEN_FILES_MAX = 8_192
 INDEX_READ_BYTES = 8 * KIB
 # One read of a scan (recovery, verify, compaction).
 SCAN_READ_BYTES = 1 * MIB
+# Partitions nobody has asked for yet that upkeep opens at one turn: some milliseconds of work, twenty times a second.
+PARTITIONS_OPENED_PER_TURN = 20
 # Threads for blocking work: fsync, compaction, recovery, big codecs.
 WORKER_THREADS_MAX = 4
 # Jobs waiting for those threads before callers are told to wait themselves.

@@ -4,8 +4,8 @@ Requests are parsed in the receive buffer and handled at once, in the order they
 the outbound queue; one that must wait takes a slot, and everything behind it queues up, so that replies always leave
 in request order. All requests found in one read are answered with one send.
 
-A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests, while its peer does not
-take what was sent, or while the node has no memory for its next frame. It never holds up another connection.
+A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests, while its peer does
+not take what was sent, or while the node has no memory for its next frame. It never holds up another connection.
 """
 
 from __future__ import annotations
@@ -272,7 +272,5 @@ def _unserved(key: int, version: int) -> tuple[dispatch.Route, ApiVersionsRespon
         raise Disconnect(f"API key {key} version {version} is not served")
     route = dispatch.route(key, 0)
     assert route is not None, "ApiVersions is always served"
-    known = ApiVersionsResponse.ApiVersion(
-        api_key=key, min_version=route.endpoint.low, max_version=route.endpoint.high
-    )
+    known = ApiVersionsResponse.ApiVersion(api_key=key, min_version=route.endpoint.low, max_version=route.endpoint.high)
     return route, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])

@@ -61,5 +61,5 @@ def open_directories(paths: list[str], make_disk: Callable[[str], Disk]) -> list
         except StorageError as error:
             log.error("%s cannot be used: %s", path, error)
     if not usable:
-        raise StorageError(f"none of the log directories can be used: {', '.join(paths)}")
+        raise StorageError(0, f"none of the log directories can be used: {', '.join(paths)}")
     return usable

@@ -8,11 +8,11 @@ the partition's high watermark moves and its waiters are told. A failed fsync is
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any
 
-from ottla.log.disk import StorageError
 from ottla.replica.partition import Partition
 
 log = logging.getLogger(__name__)
@@ -24,6 +24,7 @@ class Syncer:
         self._executor = executor
         self._changed = changed
         self._running: dict[Partition, bool] = {}  # value: appended again since the sync began
+        self._idle: asyncio.Event | None = None
 
     def request(self, partition: Partition) -> None:
         if partition in self._running:
@@ -51,14 +52,17 @@ class Syncer:
         self._changed(partition)
         if again and error is None:
             self._start(partition)
+        if self._idle is not None and not self._running:
+            self._idle.set()
+
+    async def idle(self) -> None:
+        """Waits until no sync runs any more."""
+        if self._running:
+            self._idle = asyncio.Event()
+            await self._idle.wait()
 
 
 def _sync_all(files: list[Any]) -> None:
     """Runs in a worker thread."""
-    try:
-        for file in files:
-            file.sync()
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(str(error)) from error
+    for file in files:
+        file.sync()

@@ -10,8 +10,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ottla.cluster.entities import Change, ConfigChanged, PartitionChanged, PartitionsAdded, ResourceType, TopicDeleted
-from ottla.cluster.entities import PartitionState, Topic
+from ottla.cluster.entities import (
+    Change,
+    ConfigChanged,
+    PartitionChanged,
+    PartitionsAdded,
+    PartitionState,
+    ResourceType,
+    Topic,
+    TopicDeleted,
+)
+from ottla.cluster.state import ClusterState
 from ottla.log import checkpoint
 from ottla.log.config import LogConfig
 from ottla.log.disk import StorageError
@@ -125,8 +134,11 @@ class Partitions:
                 log_start_offset=directory.log_starts.pop(name, 0),
                 clean=directory.clean,
                 progress=progress,
-                topic_id=held.topic.id,
             )
+            if checkpoint.read_partition_metadata(opened.directory) is None:
+                checkpoint.write_partition_metadata(opened.directory, held.topic.id, sync=False)
+            if opened.config.fsync_before_ack and not directory.clean:
+                opened.flush()  # what survived the crash is served at once, so it must survive the next one too
         except StorageError as error:
             directory.fail(error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -139,6 +151,11 @@ class Partitions:
         self._place[TopicPartition(partition.topic, partition.index)].fail(error)
 
     # Following the cluster
+
+    def load(self, state: ClusterState) -> None:
+        """Takes over the topics that exist; nothing is opened yet."""
+        for topic in state.topics.values():
+            self._add(topic, topic.partitions)
 
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -17,7 +17,7 @@ from ottla.wire.messages.fetch import FetchRequest
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 
-FetchPartition = FetchRequest.FetchTopic.FetchPartition
+FetchPartition = FetchRequest.Topic.Partition
 
 
 class Wanted:

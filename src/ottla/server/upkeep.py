@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.log.disk import StorageError
 from ottla.model import limits
+from ottla.replica.partition import Partition
 
 if TYPE_CHECKING:
     from ottla.server.node import Node
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 TIDY_MS = 1_000
 OPENING_MS = 50
 REMOVING_MS = 1_000
+FLUSH_CHECK_MS = 500
 
 
 class Upkeep:
@@ -30,11 +32,12 @@ class Upkeep:
         self._node = node
         self._timers: dict[str, Any] = {}
         self._stopped = False
+        self._unflushed_since_ms: dict[Partition, int] = {}
         settings = node.configs.broker
         self._every("connections", TIDY_MS, self._tidy_connections)
         self._every("opening", OPENING_MS, self._open_some)
         self._every("removing", REMOVING_MS, self._remove_deleted)
-        self._every("flush", TIDY_MS, self._flush)
+        self._every("flush", FLUSH_CHECK_MS, self._flush)
         self._every("retention", settings.get("log.retention.check.interval.ms"), self._retain)
         self._every("checkpoints", settings.get("log.flush.offset.checkpoint.interval.ms"), self._checkpoint)
         self._every("producers", settings.get("producer.id.expiration.check.interval.ms"), self._expire_producers)
@@ -76,8 +79,15 @@ class Upkeep:
 
     def _flush(self) -> None:
         """`flush.ms`: no record waits longer than that to be synced."""
+        now_ms = self._node.ports.now_ms()
         for partition in self._node.partitions.opened():
-            if partition.flush_is_due(self._node.ports.now_ms()):
+            log = partition.log
+            if log.config.flush_ms == limits.INT64_MAX or not log.unflushed:
+                self._unflushed_since_ms.pop(partition, None)
+            elif (
+                now_ms - self._unflushed_since_ms.setdefault(partition, now_ms) + FLUSH_CHECK_MS >= log.config.flush_ms
+            ):
+                self._unflushed_since_ms.pop(partition)
                 self._node.services.syncer.request(partition)
 
     def _retain(self) -> None:

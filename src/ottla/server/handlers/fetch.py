@@ -1,6 +1,6 @@
 """Fetch (key 1): record batches from an offset on, as ranges of the log files.
 
-v7 fetch sessions    v9 leader epochs    v11 rack    v12 diverging epochs, tagged    v13 topics by id    v15 replica state
+v7 fetch sessions   v9 leader epochs   v11 rack   v12 diverging epochs, tagged   v13 topics by id   v15 replica state
 
 The answer leaves at once when it has `min_bytes`, an error, or no time to wait; otherwise the request waits for its
 partitions to grow. `max_bytes` bounds the whole answer and `partition_max_bytes` each partition, but the first batch of
@@ -83,7 +83,7 @@ class _Fetch:
             except ApiError as error:
                 data = _refusal(wanted.index, error.code)
                 urgent = True
-            size_bytes = len(data.records)
+            size_bytes = len(data.records)  # type: ignore[arg-type]  # never None here
             total += size_bytes
             left -= size_bytes
             urgent = urgent or data.diverging_epoch.epoch >= 0

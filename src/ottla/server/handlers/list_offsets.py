@@ -13,9 +13,9 @@ from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
-TopicAnswer = ListOffsetsResponse.ListOffsetsTopicResponse
-PartitionAnswer = TopicAnswer.ListOffsetsPartitionResponse
-PartitionAsk = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+TopicAnswer = ListOffsetsResponse.TopicResponse
+PartitionAnswer = TopicAnswer.PartitionResponse
+PartitionAsk = ListOffsetsRequest.Topic.Partition
 
 # The version that brought each special timestamp; an older request may not use it.
 _SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
