@@ -30,8 +30,8 @@ from ottla.log.scan import Scanned, scan
 from ottla.log.segment import Segment
 from ottla.log.snapshot import Snapshots
 from ottla.model.errors import ApiError
-from ottla.model.limits import MIB
-from ottla.records.batch import CONTROL_FLAG, check
+from ottla.model.limits import INT32_MAX, MIB
+from ottla.records.batch import CONTROL_FLAG, BatchHeader, check
 from ottla.records.control import read_marker
 
 Progress = Callable[[int, int], None]
@@ -70,7 +70,9 @@ def recover(
     # The first segment that must be scanned; all behind it are scanned as well, so that the replay sees them in order.
     first = next((i for i, ok in enumerate(sound) if not ok), len(segments))
     if not clean:
-        first = min(first, max(sum(base <= recovery_point for base in bases) - 1, 0))
+        # A segment that begins at the recovery point proves nothing about the one before: rolling after a sync writes
+        # the old segment's indexes, and only the next sync makes them last.
+        first = min(first, max(sum(base < recovery_point for base in bases) - 1, 0))
     if not epochs_sound:
         first = 0
     recovery = _Recovery(config, epochs, producers, snapshots, recovery_point, progress)
@@ -151,7 +153,9 @@ class _Recovery:
         before = self._done_bytes
         for batch in scan(segment.file, 0, size, whole=True):
             header = batch.header
-            if header.base_offset < next_offset or header.last_offset_delta < 0 or not self._is_sound(batch):
+            if header.last_offset_delta < 0 or self._is_out_of_place(header, next_offset, segment):
+                break
+            if not self._is_sound(batch):
                 break
             next_offset = header.next_offset
             end = batch.position + header.size_bytes
@@ -168,6 +172,12 @@ class _Recovery:
         if end < size:
             segment.file.truncate(end)
         return next_offset, size - end
+
+    def _is_out_of_place(self, header: BatchHeader, next_offset: int, segment: Segment) -> bool:
+        """The CRC does not cover the base offset: what was not synced must lie where it was appended."""
+        if header.base_offset < next_offset or header.last_offset - segment.base_offset > INT32_MAX:
+            return True
+        return header.base_offset > next_offset >= self._recovery_point and not self._config.compact
 
     def _is_sound(self, batch: Scanned) -> bool:
         if batch.header.next_offset <= self._recovery_point:
