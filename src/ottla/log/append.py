@@ -76,7 +76,7 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
     if _is_full(log, segment, size_bytes, last, max_timestamp, now_ms):
         segment = log.roll(now_ms)
     if leader_epoch != log.epochs.latest:
-        log.epochs.assign(leader_epoch, offset)
+        log.begin_epoch(leader_epoch, offset)
     segment.append(records, size_bytes, last, max_timestamp)
     log.next_offset = last + 1
     if idempotent:
@@ -167,7 +167,7 @@ def _append_trusted(
     if _is_full(log, segment, header.size_bytes, last, header.max_timestamp, now_ms):
         segment = log.roll(now_ms)
     if leader_epoch != log.epochs.latest:
-        log.epochs.assign(leader_epoch, offset)
+        log.begin_epoch(leader_epoch, offset)
     if marker is not None:
         _append_marker(log, segment, batch, header, marker, offset)
     else:

@@ -14,22 +14,24 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from zlib import crc32
 
 from ottla.log import append as appending
-from ottla.log import lookup, retain
+from ottla.log import cut, lookup, retain
 from ottla.log.aborted import AbortedTxn
 from ottla.log.append import Appended
 from ottla.log.checkpoint import read_partition_metadata, write_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, FileSlice
+from ottla.log.durable import Durable, Syncable
 from ottla.log.epochs import Epochs
-from ottla.log.names import DELETE_DIRECTORY, SNAPSHOT, SWAP, file_name
+from ottla.log.names import DELETE_DIRECTORY, SWAP
 from ottla.log.producers import Origin, Producer, Producers
-from ottla.log.recover import Progress, recover, replay
+from ottla.log.recover import Progress, recover
 from ottla.log.segment import Segment
 from ottla.log.snapshot import Snapshots
+from ottla.log.trash import Trash
 from ottla.log.validate import header_is_enough
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import ABORTED_PER_FETCH_MAX
@@ -45,34 +47,25 @@ class Fetched(NamedTuple):
     end_offset: int
 
 
-class Syncable(Protocol):
-    """A file, or a directory whose new names must last."""
-
-    def sync(self) -> None: ...
-
-
 class Log:
     __slots__ = (
-        "_bases",
-        "_deleted",
-        "_names_changed",
-        "_sync_taken",
-        "_unsynced",
         "active",
+        "bases",
         "batch_bytes_max",
         "config",
         "cut_bytes",
         "directory",
+        "durable",
         "epochs",
         "header_enough",
         "log_start_offset",
         "name",
         "next_offset",
         "producers",
-        "recovery_point",
         "roll_ms",
         "segments",
         "snapshots",
+        "trash",
     )
 
     def __init__(self, directory: Directory, config: LogConfig) -> None:
@@ -81,18 +74,15 @@ class Log:
         self.name = directory.path.rpartition("/")[2]
         self.log_start_offset = 0
         self.next_offset = 0
-        self.recovery_point = 0
         self.cut_bytes = 0  # what recovery had to throw away
         self.segments: list[Segment] = []
-        self._bases: list[int] = []
+        self.bases: list[int] = []
         self.active: Segment
         self.epochs = Epochs(directory)
         self.producers = Producers(self.name)
         self.snapshots = Snapshots(directory)
-        self._deleted: list[tuple[int, Segment]] = []  # (due time, segment)
-        self._unsynced: list[Segment] = []  # rolled, not yet synced as a whole
-        self._sync_taken = 0
-        self._names_changed = False
+        self.trash = Trash(directory)
+        self.durable = Durable(directory)
         self.configure(config)
 
     @classmethod
@@ -115,7 +105,7 @@ class Log:
             log._recover(now_ms, recovery_point, clean, progress)
         else:
             disk.make_directory(directory)
-            log._names_changed = True
+            log.durable.names_changed = True
             if topic_id is not None:
                 write_partition_metadata(log.directory, topic_id, sync=False)
         log._settle_start(log_start_offset, now_ms)
@@ -136,9 +126,9 @@ class Log:
         self.segments = found.segments
         self.next_offset = found.next_offset
         self.cut_bytes = found.cut_bytes
-        self.recovery_point = self.next_offset if clean else min(recovery_point, self.next_offset)
-        self._unsynced = found.segments[found.scanned_from : -1]
-        self._names_changed = not clean
+        self.durable.recovery_point = self.next_offset if clean else min(recovery_point, self.next_offset)
+        self.durable.rolled = found.segments[found.scanned_from : -1]
+        self.durable.names_changed = not clean
         if self.segments:
             self.active = self.segments[-1]
             if found.scanned_from == len(self.segments):
@@ -147,12 +137,12 @@ class Log:
     def _settle_start(self, log_start_offset: int, now_ms: int) -> None:
         """Agree on where the log starts; after a loss of data that may be beyond its end."""
         if self.segments and log_start_offset > self.next_offset:
-            self._drop_all()
+            cut.drop_all(self)
         if not self.segments:
-            self.next_offset = self.recovery_point = log_start_offset
-            self._add_segment(now_ms)
-        self._bases = [segment.base_offset for segment in self.segments]
-        self.log_start_offset = max(log_start_offset, self._bases[0])
+            self.next_offset = self.durable.recovery_point = log_start_offset
+            self.add_segment(now_ms)
+        self.bases = [segment.base_offset for segment in self.segments]
+        self.log_start_offset = max(log_start_offset, self.bases[0])
         self.epochs.truncate_from_start(self.log_start_offset)
 
     def configure(self, config: LogConfig) -> None:
@@ -186,6 +176,11 @@ class Log:
             return appending.append_one(self, records, leader_epoch, now_ms)
         return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
 
+    def begin_epoch(self, leader_epoch: int, offset: int) -> None:
+        """The next batch, at `offset`, is the first of another leader epoch."""
+        self.epochs.assign(leader_epoch, offset)
+        self.durable.names_changed = True
+
     def roll(self, now_ms: int) -> Segment:
         """Begin a new segment at `next_offset`; nothing to do if the active one is empty and begins there."""
         old = self.active
@@ -193,17 +188,18 @@ class Log:
             return old
         old.seal()
         self.snapshots.write(self.next_offset, self.producers.snapshot())
-        segment = self._add_segment(now_ms)
-        self._bases.append(segment.base_offset)
-        self._unsynced.append(old)
+        segment = self.add_segment(now_ms)
+        self.durable.rolled.append(old)
         return segment
 
-    def _add_segment(self, now_ms: int) -> Segment:
+    def add_segment(self, now_ms: int) -> Segment:
+        """Begin an empty segment at `next_offset`, which is the active one from now on."""
         interval = self.config.index_interval_bytes
         segment = Segment(self.directory, self.next_offset, interval_bytes=interval, now_ms=now_ms)
         self.segments.append(segment)
+        self.bases.append(segment.base_offset)
         self.active = segment
-        self._names_changed = True
+        self.durable.names_changed = True
         self._set_roll_ms()
         return segment
 
@@ -223,7 +219,7 @@ class Log:
         if offset >= max_offset:
             return Fetched(None, 0, offset)
         segments = self.segments
-        number = bisect_right(self._bases, offset) - 1
+        number = bisect_right(self.bases, offset) - 1
         found = segments[number].find(offset)
         while found is None:
             # Compaction may have emptied the rest of this segment.
@@ -233,7 +229,7 @@ class Log:
             found = segments[number].find(offset)
         segment = segments[number]
         position, first_bytes = found
-        end_offset = self._bases[number + 1] if number + 1 < len(segments) else self.next_offset
+        end_offset = self.bases[number + 1] if number + 1 < len(segments) else self.next_offset
         end = segment.file.size
         if max_offset < end_offset:
             end_offset = max_offset
@@ -267,7 +263,7 @@ class Log:
     def aborted(self, start: int, end: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions with records in [start, end)."""
         found: list[AbortedTxn] = []
-        first = max(bisect_right(self._bases, start) - 1, 0)
+        first = max(bisect_right(self.bases, start) - 1, 0)
         for segment in self.segments[first:]:
             if segment.aborted.collect(start, end, found) or len(found) >= ABORTED_PER_FETCH_MAX:
                 break
@@ -283,41 +279,31 @@ class Log:
     # --- durability
 
     @property
+    def recovery_point(self) -> int:
+        """Everything below is on disk; what the recovery-point checkpoint holds."""
+        return self.durable.recovery_point
+
+    @property
     def unflushed(self) -> int:
         """Records that a loss of power could take."""
-        return self.next_offset - self.recovery_point
+        return self.next_offset - self.durable.recovery_point
 
     def files_to_sync(self) -> list[Syncable]:
         """What must be synced, in this order, for everything below the current `next_offset` to last.
 
-        One sync per log at a time: `mark_synced` (or `sync_failed`) before the next call.
+        One sync per log at a time: `mark_synced` or `sync_failed` before the next call.
         """
-        files: list[Syncable] = []
-        for segment in self._unsynced:
-            files += segment.files()
-            snapshot = self.snapshots.file(segment.base_offset)
-            files += [snapshot] if snapshot is not None else []
-        self._sync_taken = len(self._unsynced)
-        files.append(self.active.file)
-        if self._names_changed:
-            epochs = self.epochs.file()
-            files += [epochs] if epochs is not None else []
-            files += [self.directory, Directory(self.directory.disk, "")]
-            self._names_changed = False
-        return files
+        offsets = [*self.bases[-2:], self.next_offset]
+        extra = [self.epochs.file(), *map(self.snapshots.file, offsets)] if self.durable.names_changed else []
+        return self.durable.files(self.active, [file for file in extra if file is not None])
 
     def mark_synced(self, offset: int) -> None:
         """The files of the last `files_to_sync` are on disk; `offset` was `next_offset` then."""
-        del self._unsynced[: self._sync_taken]
-        self._sync_taken = 0
-        # A segment rolled meanwhile has indexes that were not part of it.
-        limit = self._unsynced[0].base_offset if self._unsynced else self.next_offset
-        self.recovery_point = max(self.recovery_point, min(offset, limit))
+        self.durable.done(offset)
 
     def sync_failed(self) -> None:
         """The sync of the last `files_to_sync` failed: what it covered is not known to be on disk."""
-        self._sync_taken = 0
-        self._names_changed = True
+        self.durable.failed()
 
     def flush(self) -> None:
         """Sync everything now, in this thread."""
@@ -334,55 +320,11 @@ class Log:
 
     def truncate_to(self, offset: int, *, now_ms: int = 0) -> bool:
         """Cut everything at or above `offset`; True if anything went."""
-        if offset >= self.next_offset:
-            return False
-        if offset < self._bases[0]:
-            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
-            return True
-        while self.segments[-1].base_offset > offset:
-            self._remove_now(self.segments.pop())
-            self._bases.pop()
-        self.active = self.segments[-1]
-        self.active.truncate(offset)
-        self.next_offset = self.active.resume(offset)
-        self._after_cut(now_ms)
-        return True
+        return cut.truncate_to(self, offset, now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int = 0) -> None:
         """Throw everything away and go on at `offset` (a follower whose leader no longer has what it would need)."""
-        self._drop_all()
-        self.next_offset = offset
-        self._add_segment(now_ms)
-        self._bases = [offset]
-        self.log_start_offset = offset
-        self._after_cut(now_ms)
-
-    def _after_cut(self, now_ms: int) -> None:
-        end = self.next_offset
-        self.log_start_offset = min(self.log_start_offset, end)
-        self.recovery_point = min(self.recovery_point, end)
-        self._unsynced = [segment for segment in self._unsynced if segment in self.segments[:-1]]
-        self._sync_taken = 0
-        self._names_changed = True
-        self.epochs.truncate_from_end(end)
-        self.snapshots.remove_range(end + 1, 1 << 63)
-        snapshot = self.snapshots.newest(end)
-        start, entries = snapshot if snapshot is not None else (0, [])
-        self.producers.restore(entries, now_ms, self.config.producer_expiration_ms)
-        replay(self.producers, self.segments, start, end)
-
-    def _drop_all(self) -> None:
-        for segment in reversed(self.segments):
-            self._remove_now(segment)
-        self.segments.clear()
-        self._unsynced.clear()
-        self.snapshots.remove_range(0, 1 << 63)
-        self.epochs.clear()
-        self.producers.clear()
-
-    def _remove_now(self, segment: Segment) -> None:
-        segment.remove()
-        self.snapshots.remove_range(segment.base_offset, segment.base_offset + 1)
+        cut.start_anew(self, offset, now_ms)
 
     def advance_log_start(self, offset: int) -> bool:
         """DeleteRecords: nothing below `offset` can be read any more.
@@ -409,26 +351,15 @@ class Log:
             self.roll(now_ms)
         for _ in range(count):
             self._take_out(self.segments[0], now_ms)
-        if count and self._bases[0] > self.log_start_offset:
-            self.log_start_offset = self._bases[0]
+        if count and self.bases[0] > self.log_start_offset:
+            self.log_start_offset = self.bases[0]
             self.epochs.truncate_from_start(self.log_start_offset)
         return count
-
-    def _take_out(self, segment: Segment, now_ms: int) -> None:
-        """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
-        segment.rename(".deleted")
-        self.snapshots.mark_deleted(segment.base_offset)
-        at = self.segments.index(segment)
-        del self.segments[at], self._bases[at]
-        if segment in self._unsynced:
-            self._sync_taken -= self._unsynced.index(segment) < self._sync_taken
-            self._unsynced.remove(segment)
-        self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
 
     def replace(self, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
         """Compaction is done: `new` (complete, synced, named `.cleaned`) take the place of `old`.
 
-        Safe at every step of a crash.
+        A crash may come any time.
         """
         fresh = sorted(new, key=lambda segment: segment.base_offset)
         for segment in reversed(fresh):
@@ -436,33 +367,26 @@ class Log:
         self.directory.sync()
         bases = [segment.base_offset for segment in fresh]
         for segment in old:
-            at = self.segments.index(segment)
-            del self.segments[at], self._bases[at]
-            if segment in self._unsynced:
-                self._unsynced.remove(segment)
-                self._sync_taken = 0
-            segment.rename(".deleted")
-            self._deleted.append((now_ms + self.config.file_delete_delay_ms, segment))
-            if segment.base_offset not in bases:
-                self.snapshots.mark_deleted(segment.base_offset)
+            self._take_out(segment, now_ms, keep_snapshot=segment.base_offset in bases)
         for segment in fresh:
             segment.rename("")
-            at = bisect_right(self._bases, segment.base_offset)
+            at = bisect_right(self.bases, segment.base_offset)
             self.segments.insert(at, segment)
-            self._bases.insert(at, segment.base_offset)
+            self.bases.insert(at, segment.base_offset)
         self.directory.sync()
+
+    def _take_out(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
+        """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
+        self.trash.add(segment, now_ms + self.config.file_delete_delay_ms)
+        at = self.segments.index(segment)
+        del self.segments[at], self.bases[at]
+        self.durable.forget(segment)
+        if not keep_snapshot:
+            self.snapshots.mark_deleted(segment.base_offset)
 
     def remove_deleted(self, now_ms: int) -> int | None:
         """Remove the files whose delay is over; when to come again, None if nothing is left."""
-        waiting = []
-        for due_ms, segment in self._deleted:
-            if due_ms <= now_ms:
-                segment.remove()
-                self.directory.remove(file_name(segment.base_offset, SNAPSHOT, ".deleted"))
-            else:
-                waiting.append((due_ms, segment))
-        self._deleted = waiting
-        return min((due_ms for due_ms, _ in waiting), default=None)
+        return self.trash.remove_due(now_ms)
 
     def retire(self) -> None:
         """The partition is deleted: its directory gets Kafka's name for that, `delete` removes it later.
@@ -475,16 +399,14 @@ class Log:
 
     def close(self, now_ms: int, *, sync: bool = True) -> None:
         """Leave the directory as a clean stop leaves it: indexes complete, producers in a snapshot, all on disk."""
-        if self.unflushed or self._unsynced:
+        if self.unflushed or self.durable.rolled:
             self.active.write_indexes()
             self.snapshots.write(self.next_offset, self.producers.snapshot())
-            self._unsynced.append(self.active)
-            self._names_changed = True
+            self.durable.rolled.append(self.active)
+            self.durable.names_changed = True
             if sync:
                 self.flush()
-        for _, segment in self._deleted:
-            segment.remove()
-        self._deleted.clear()
+        self.trash.empty()
         self.release()
 
     def release(self) -> None:

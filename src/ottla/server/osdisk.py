@@ -40,7 +40,7 @@ class _Home:
 
 
 class OsFile:
-    __slots__ = ("_disk", "_fd", "_home", "_lock", "_torn", "name", "size", "used")
+    __slots__ = ("_disk", "_fd", "_gone", "_home", "_lock", "_torn", "name", "size", "used")
 
     def __init__(self, disk: OsDisk, home: _Home, name: str, size: int) -> None:
         self._disk = disk
@@ -49,6 +49,7 @@ class OsFile:
         self.size = size
         self._fd = _CLOSED
         self._lock = threading.Lock()
+        self._gone = False
         self._torn = False  # bytes of a failed write may lie behind `size`
         self.used = False
 
@@ -130,6 +131,12 @@ class OsFile:
                 self._trim()
             self.release()
 
+    def abandon(self) -> None:
+        """The file lost its name: whoever still holds this must not read what gets the same name later."""
+        with self._lock:
+            self.release()
+            self._gone = True
+
     def release(self) -> None:
         """Close the descriptor; the caller holds the lock."""
         fd, self._fd = self._fd, _CLOSED
@@ -154,6 +161,8 @@ class OsFile:
     def _descriptor(self) -> int:
         self.used = True
         if self._fd < 0:
+            if self._gone:
+                raise OSError(errno.ENOENT, "removed")
             self._fd = self._disk.open_descriptor(self)
         return self._fd
 
@@ -246,7 +255,7 @@ class OsDisk:
                 return
             replaced = self._move_file(old, new)
         if replaced is not None:
-            replaced.close()
+            replaced.abandon()
 
     def _move_file(self, old: str, new: str) -> OsFile | None:
         """Let an open File follow; the one whose place it takes is returned (closing it needs its lock, not ours)."""
@@ -276,7 +285,7 @@ class OsDisk:
             except OSError as error:
                 raise _storage_error("remove", path, error) from error
         if file is not None:
-            file.close()
+            file.abandon()
 
     def _remove_directory(self, path: str, full: str) -> None:
         try:

@@ -1,0 +1,68 @@
+"""What of a log is not known to be on disk yet, and the recovery point that follows from it.
+
+Rules:
+- One sync at a time: `files` tells what to sync, then either `done` or `failed` before the next `files`.
+- The recovery point says: everything below it is on disk *with its indexes and producer snapshot*, so that a start
+  after a crash need not look at it. A segment that was rolled while a sync was running therefore holds it back.
+- New names (files created or renamed) last only once their directory was synced.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ottla.log.disk import Directory, File
+from ottla.log.segment import Segment
+
+
+class Syncable(Protocol):
+    """A file, or a directory whose new names must last."""
+
+    def sync(self) -> None: ...
+
+
+class Durable:
+    __slots__ = ("_directory", "_taken", "names_changed", "recovery_point", "rolled")
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.recovery_point = 0
+        self.rolled: list[Segment] = []  # ended, not yet synced as a whole; oldest first
+        self.names_changed = False
+        self._taken = 0
+
+    def files(self, active: Segment, extra: list[File]) -> list[Syncable]:
+        """What to sync, in this order, so that everything appended up to now lasts."""
+        files: list[Syncable] = []
+        for segment in self.rolled:
+            files += segment.files()
+        self._taken = len(self.rolled)
+        files.append(active.file)
+        files += extra
+        if self.names_changed:
+            files += [self._directory, Directory(self._directory.disk, "")]
+            self.names_changed = False
+        return files
+
+    def done(self, offset: int) -> None:
+        """The files of the last `files` are on disk; `offset` was the end of the log when they were asked for."""
+        del self.rolled[: self._taken]
+        self._taken = 0
+        if self.rolled:
+            offset = min(offset, self.rolled[0].base_offset)
+        self.recovery_point = max(self.recovery_point, offset)
+
+    def failed(self) -> None:
+        self._taken = 0
+        self.names_changed = True
+
+    def forget(self, segment: Segment) -> None:
+        """The segment left the log: nobody needs it to last."""
+        if segment in self.rolled:
+            self._taken -= self.rolled.index(segment) < self._taken
+            self.rolled.remove(segment)
+
+    def cut(self, offset: int) -> None:
+        """The log was cut at `offset`."""
+        self.recovery_point = min(self.recovery_point, offset)
+        self.names_changed = True

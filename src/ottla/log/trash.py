@@ -1,0 +1,45 @@
+"""Segments that left the log but not yet the disk: answers that are being sent may still point into them.
+
+They are renamed to `.deleted` at once (so that a start after a crash removes them) and removed when their delay is
+over.
+"""
+
+from __future__ import annotations
+
+from ottla.log.disk import Directory
+from ottla.log.names import DELETED, SNAPSHOT, file_name
+from ottla.log.segment import Segment
+
+
+class Trash:
+    __slots__ = ("_directory", "_waiting")
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._waiting: list[tuple[int, Segment]] = []  # (due time, segment)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, segment: Segment, due_ms: int) -> None:
+        segment.rename(DELETED)
+        self._waiting.append((due_ms, segment))
+
+    def remove_due(self, now_ms: int) -> int | None:
+        """Remove what is due; when to come again, None if nothing is left."""
+        waiting, self._waiting = self._waiting, []
+        for due_ms, segment in waiting:
+            if due_ms <= now_ms:
+                self._remove(segment)
+            else:
+                self._waiting.append((due_ms, segment))
+        return min((due_ms for due_ms, _ in self._waiting), default=None)
+
+    def empty(self) -> None:
+        for _, segment in self._waiting:
+            self._remove(segment)
+        self._waiting.clear()
+
+    def _remove(self, segment: Segment) -> None:
+        segment.remove()
+        self._directory.remove(file_name(segment.base_offset, SNAPSHOT, DELETED))
