@@ -11,7 +11,7 @@ from ottla.model.node_config import NodeConfig
 from ottla.model.setting import Setting
 from ottla.model.settings import cleaner, groups, log, network, node, replication, share
 
-# name, smallest and largest allowed, what it is by default
+# A value with the smallest and the largest that groups may choose instead.
 _GROUP_BOUNDS: tuple[tuple[Setting[int], Setting[int], Setting[int]], ...] = (
     (
         groups.GROUP_CONSUMER_SESSION_TIMEOUT_MS,

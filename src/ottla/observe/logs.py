@@ -1,0 +1,120 @@
+"""Log set-up: one handler on the `ottla` logger, plain or JSON, coloured on a terminal, and bounded.
+
+Bounded means: a line is cut at a fixed length, line breaks inside a message cannot fake further lines, and one message
+repeated in a tight loop is let through a few times per window and then counted, not written. A message is told apart by
+its template, so log with arguments (`log.warning("lost %s", peer)`), not with f-strings.
+"""
+
+import json
+import logging
+from typing import IO, Literal
+
+from ottla.model.limits import LOG_LINE_CHARS_MAX
+
+ROOT = "ottla"
+
+_COLOURS = {"DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m"}
+_RESET = "\x1b[0m"
+_TEMPLATES_MAX = 1_000
+
+
+class PlainFormatter(logging.Formatter):
+    """`12:30:59.123 WARNING server.listener: text`; a traceback follows on lines of its own."""
+
+    def __init__(self, *, coloured: bool) -> None:
+        super().__init__(datefmt="%H:%M:%S")
+        self._coloured = coloured
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03}"
+        name = record.name.removeprefix(ROOT + ".")
+        line = f"{time} {record.levelname:<7} {name}: {_message(record)}"
+        if self._coloured and record.levelname in _COLOURS:
+            line = f"{_COLOURS[record.levelname]}{line}{_RESET}"
+        if record.exc_info:
+            line += "\n" + _cut(self.formatException(record.exc_info))
+        return line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line."""
+
+    def __init__(self) -> None:
+        super().__init__(datefmt="%Y-%m-%dT%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03}",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _message(record),
+        }
+        if record.exc_info:
+            entry["error"] = _cut(self.formatException(record.exc_info))
+        return json.dumps(entry, ensure_ascii=False)
+
+
+class RepeatFilter(logging.Filter):
+    """Lets each message template through `burst` times per window; the next window says how many were left out."""
+
+    def __init__(self, burst: int = 20, window_s: float = 10) -> None:
+        super().__init__()
+        self._burst = burst
+        self._window_s = window_s
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        key = (record.name, str(record.msg))
+        start, count = self._seen.get(key, (record.created, 0))
+        if record.created - start >= self._window_s:
+            if count > self._burst:
+                record.msg = f"{record.msg} (and {count - self._burst} more like it)"
+            start, count = record.created, 0
+        if key not in self._seen and len(self._seen) >= _TEMPLATES_MAX:
+            self._seen.clear()
+        self._seen[key] = (start, count + 1)
+        return count < self._burst
+
+
+def set_up(
+    stream: IO[str],
+    *,
+    level: str = "INFO",
+    style: Literal["plain", "json"] = "plain",
+    coloured: bool | None = None,
+) -> logging.Handler:
+    """Send the logs of this package to `stream`; returns the handler, for `tear_down`.
+
+    `coloured` None means: if the stream is a terminal.
+    """
+    handler = logging.StreamHandler(stream)
+    if style == "json":
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(PlainFormatter(coloured=stream.isatty() if coloured is None else coloured))
+    handler.addFilter(RepeatFilter())
+    logger = logging.getLogger(ROOT)
+    logger.addHandler(handler)
+    logger.setLevel(level.upper())
+    logger.propagate = False
+    # asyncio tells about every slow callback and selector at DEBUG and INFO; what matters comes as WARNING.
+    asyncio_logger = logging.getLogger("asyncio")
+    asyncio_logger.setLevel(logging.WARNING)
+    asyncio_logger.addHandler(handler)
+    return handler
+
+
+def tear_down(handler: logging.Handler) -> None:
+    """Undo `set_up` (tests start many nodes in one process)."""
+    for name in (ROOT, "asyncio"):
+        logging.getLogger(name).removeHandler(handler)
+    logging.getLogger(ROOT).propagate = True
+    handler.close()
+
+
+def _message(record: logging.LogRecord) -> str:
+    return _cut(record.getMessage().replace("\r", "\\r").replace("\n", "\\n"))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LOG_LINE_CHARS_MAX else f"{text[:LOG_LINE_CHARS_MAX]}... ({len(text)} characters)"
