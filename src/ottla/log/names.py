@@ -17,6 +17,7 @@ SEGMENT_KINDS = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
+TEMPORARY = ".tmp"  # being written; removed when the partition is opened
 
 # Directory suffixes: a topic being deleted, a replica moving in from another log dir, a replica the cluster does not
 # know.

@@ -24,7 +24,7 @@ from ottla.log.aborted import AbortedTxn
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory
 from ottla.log.epochs import Epochs
-from ottla.log.names import CLEANED, DELETED, LOG, SEGMENT_KINDS, SNAPSHOT, SWAP, file_name, parse_name
+from ottla.log.names import CLEANED, DELETED, LOG, SEGMENT_KINDS, SNAPSHOT, SWAP, TEMPORARY, file_name, parse_name
 from ottla.log.producers import Producers
 from ottla.log.scan import Scanned, scan
 from ottla.log.segment import Segment
@@ -65,7 +65,10 @@ def recover(
     _remove_orphans(directory, names, bases)
     snapshots.discover(names)
     epochs_sound = epochs.load()
-    segments = [Segment(directory, base, interval_bytes=config.index_interval_bytes, now_ms=now_ms) for base in bases]
+    interval, index_bytes = config.index_interval_bytes, config.index_bytes
+    segments = [
+        Segment(directory, base, interval_bytes=interval, index_bytes=index_bytes, now_ms=now_ms) for base in bases
+    ]
     sound = [segment.load() for segment in segments]
     # The first segment that must be scanned; all behind it are scanned as well, so that the replay sees them in order.
     first = next((i for i, ok in enumerate(sound) if not ok), len(segments))
@@ -114,6 +117,7 @@ class _Recovery:
         if snapshot is not None or not clean:
             replay(self._producers, segments[:first], snapshot[0] if snapshot else 0, scan_from)
         next_offset, cut_bytes = scan_from, 0
+        believed = self._set_indexes_aside(segments, first)
         for number in range(first, len(segments)):
             segment = segments[number]
             if segment.base_offset < next_offset or self._is_torn_off(segment, next_offset, scan_from):
@@ -126,10 +130,29 @@ class _Recovery:
                 break
         for segment in segments[first:-1]:
             segment.seal()
+        for segment in believed:
+            if segment in segments[:-1]:
+                for file in segment.files():
+                    file.sync()
+                segment.move_indexes("")
         if cut_bytes or first < len(segments):
             self._epochs.truncate_from_end(next_offset)
             self._epochs.write()
         return Recovered(segments, next_offset, first, cut_bytes)
+
+    def _set_indexes_aside(self, segments: list[Segment], first: int) -> list[Segment]:
+        """Segments below the recovery point that are rebuilt all the same, because an index is damaged.
+
+        The next start would believe their indexes; so these are built under another name and get their own back when
+        they are on disk. Without that, losing power now could leave half an index that nobody doubts.
+        """
+        pairs = zip(segments[first:], segments[first + 1 :], strict=False)
+        believed = [segment for segment, following in pairs if following.base_offset < self._recovery_point]
+        for segment in believed:
+            segment.move_indexes(TEMPORARY)
+        if believed:
+            believed[0].directory.sync()
+        return believed
 
     def _is_torn_off(self, segment: Segment, next_offset: int, scan_from: int) -> bool:
         """Whether the segment before lost its end, exactly between two batches, when the power failed.
@@ -262,7 +285,7 @@ def _settle_leftovers(directory: Directory, config: LogConfig, now_ms: int) -> N
             directory, config, now_ms, base, [other for _, (other, kind, s) in parsed if kind == LOG and s == ""]
         )
     for name in directory.list():
-        if name.endswith(".tmp"):
+        if name.endswith(TEMPORARY):
             directory.remove(name)
 
 

@@ -19,9 +19,11 @@ from ottla.log.disk import Buffer, Directory, File
 from ottla.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from ottla.log.names import DELETED, LOG, OFFSET_INDEX, SEGMENT_KINDS, TIME_INDEX, TXN_INDEX, file_name
 from ottla.log.scan import scan
-from ottla.model.limits import INDEX_READ_BYTES, INT32_MAX
+from ottla.model.limits import INDEX_READ_BYTES, INT32_MAX, MIB
 from ottla.records.batch import HEADER_BYTES, PREFIX_BYTES
 
+# Kafka's default of segment.index.bytes.
+INDEX_BYTES_MAX = 10 * MIB
 _RECENT_MAX = 256
 _RECENT_KEPT = 128
 
@@ -42,6 +44,8 @@ class Segment:
         "directory",
         "file",
         "first_timestamp",
+        "full",
+        "index_bytes",
         "interval_bytes",
         "max_timestamp",
         "max_timestamp_offset",
@@ -51,12 +55,21 @@ class Segment:
     )
 
     def __init__(
-        self, directory: Directory, base_offset: int, *, interval_bytes: int, now_ms: int, suffix: str = ""
+        self,
+        directory: Directory,
+        base_offset: int,
+        *,
+        interval_bytes: int,
+        now_ms: int,
+        index_bytes: int = INDEX_BYTES_MAX,
+        suffix: str = "",
     ) -> None:
         self.directory = directory
         self.base_offset = base_offset
         self.suffix = suffix
         self.interval_bytes = interval_bytes
+        self.index_bytes = index_bytes
+        self.full = False  # an index has no room for another entry
         self.created_ms = now_ms
         self.file: File = directory.open(file_name(base_offset, LOG, suffix), create=True)
         self.offsets = OffsetIndex(directory, file_name(base_offset, OFFSET_INDEX, suffix), base_offset)
@@ -110,6 +123,7 @@ class Segment:
             self.offsets.append(last_offset, position)
             self.times.append(self.max_timestamp, self.max_timestamp_offset)
             since = 0
+            self.full = self._indexes_full()
         self._since_index_bytes = since + size_bytes
         recent = self._recent_last
         recent.append(last_offset)
@@ -127,13 +141,14 @@ class Segment:
         del self._recent_last[:], self._recent_position[:]
         self._recent_start = next_offset
         self._since_index_bytes = self.file.size - self.offsets.last()[1]
+        self.full = self._indexes_full()
         return next_offset
 
-    def indexes_full(self, index_bytes: int) -> bool:
+    def _indexes_full(self) -> bool:
         """Kafka keeps one slot of the time index free for the entry written when the segment is rolled."""
         return (
-            self.offsets.count >= index_bytes // OFFSET_ENTRY_BYTES
-            or self.times.count >= index_bytes // TIME_ENTRY_BYTES - 1
+            self.offsets.count >= self.index_bytes // OFFSET_ENTRY_BYTES
+            or self.times.count >= self.index_bytes // TIME_ENTRY_BYTES - 1
         )
 
     # --- finding
@@ -240,6 +255,14 @@ class Segment:
         self.times.name = file_name(self.base_offset, TIME_INDEX, suffix)
         self.aborted.name = file_name(self.base_offset, TXN_INDEX, suffix)
         self.suffix = suffix
+
+    def move_indexes(self, suffix: str) -> None:
+        """Rename the index files alone; those that do not exist yet will be created under that name."""
+        for index, kind in ((self.offsets, OFFSET_INDEX), (self.times, TIME_INDEX), (self.aborted, TXN_INDEX)):
+            name = file_name(self.base_offset, kind, suffix)
+            if self.directory.exists(index.name):
+                self.directory.rename(index.name, name)
+            index.name = name
 
     def remove(self) -> None:
         """Remove all files; the log file first, so that a crash never leaves a log without its offsets."""
