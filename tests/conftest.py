@@ -1,11 +1,27 @@
 """Fixtures that more than one folder of tests uses: the real Kafka and the Java harnesses, one of each per session."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from tests.support import tools
 from tests.support.java import CLASSPATH_392, JavaServer
 from tests.support.kafka import RealKafka
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--against",
+        choices=("ottla", "kafka"),
+        default=os.environ.get("OTTLA_TEST_AGAINST", "ottla"),
+        help="what the compatibility tests run against; a run against the real Kafka proves the tests themselves",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "feature(name): the column of docs/compatibility.md that this test stands for")
+    config.addinivalue_line("markers", "xdist_group(name): tests of one name run in one worker (pytest-xdist's own)")
+    config.addinivalue_line("markers", "tool(name): the row of docs/compatibility.md, where no client fixture names it")
 
 
 @pytest.fixture(scope="session")

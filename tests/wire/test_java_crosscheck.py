@@ -22,7 +22,7 @@ DEFINITIONS = [each for each in definitions() if each.name not in RETIRED] if to
 
 # Each example is a handful of values and one round trip to the JVM; the first is the smallest value there is.
 QUICK = settings(
-    max_examples=3,
+    max_examples=8,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],

@@ -1,0 +1,119 @@
+"""The node under test, the clients, and the scoreboard that docs/compatibility.md is made from.
+
+The same tests run against Ottla (the default) and a real Kafka (`--against kafka`), which proves the tests themselves.
+"""
+
+import itertools
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+from tests.support.clients import Aio, Client, Confluent, Java, KafkaPython
+from tests.support.java import JavaServer
+from tests.support.kafka import RealKafka
+from tests.support.node import OttlaNode
+from tests.support.scoreboard import Scoreboard
+
+Node = OttlaNode | RealKafka
+MakeTopic = Callable[..., str]
+CLIENTS = ("java-4.3.1", "java-3.9.2", "confluent-kafka", "aiokafka", "kafka-python")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/compat/" in item.path.as_posix():
+            item.add_marker(pytest.mark.compat)
+            # kafka-python reads its message definitions in a way that Python 3.11 deprecates.
+            item.add_marker(pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"))
+            # One worker runs them all: they share a node, a real Kafka and the JVMs.
+            item.add_marker(pytest.mark.xdist_group("compat"))
+
+
+@pytest.fixture(scope="session")
+def against(request: pytest.FixtureRequest) -> str:
+    return str(request.config.getoption("--against"))
+
+
+@pytest.fixture(scope="session")
+def ottla_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
+    """One Ottla node for the session, started with nothing but a directory and an address."""
+    node = OttlaNode(tmp_path_factory.mktemp("ottla"))
+    try:
+        yield node.start()
+    finally:
+        node.stop()
+
+
+@pytest.fixture(scope="session")
+def node(against: str, request: pytest.FixtureRequest) -> Node:
+    """What the tests of this run are about."""
+    found: Node = request.getfixturevalue("real_kafka" if against == "kafka" else "ottla_node")
+    return found
+
+
+@pytest.fixture(scope="session")
+def java_431(java_clients_431: JavaServer) -> Java:
+    return Java(java_clients_431, "4.3.1")
+
+
+@pytest.fixture(scope="session")
+def java_392(java_clients_392: JavaServer) -> Java:
+    return Java(java_clients_392, "3.9.2")
+
+
+def _client(name: str, request: pytest.FixtureRequest) -> Client:
+    if name.startswith("java"):
+        client: Client = request.getfixturevalue("java_431" if name.endswith("4.3.1") else "java_392")
+        return client
+    return {"confluent-kafka": Confluent, "aiokafka": Aio, "kafka-python": KafkaPython}[name]()
+
+
+@pytest.fixture(scope="session", params=CLIENTS)
+def client(request: pytest.FixtureRequest) -> Client:
+    return _client(request.param, request)
+
+
+@pytest.fixture(scope="session")
+def all_clients(request: pytest.FixtureRequest) -> list[Client]:
+    return [_client(name, request) for name in CLIENTS]
+
+
+@pytest.fixture(scope="session", params=("4.3.1", "3.9.2"))
+def java(request: pytest.FixtureRequest) -> Java:
+    found: Java = request.getfixturevalue("java_431" if request.param == "4.3.1" else "java_392")
+    return found
+
+
+@pytest.fixture(scope="session")
+def new_name() -> Callable[[str], str]:
+    """Names that no other test uses."""
+    numbers = itertools.count(1)
+    return lambda prefix: f"{prefix}-{next(numbers)}"
+
+
+@pytest.fixture(scope="session")
+def make_topic(node: Node, java_431: Java, new_name: Callable[[str], str]) -> MakeTopic:
+    """make_topic(prefix, partitions=1, **{"cleanup.policy": …}): a new topic on the node."""
+
+    def make(prefix: str = "t", partitions: int = 1, **configs: str) -> str:
+        name = new_name(prefix)
+        java_431.ask("create_topic", node.bootstrap, topic=name, partitions=partitions, configs=configs)
+        return name
+
+    return make
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[Scoreboard.KEY] = Scoreboard()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
+    report: pytest.TestReport = yield
+    item.config.stash[Scoreboard.KEY].note(item, report)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("--against") == "ottla":
+        session.config.stash[Scoreboard.KEY].save()

@@ -1,0 +1,102 @@
+"""An Ottla node as its own process, started the way a user starts it."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.ports import free_ports
+
+
+class OttlaNode:
+    """`ottla start` on `directory`/data; from a server.properties file if `properties` are given, else from options."""
+
+    def __init__(self, directory: Path, *, properties: Mapping[str, str] | None = None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.data_dir = directory / "data"
+        self.port, controller_port = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.ready_line = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._arguments = ["--data", str(self.data_dir), "--listen", self.bootstrap]
+        if properties is not None:
+            settings = dict(properties) | {
+                "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+                "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+                "log.dirs": str(self.data_dir),
+            }
+            path = directory / "server.properties"
+            path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+            self._arguments = ["--config", str(path)]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self, timeout_s: float = 30) -> "OttlaNode":
+        with (self.directory / "ottla.err").open("ab") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ottla", "start", *self._arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=err,
+                env=os.environ | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
+            )
+        try:
+            self._wait_until_ready(timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self, timeout_s: float = 10) -> None:
+        """SIGTERM; the node must be gone in time and say that all was well."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the node did not stop within {timeout_s} s:\n{self.errors()}") from None
+        self._forget()
+        assert code in (0, -signal.SIGTERM), f"the node ended with {code}:\n{self.errors()}"
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._forget()
+
+    def errors(self) -> str:
+        return (self.directory / "ottla.err").read_text(errors="replace")[-6000:]
+
+    def _forget(self) -> None:
+        assert self._process is not None and self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+
+    def _wait_until_ready(self, timeout_s: float) -> None:
+        """Reads standard output up to the line that says so; what comes before it may be warnings."""
+        assert self._process is not None and self._process.stdout is not None
+        stdout = self._process.stdout.fileno()
+        deadline = time.monotonic() + timeout_s
+        seen = b""
+        while True:
+            for line in seen.decode(errors="replace").splitlines():
+                if line.startswith("ready"):
+                    self.ready_line = line
+                    return
+            readable, _, _ = select.select([stdout], [], [], max(0, deadline - time.monotonic()))
+            chunk = os.read(stdout, 65536) if readable else b""
+            if not chunk:
+                raise AssertionError(f"the node did not get ready:\n{seen.decode(errors='replace')}\n{self.errors()}")
+            seen += chunk

@@ -1,0 +1,56 @@
+"""Which client did what against the node: collected while the compatibility tests run, kept for scripts/docs.py.
+
+A test stands for one cell: its row is the client (the `client` or `java` fixture, or the `tool` marker), its column
+the `feature` marker. A cell is "passed" when every test of the cell passed. A run replaces the cells it
+touched and leaves the others.
+"""
+
+import fcntl
+import json
+from typing import Any, ClassVar
+
+import pytest
+from tests.support.tools import TOOLS
+
+PATH = TOOLS / "compatibility.json"
+
+
+class Scoreboard:
+    KEY: ClassVar[pytest.StashKey["Scoreboard"]] = pytest.StashKey()
+
+    def __init__(self) -> None:
+        self._cells: dict[str, dict[str, str]] = {}
+
+    def note(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        feature = item.get_closest_marker("feature")
+        row = _row(item)
+        if feature is None or row is None:
+            return
+        cells = self._cells.setdefault(row, {})
+        name = feature.args[0]
+        if report.failed:
+            cells[name] = "failed"
+        elif report.when == "call" and report.passed:
+            cells.setdefault(name, "passed")
+
+    def save(self) -> None:
+        if not self._cells:
+            return
+        TOOLS.mkdir(exist_ok=True)
+        with PATH.open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # several workers may end at once
+            file.seek(0)
+            known: dict[str, dict[str, str]] = json.loads(file.read() or "{}")
+            for row, cells in self._cells.items():
+                known.setdefault(row, {}).update(cells)
+            file.truncate(0)
+            file.write(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+def _row(item: pytest.Item) -> str | None:
+    tool = item.get_closest_marker("tool")
+    if tool is not None:
+        return str(tool.args[0])
+    arguments: dict[str, Any] = getattr(item, "funcargs", {})
+    client = arguments.get("client") or arguments.get("java")
+    return None if client is None else f"{client.name} {client.version}"
