@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ottla.log.log import Log
 
 
+_new = tuple.__new__
+
+
 class Appended(NamedTuple):
     """`log_append_time` is -1 where the producer's own timestamps count."""
 
@@ -73,7 +76,13 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
     last = offset + header.last_offset_delta
     max_timestamp = header.max_timestamp
     segment = log.active
-    if _is_full(log, segment, size_bytes, last, max_timestamp, now_ms):
+    if (
+        segment.file.size + size_bytes > config.segment_bytes
+        or max_timestamp - segment.first_timestamp > log.roll_ms
+        or segment.full
+        or max_timestamp < 0
+        or last - segment.base_offset > INT32_MAX
+    ) and _is_full(log, segment, size_bytes, last, max_timestamp, now_ms):
         segment = log.roll(now_ms)
     if leader_epoch != log.epochs.latest:
         log.begin_epoch(leader_epoch, offset)
@@ -82,7 +91,8 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
     if idempotent:
         log.producers.update(header, offset, max_timestamp)
     append_time = max_timestamp if config.log_append_time else -1
-    return Appended(offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch)
+    # The generated constructor of a NamedTuple costs more than the rest of this line.
+    return _new(Appended, (offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch))
 
 
 def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
@@ -94,14 +104,15 @@ def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
 
 
 def _is_full(log: Log, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+    """Whether the batch must go into a new segment; `append_one` asks only if a glance says that it may be so."""
     size = segment.file.size
     if not size:
         return False
-    if size + size_bytes > log.config.segment_bytes or last_offset - segment.base_offset > INT32_MAX:
+    if size + size_bytes > log.config.segment_bytes or last_offset - segment.base_offset > INT32_MAX or segment.full:
         return True
     first = segment.first_timestamp
     age_ms = max_timestamp - first if first >= 0 else now_ms - segment.created_ms
-    return age_ms > log.roll_ms or segment.indexes_full(log.config.index_bytes)
+    return age_ms > log.roll_ms
 
 
 def append_several(

@@ -39,6 +39,9 @@ from ottla.model.limits import ABORTED_PER_FETCH_MAX
 __all__ = ["Appended", "Fetched", "Log", "Origin"]
 
 
+_new = tuple.__new__
+
+
 class Fetched(NamedTuple):
     """A readable range: `slice` None if there is nothing. `end_offset`: no record of the slice lies at or above it."""
 
@@ -152,7 +155,7 @@ class Log:
         self.batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
         self._set_roll_ms()
         for segment in self.segments:
-            segment.interval_bytes = config.index_interval_bytes
+            segment.interval_bytes, segment.index_bytes = config.index_interval_bytes, config.index_bytes
 
     def _set_roll_ms(self) -> None:
         """Age at which the active segment is rolled: jitter keeps partitions created together from rolling together."""
@@ -165,14 +168,13 @@ class Log:
     def append(
         self,
         records: bytearray | memoryview,
-        *,
         leader_epoch: int,
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = -1,
     ) -> Appended:
         """Validate, stamp in place and write. A client sends one batch; coordinators and leaders may send several."""
-        if origin == Origin.CLIENT:
+        if origin is Origin.CLIENT:
             return appending.append_one(self, records, leader_epoch, now_ms)
         return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
 
@@ -194,8 +196,13 @@ class Log:
 
     def add_segment(self, now_ms: int) -> Segment:
         """Begin an empty segment at `next_offset`, which is the active one from now on."""
-        interval = self.config.index_interval_bytes
-        segment = Segment(self.directory, self.next_offset, interval_bytes=interval, now_ms=now_ms)
+        segment = Segment(
+            self.directory,
+            self.next_offset,
+            interval_bytes=self.config.index_interval_bytes,
+            index_bytes=self.config.index_bytes,
+            now_ms=now_ms,
+        )
         self.segments.append(segment)
         self.bases.append(segment.base_offset)
         self.active = segment
@@ -242,7 +249,7 @@ class Log:
                 return Fetched(None, 0, offset)
         if size_bytes <= 0:
             return Fetched(None, 0, offset)
-        return Fetched(FileSlice(segment.file, position, size_bytes), size_bytes, end_offset)
+        return _new(Fetched, (FileSlice(segment.file, position, size_bytes), size_bytes, end_offset))
 
     def offset_for_time(self, timestamp: int, *, max_offset: int) -> lookup.TimeOffset | None:
         """The first record below `max_offset` with a timestamp at or after `timestamp`."""

@@ -265,7 +265,14 @@ class Producers:
 
     # --- transactions
 
+    @property
+    def has_unreplicated(self) -> bool:
+        """Whether `replicated` has anything to do."""
+        return bool(self._unreplicated)
+
     def first_unstable_offset(self) -> int | None:
+        if not self._ongoing and not self._unreplicated:
+            return None
         # Both are filled in the order of the markers and first offsets, but a long transaction may complete late.
         ongoing = next(iter(self._ongoing), None)
         unreplicated = min(self._unreplicated, default=None)

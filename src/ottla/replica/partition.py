@@ -35,6 +35,8 @@ NO_EPOCH = -1
 _NO_TIME = -1
 _ACKS_ALL = -1
 
+_new = tuple.__new__
+
 
 class Fetch(NamedTuple):
     """One partition's part of a fetch answer. `diverging`.
@@ -96,15 +98,12 @@ class Partition:
         """Append as the leader. With `acks` all there must be enough replicas, which for now is this one."""
         if leader_epoch is not None:
             self.check_epoch(leader_epoch)
-        appended = self.log.append(
-            records,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=origin,
-            transaction_version=transaction_version,
-        )
+        log = self.log
+        appended = log.append(records, self.leader_epoch, now_ms, origin, transaction_version)
         if not self.durable:
-            self._advance(self.log.next_offset)
+            end = self.high_watermark = log.next_offset
+            if log.producers.has_unreplicated:
+                log.producers.replicated(end)
         return appended
 
     def _advance(self, high_watermark: int) -> None:
@@ -150,7 +149,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        unstable = self.log.first_unstable_offset
+        unstable = self.log.producers.first_unstable_offset()
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def fetch(
@@ -177,7 +176,7 @@ class Partition:
         aborted: list[tuple[int, int]] = []
         if isolation == READ_COMMITTED and fetched.slice is not None:
             aborted = log.aborted(offset, fetched.end_offset)
-        return Fetch(fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None)
+        return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         """Where our history ends for the reader's last epoch, if that is before what it has already read (KIP-595)."""
