@@ -155,13 +155,12 @@ class Node:
         if not self._running:
             return
         self._running = False
-        self.upkeep.stop()
+        await self.upkeep.stop()
         for listener in self._listeners:
             listener.close()
         for connection in tuple(self.door.connections):
             connection.close()
         await self.services.syncer.idle()
-        await self.upkeep.idle()
         self.partitions.close()
         self.metadata.close()
         if self.ports.executor is not None:
@@ -193,8 +192,15 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
         on_ready(node)
         await node.stopped()
 
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve())
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it can be had."""
     try:
-        from uvloop import run as run_loop
+        import uvloop
     except ImportError:
-        run_loop = asyncio.run
-    run_loop(serve())
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from ottla.cluster.entities import (
     Change,
@@ -109,7 +110,7 @@ class Partitions:
             if not directory.clean and directory.disk.exists(_name(partition)):
                 held = self._by_name[partition.topic]
                 try:
-                    self._open(held, partition.partition, lambda done, total, tp=partition: progress(tp, done, total))
+                    self._open(held, partition.partition, partial(progress, partition))
                 except ApiError as error:
                     log.error("%s-%d cannot be opened: %s", *partition, error.message)
 

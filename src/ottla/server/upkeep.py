@@ -6,7 +6,6 @@ fails is logged and comes back at its next turn: upkeep never takes the node dow
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
+from ottla.server.cleaning import Cleaner
 
 if TYPE_CHECKING:
     from ottla.server.node import Node
@@ -33,6 +33,7 @@ class Upkeep:
         self._timers: dict[str, Any] = {}
         self._stopped = False
         self._unflushed_since_ms: dict[Partition, int] = {}
+        self._cleaner = Cleaner(loop, node)
         settings = node.configs.broker
         self._every("connections", TIDY_MS, self._tidy_connections)
         self._every("opening", OPENING_MS, self._open_some)
@@ -56,14 +57,11 @@ class Upkeep:
 
         self._timers[name] = self._loop.call_later(interval_ms / 1000, turn)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         self._stopped = True
         for timer in self._timers.values():
             timer.cancel()
-
-    async def idle(self) -> None:
-        """Waits for work in other threads to end."""
-        await asyncio.sleep(0)
+        await self._cleaner.stop()
 
     def _tidy_connections(self) -> None:
         self._node.door.tidy(self._loop.time())
@@ -81,13 +79,13 @@ class Upkeep:
         """`flush.ms`: no record waits longer than that to be synced."""
         now_ms = self._node.ports.now_ms()
         for partition in self._node.partitions.opened():
-            log = partition.log
-            if log.config.flush_ms == limits.INT64_MAX or not log.unflushed:
+            flush_ms = partition.log.config.flush_ms
+            if flush_ms == limits.INT64_MAX or not partition.log.unflushed:
                 self._unflushed_since_ms.pop(partition, None)
-            elif (
-                now_ms - self._unflushed_since_ms.setdefault(partition, now_ms) + FLUSH_CHECK_MS >= log.config.flush_ms
-            ):
-                self._unflushed_since_ms.pop(partition)
+                continue
+            since_ms = self._unflushed_since_ms.setdefault(partition, now_ms)
+            if now_ms - since_ms + FLUSH_CHECK_MS >= flush_ms:
+                del self._unflushed_since_ms[partition]
                 self._node.services.syncer.request(partition)
 
     def _retain(self) -> None:

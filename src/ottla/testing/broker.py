@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from ottla.server.node import Node, system_ports
+from ottla.server.node import Node, loop_factory, system_ports
 
 START_TIMEOUT_S = 30.0
 
@@ -64,12 +64,7 @@ class Broker:
         return self.start()
 
     def _run(self) -> None:
-        try:
-            import uvloop
-
-            loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        except ImportError:
-            loop = asyncio.new_event_loop()
+        loop = (loop_factory() or asyncio.new_event_loop)()
         try:
             loop.run_until_complete(self._serve(loop))
         except BaseException as failure:

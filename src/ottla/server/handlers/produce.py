@@ -77,12 +77,11 @@ def _append(
         log_append_time_ms=appended.log_append_time,
         log_start_offset=appended.log_start_offset,
     )
-    services = context.services
-    if not appended.duplicate:
-        services.waiters.notify(partition)
-        if partition.needs_sync:
-            services.syncer.request(partition)
-    if (acks == ACKS_ALL or (acks and partition.needs_sync)) and partition.high_watermark <= appended.last_offset:
+    if not partition.durable:
+        context.services.waiters.notify(partition)
+    if partition.needs_sync:
+        context.services.syncer.request(partition)
+    if acks and (acks == ACKS_ALL or partition.durable) and partition.high_watermark <= appended.last_offset:
         pending.append((partition, appended.last_offset + 1, answer))
     return answer
 
