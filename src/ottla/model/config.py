@@ -86,8 +86,9 @@ class Config:
         return self.setting(name).default
 
     def is_set(self, setting: Setting[Any] | str) -> bool:
-        """Say whether somebody set it in this layer (a value equal to the default counts)."""
-        return (setting if isinstance(setting, str) else setting.name) in self._values
+        """Say whether somebody set it here: not in the base, though perhaps to the same value as there."""
+        name = setting if isinstance(setting, str) else setting.name
+        return name in self.texts and name in self._values
 
     def for_listener(self, listener: str, setting: Setting[T]) -> T:
         """Return the value for one listener: `listener.name.<listener>.<name>` wins over `<name>`."""

@@ -42,8 +42,10 @@ def uuid_bytes(text: str) -> bytes:
     """Parse the text form; `ValueError` when it is not a UUID."""
     if len(text) > _UUID_TEXT_CHARS_MAX:
         raise ValueError(f"{text[:_UUID_TEXT_CHARS_MAX]!r}... is too long for a base64 UUID")
+    if "+" in text or "/" in text:
+        raise ValueError(f"{text!r} is not a base64 UUID: it has characters of the other base64 alphabet")
     try:
-        # altchars leaves '+' and '/' as garbage, and validate=True refuses garbage instead of skipping it.
+        # validate=True refuses foreign characters instead of skipping them.
         raw = base64.b64decode(text.rstrip("=") + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
         raise ValueError(f"{text!r} is not a base64 UUID: {error}") from None

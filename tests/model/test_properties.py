@@ -1,0 +1,75 @@
+"""Java's properties text."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.model.properties import PropertiesError, parse_properties, render_properties
+
+# Java's strings are UTF-16, so a lone surrogate can be a value too; a text file cannot hold one, and neither do we.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@given(st.dictionaries(TEXT, TEXT, max_size=5))
+def test_round_trip(values: dict[str, str]) -> None:
+    assert parse_properties(render_properties(values, ["made by\na test"])).values == values
+
+
+@given(TEXT)
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(PropertiesError):
+        parse_properties(text)
+
+
+def test_the_grammar_of_java() -> None:
+    text = "\n".join(
+        [
+            "# a comment",
+            "! another \\",
+            "a=1",
+            "  b : 2  ",
+            "c 3",
+            "d",
+            "e = x\\",
+            "    y\\",
+            "",
+            "f\\ g=h\\=i\\u0041\\t\\q",
+            "k==",
+            "a=last",
+            "path=C:\\\\dir\\\\",
+        ]
+    )
+    parsed = parse_properties(text)
+    assert parsed.values == {
+        "a": "last",
+        "b": "2  ",
+        "c": "3",
+        "d": "",
+        "e": "xy",
+        "f g": "h=iA\tq",
+        "k": "=",
+        "path": "C:\\dir\\",
+    }
+    assert parsed.lines["a"] == 12
+    assert parsed.lines["e"] == 7
+
+
+def test_line_ends_of_all_systems() -> None:
+    assert parse_properties("a=1\r\nb=2\rc=3\\\r\n 4").values == {"a": "1", "b": "2", "c": "34"}
+
+
+def test_a_file_may_end_in_a_backslash() -> None:
+    assert parse_properties("a=1\\").values == {"a": "1"}
+
+
+def test_a_broken_escape_names_its_line() -> None:
+    with pytest.raises(PropertiesError, match="line 2: "):
+        parse_properties("a=1\nb=\\u00g0")
+
+
+def test_characters_beyond_16_bits() -> None:
+    text = render_properties({"a": "\U0001f600"})
+    assert text == "a=\\uD83D\\uDE00\n"
+    assert parse_properties(text).values == {"a": "\U0001f600"}
