@@ -9,8 +9,6 @@ from tests.compat.conftest import MakeTopic, Node
 from tests.support.clients import CODECS, Client, Message, Sending
 
 START = int(time.time() * 1000) - 3_600_000  # the records' own time; recent, so that retention leaves them
-    int(time.time() * 1000) - 3_600_000
-)  # the record's own time, not the broker's; not so old that retention takes it
 
 
 @pytest.mark.feature("produce and consume")
