@@ -111,7 +111,7 @@ class Batch:
                 timestamp = log_append_time if log_append_time >= 0 else record.timestamp
                 future.set_result(RecordMetadata(topic, index, offset, timestamp))
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         for future in self.futures:
             if not future.done():
                 future.set_exception(error)

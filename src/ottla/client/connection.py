@@ -12,6 +12,7 @@ Rules:
 """
 
 import asyncio
+import os
 from collections import deque
 from typing import NamedTuple, TypeVar, cast
 
@@ -117,7 +118,8 @@ class Connection(asyncio.Protocol):
         except TimeoutError:
             raise NotConnected(f"no connection to {address} within {connect_timeout_ms} ms") from None
         except OSError as error:
-            raise NotConnected(f"no connection to {address}: {error.strerror or error}") from None
+            why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+            raise NotConnected(f"no connection to {address}: {why}") from None
         try:
             await connection._negotiate()
         except BaseException:
@@ -331,4 +333,4 @@ def _decode(answer: type[Response], version: int, frame: memoryview) -> Response
         version = 0  # KIP-511: a broker that does not know our version says so in version 0
     _, position = decoder(ResponseHeader, response_header_version(answer.key, version))(frame, 0)
     message, _ = decoder(answer, version)(frame, position)
-    return cast(Response, message)
+    return message

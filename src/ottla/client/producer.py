@@ -204,6 +204,7 @@ class Producer:
         self._idle.clear()
         if self._sender is None:
             self._sender = asyncio.create_task(self._run())
+            self._sender.add_done_callback(self._stopped)
         if len(queue.batches) != before or queue.batches[-1].size_bytes >= self.options.batch_size_bytes:
             self._wake.set()  # a new batch has a new time to leave; records that join it change nothing
         return future
@@ -232,6 +233,16 @@ class Producer:
                 if timer is not None:
                     timer.cancel()
 
+    def _stopped(self, sender: "asyncio.Task[None]") -> None:
+        """The sender ends only by `close`, or by a mistake of ours: then nobody may be left waiting."""
+        if sender.cancelled():
+            return
+        self._closed = True
+        for queue in self._queues.values():
+            while queue.batches:
+                queue.batches.popleft().fail(sender.exception() or DeliveryFailed("the producer stopped"))
+        self._idle.set()
+
     def _send_ready(self, now_s: float) -> float | None:
         """Start a delivery for every broker that has something; returns when the next batch is due."""
         next_s: float | None = None
@@ -252,7 +263,7 @@ class Producer:
                 self._wake.set()
                 continue
             leader = self._leader_of(queue)
-            if leader is not None and busy.get(node_id, 0) < self.options.max_in_flight:
+            if leader is not None and busy.get(leader, 0) < self.options.max_in_flight:
                 ready.setdefault(leader, []).append(queue)
         for node_id, queues in ready.items():
             self._start_delivery(node_id, queues)
@@ -331,7 +342,7 @@ class Producer:
     async def _deliver(self, node_id: int, batches: list[tuple[PartitionQueue, Batch]]) -> None:
         try:
             answer = await self._exchange(node_id, batches)
-        except (ClientError, ApiError) as error:
+        except Exception as error:  # whatever it is, the senders of these records must hear of it
             for queue, batch in batches:
                 batch.in_doubt |= isinstance(error, ClientError) and error.maybe_applied
                 if _is_final(error):
@@ -442,7 +453,9 @@ class Producer:
 
 def _is_final(error: Exception) -> bool:
     """Whether trying again cannot help."""
-    return isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable)
+    if isinstance(error, ApiError):
+        return not error.code.retriable
+    return isinstance(error, UnsupportedApi) or not isinstance(error, ClientError)
 
 
 def _buffered(batch: Batch) -> int:
