@@ -75,7 +75,7 @@ class Compaction:
         self._config = log.config
         self._segments = [segment for segment in log.segments[:-1] if segment.base_offset < first_uncleanable_offset]
         self._sizes = {segment.base_offset: segment.size_bytes for segment in self._segments}
-        self._next_bases = [segment.base_offset for segment in self._segments[1:]] + [first_uncleanable_offset]
+        self._next_bases = [*(segment.base_offset for segment in self._segments), first_uncleanable_offset][1:]
         self._aborted: list[AbortedTxn] = []
         for segment in log.segments:
             segment.aborted.collect(0, first_uncleanable_offset, self._aborted)
