@@ -32,7 +32,7 @@ class Configs:
 
     def log_dirs(self) -> list[str]:
         listed: list[str] | None = self.broker.get("log.dirs")
-        return list(listed) if listed else [self.broker.get("log.dir")]
+        return list(listed or self.broker.get("log.dir"))
 
     def follow(self, state: ClusterState) -> None:
         """From now on dynamic values come from `state`."""
