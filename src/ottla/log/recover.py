@@ -117,10 +117,11 @@ class _Recovery:
         if snapshot is not None or not clean:
             replay(self._producers, segments[:first], snapshot[0] if snapshot else 0, scan_from)
         next_offset, cut_bytes = scan_from, 0
+        count = len(segments)
         believed = self._set_indexes_aside(segments, first)
         for number in range(first, len(segments)):
             segment = segments[number]
-            if segment.base_offset < next_offset or self._is_torn_off(segment, next_offset, scan_from):
+            if segment.base_offset < next_offset or self._is_torn_off(segment, next_offset):
                 cut_bytes += _drop(segments, number)
                 break
             next_offset, cut = self._rebuild(segment)
@@ -135,6 +136,8 @@ class _Recovery:
                 for file in segment.files():
                     file.sync()
                 segment.move_indexes("")
+        if cut_bytes or len(segments) < count:
+            _make_last(segments)
         if cut_bytes or first < len(segments):
             self._epochs.truncate_from_end(next_offset)
             self._epochs.write()
@@ -154,12 +157,12 @@ class _Recovery:
             believed[0].directory.sync()
         return believed
 
-    def _is_torn_off(self, segment: Segment, next_offset: int, scan_from: int) -> bool:
+    def _is_torn_off(self, segment: Segment, next_offset: int) -> bool:
         """Whether the segment before lost its end, exactly between two batches, when the power failed.
 
         Only compaction leaves gaps on purpose; one above the recovery point in another log is a loss.
         """
-        gap = segment.base_offset > next_offset >= self._recovery_point and next_offset >= scan_from
+        gap = segment.base_offset > next_offset and segment.base_offset > self._recovery_point
         return gap and not self._config.compact
 
     def _rebuild(self, segment: Segment) -> tuple[int, int]:
@@ -200,7 +203,8 @@ class _Recovery:
         """The CRC does not cover the base offset: what was not synced must lie where it was appended."""
         if header.base_offset < next_offset or header.last_offset - segment.base_offset > INT32_MAX:
             return True
-        return header.base_offset > next_offset >= self._recovery_point and not self._config.compact
+        gap = header.base_offset > next_offset and header.base_offset >= self._recovery_point
+        return gap and not self._config.compact
 
     def _is_sound(self, batch: Scanned) -> bool:
         if batch.header.next_offset <= self._recovery_point:
@@ -242,6 +246,13 @@ def replay(producers: Producers, segments: list[Segment], start: int, end: int) 
                     producers.end_transaction(header, marker, header.base_offset, header.max_timestamp)
             else:
                 producers.update(header, header.base_offset, header.max_timestamp)
+
+
+def _make_last(segments: list[Segment]) -> None:
+    """What was cut off must not come back after the next loss of power, between records written since."""
+    if segments:
+        segments[-1].file.sync()
+        segments[-1].directory.sync()
 
 
 def _drop(segments: list[Segment], first: int) -> int:

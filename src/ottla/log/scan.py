@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
+from zlib import crc32
 
 from ottla.log.disk import File, StorageError
 from ottla.model.limits import SCAN_READ_BYTES
@@ -15,6 +16,7 @@ from ottla.records.batch import HEADER_BYTES, MAGIC, PREFIX_BYTES, BatchHeader, 
 
 # The smallest length field of formats v0 and v1, which Kafka 4 may still find in very old segments.
 _OLD_LENGTH_MIN = 14
+_OLD_CRC_BYTES = 4  # before the message it covers
 
 
 class Scanned(NamedTuple):
@@ -66,8 +68,13 @@ def _read(file: File, position: int, size_bytes: int) -> memoryview:
 
 
 def _refuse_old_format(file: File, position: int, header: BatchHeader) -> None:
-    """Formats v0 and v1 are not damage: cutting them off would destroy good records of long ago."""
+    """Formats v0 and v1 are not damage: cutting them off would destroy good records of long ago.
+
+    A torn v2 batch can look like one, where zeros follow its length; only the CRC-32 of the old formats tells.
+    """
     if header.magic in (0, 1) and _OLD_LENGTH_MIN <= header.length <= file.size - position - PREFIX_BYTES:
-        raise StorageError(
-            0, f"{file.path} holds records of format v{header.magic} at {position}; only v2 can be served"
-        )
+        message = file.read(position + PREFIX_BYTES, header.length)
+        if crc32(message[_OLD_CRC_BYTES:]) == int.from_bytes(message[:_OLD_CRC_BYTES], "big"):
+            raise StorageError(
+                0, f"{file.path} holds records of format v{header.magic} at {position}; only v2 can be served"
+            )
