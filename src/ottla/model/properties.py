@@ -52,15 +52,15 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     start = 0
     for number, natural in enumerate(_LINE_END.split(text), 1):
         line = natural.lstrip(_BLANKS)
-        if not start and (not line or line[0] in "#!"):
-            continue  # a comment cannot be continued, and a continued line cannot be a comment
-        start = start or number
-        stripped = line.rstrip("\\")
-        if (len(line) - len(stripped)) % 2:
+        if not pending:
+            start = number
+            if not line or line[0] in "#!":
+                continue  # a comment cannot be continued, and a line that continues another cannot be a comment
+        if (len(line) - len(line.rstrip("\\"))) % 2:
             pending += line[:-1]
-            continue
-        yield start, pending + line
-        pending, start = "", 0
+        else:
+            yield start, pending + line
+            pending = ""
     if pending:
         yield start, pending
 
