@@ -28,7 +28,8 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
         _remove(log, log.segments.pop())
     log.active = log.segments[-1]
     log.active.truncate(offset)
-    log.next_offset = log.active.resume(offset)
+    # Batches go as a whole: an offset within one cuts all of it.
+    log.next_offset = log.active.resume(log.active.next_offset())
     _settle(log, now_ms)
     return True
 

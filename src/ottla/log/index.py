@@ -176,6 +176,11 @@ class OffsetIndex:
         if file.size != self.count * OFFSET_ENTRY_BYTES:
             file.truncate(self.count * OFFSET_ENTRY_BYTES)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the file exists and holds every entry."""
+        return self._file is not None and self._file.size == self.count * OFFSET_ENTRY_BYTES
+
     def retire(self) -> None:
         """The segment was rolled: everything is in the file, nothing stays in memory."""
         self.write_out()
@@ -294,6 +299,10 @@ class TimeIndex:
             self._pending = bytearray()
         if file.size != self._written * TIME_ENTRY_BYTES:
             file.truncate(self._written * TIME_ENTRY_BYTES)
+
+    @property
+    def complete(self) -> bool:
+        return self._file is not None and self._file.size == self.count * TIME_ENTRY_BYTES
 
     def retire(self) -> None:
         self.write_out()

@@ -406,7 +406,10 @@ class Log:
 
     def close(self, now_ms: int, *, sync: bool = True) -> None:
         """Leave the directory as a clean stop leaves it: indexes complete, producers in a snapshot, all on disk."""
-        if self.unflushed or self.durable.rolled:
+        complete = self.next_offset == 0 or (
+            self.next_offset in self.snapshots.offsets and self.active.indexes_complete()
+        )
+        if not complete or self.unflushed or self.durable.rolled:
             self.active.write_indexes()
             self.snapshots.write(self.next_offset, self.producers.snapshot())
             self.durable.rolled.append(self.active)

@@ -90,8 +90,11 @@ class Segment:
     def load(self) -> bool:
         """Take over existing index files; False if one is missing or damaged and must be rebuilt."""
         sound = self.offsets.load() & self.times.load() & self.aborted.load()
-        if not sound or self.file.size == 0:
-            return sound
+        if self.file.size == 0:
+            # Nothing to index; a log that was never written to has no index files either.
+            return self.offsets.count == 0 and self.times.count == 0
+        if not sound:
+            return False
         offset, position = self.offsets.last()
         timestamp, timestamp_offset = self.times.last()
         # Every segment that was closed in order has at least one time entry, unless no record carries a time.
@@ -227,6 +230,12 @@ class Segment:
         self.times.append(self.max_timestamp, self.max_timestamp_offset)
         self.offsets.write_out()
         self.times.write_out()
+
+    def indexes_complete(self) -> bool:
+        """Whether `write_indexes` would change nothing."""
+        if not self.file.size:
+            return True
+        return self.offsets.complete and self.times.complete and self.times.last()[0] >= self.max_timestamp
 
     def seal(self) -> None:
         """No more appends: complete the indexes on disk, drop what is only useful while writing."""
