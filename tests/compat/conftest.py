@@ -12,10 +12,14 @@ from tests.support.clients import Aio, Client, Confluent, Java, KafkaPython
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
 from tests.support.node import OttlaNode
+from tests.support.same import Both, Side
 from tests.support.scoreboard import Scoreboard
+
+from ottla.wire.message import Request
 
 Node = OttlaNode | RealKafka
 MakeTopic = Callable[..., str]
+Names = Callable[[str], str]
 CLIENTS = ("java-4.3.1", "java-3.9.2", "confluent-kafka", "aiokafka", "kafka-python")
 
 
@@ -49,6 +53,30 @@ def node(against: str, request: pytest.FixtureRequest) -> Node:
     """What the tests of this run are about."""
     found: Node = request.getfixturevalue("real_kafka" if against == "kafka" else "ottla_node")
     return found
+
+
+@pytest.fixture(scope="session")
+def both(against: str, real_kafka: RealKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """A real Kafka and its twin, started from the same properties: Ottla, or a second Kafka to prove the tests."""
+    directory = tmp_path_factory.mktemp("twin")
+    if against == "kafka":
+        twin: Node = RealKafka(directory)
+    else:
+        twin = OttlaNode(directory, properties=real_kafka.properties)
+    try:
+        twin.start()
+        sides = Both(Side("kafka", real_kafka.bootstrap), Side("ottla", twin.bootstrap))
+        yield sides
+        sides.kafka.close()
+        sides.ottla.close()
+    finally:
+        twin.stop()
+
+
+def versions_of(cls: type[Request]) -> range:
+    """The versions that clients may use: an unstable latest one is not offered."""
+    low, high = cls.versions
+    return range(low, high + (not cls.latest_unstable))
 
 
 @pytest.fixture(scope="session")

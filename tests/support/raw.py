@@ -1,0 +1,63 @@
+"""A bare connection: our own codecs over a blocking socket, so that a test decides every byte that is sent."""
+
+import socket
+import struct
+from typing import TypeVar
+
+from ottla.wire.api import response_class
+from ottla.wire.compile import decoder
+from ottla.wire.frame import request_frame
+from ottla.wire.header import ResponseHeader, response_header_version
+from ottla.wire.message import Request, Response
+
+R = TypeVar("R", bound=Response)
+
+
+class Closed(Exception):
+    """The other side closed the connection instead of answering."""
+
+
+class RawConnection:
+    def __init__(self, bootstrap: str, *, timeout_s: float = 30) -> None:
+        host, port = bootstrap.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self._next_id = 1
+
+    def call(self, request: Request, version: int) -> Response:
+        """The answer to a request, decoded by our own classes."""
+        correlation_id = self._next_id
+        self._next_id += 1
+        self.send(request_frame(request, version, correlation_id, "raw"))
+        return self.decode(type(request).key, version, self.receive(), correlation_id)
+
+    def decode(self, key: int, version: int, frame: bytes, correlation_id: int) -> Response:
+        view = memoryview(frame)
+        header, at = decoder(ResponseHeader, response_header_version(key, version))(view, 0)
+        assert header.correlation_id == correlation_id
+        message, end = decoder(response_class(key), version)(view, at)
+        assert end == len(frame), f"{len(frame) - end} bytes left over in the answer"
+        return message
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """One frame without its length."""
+        (length,) = struct.unpack(">i", self._exactly(4))
+        return self._exactly(length)
+
+    def _exactly(self, count: int) -> bytes:
+        parts = []
+        while count:
+            try:
+                part = self._socket.recv(min(count, 1 << 20))
+            except ConnectionResetError:
+                part = b""
+            if not part:
+                raise Closed
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,150 @@
+"""The same requests to a real Kafka and to Ottla, and a comparison of what they answer.
+
+A script is a generator that takes a `Side` and yields answers; it runs once on each side and must find the same things.
+Answers become plain data in which what may rightly differ between two clusters (addresses, ids, free space, the present
+time) is replaced.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.support.raw import Closed, RawConnection
+
+from ottla.model.ids import NO_ID
+from ottla.wire.message import Request, Response, Struct, fields
+from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+Plain = Any
+Script = Callable[["Side"], Iterator[Plain]]
+
+# Fields that belong to a cluster, not to the protocol. A value the protocol gives a meaning (-1, 0, "") is kept.
+OF_THE_CLUSTER = {
+    "host": "HOST",
+    "port": "PORT",
+    "cluster_id": "CLUSTER",
+    "log_dir": "DIRECTORY",
+    "total_bytes": "BYTES",
+    "usable_bytes": "BYTES",
+    "replica_directory_id": "ID",
+    "producer_id": "PRODUCER",
+    "session_id": "SESSION",
+    "finalized_features_epoch": "EPOCH",
+    "last_fetch_timestamp": "TIME",
+    "last_caught_up_timestamp": "TIME",
+    "last_timestamp": "TIME",
+    "log_append_time_ms": "TIME",
+}
+MEANINGFUL = (-1, 0, "", NO_ID, None)
+
+
+class Side:
+    """One broker, with a connection of our own and the topic ids it gave."""
+
+    def __init__(self, name: str, bootstrap: str) -> None:
+        self.name = name
+        self.bootstrap = bootstrap
+        self.ids: dict[str, bytes] = {}
+        self._connection = RawConnection(bootstrap)
+
+    def call(self, request: Request, version: int, *, blank: tuple[str, ...] = ()) -> Plain:
+        """The answer as plain data; `blank` names further fields whose values do not matter here."""
+        try:
+            return self.plain(self.answer(request, version), version, blank)
+        except Closed:
+            return "closed the connection"
+
+    def answer(self, request: Request, version: int) -> Response:
+        try:
+            return self._connection.call(request, version)
+        except Closed:
+            self._connection.close()
+            self._connection = RawConnection(self.bootstrap)
+            raise
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """A topic for the script to use, ready; gives its id."""
+        topic = CreateTopicsRequest.CreatableTopic
+        config = topic.CreatableTopicConfig
+        wanted = topic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            assignments=[],
+            configs=[config(name=key, value=value) for key, value in configs.items()],
+        )
+        answer = self.answer(CreateTopicsRequest(topics=[wanted]), 7)
+        assert isinstance(answer, CreateTopicsResponse)
+        assert answer.topics[0].error_code == 0, answer
+        self.ids[name] = answer.topics[0].topic_id
+        self.wait_for_leaders(name, partitions)
+        return answer.topics[0].topic_id
+
+    def wait_for_leaders(self, name: str, partitions: int) -> None:
+        request = MetadataRequest(topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False)
+        for _ in range(1000):
+            answer = self.answer(request, 12)
+            assert isinstance(answer, MetadataResponse)
+            found = answer.topics[0].partitions
+            if len(found) == partitions and all(each.leader_id >= 0 for each in found):
+                return
+        raise AssertionError(f"{self.name}: no leaders for {name}")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def plain(self, message: Struct, version: int, blank: tuple[str, ...] = ()) -> dict[str, Plain]:
+        names = {topic_id: name for name, topic_id in self.ids.items()}
+        result: dict[str, Plain] = {}
+        for field in fields(type(message)):
+            if version in field.versions:
+                value = getattr(message, field.name)
+                if field.name in blank:
+                    result[field.name] = "BLANK"
+                elif field.name == "topic_id":
+                    result[field.name] = value if value == NO_ID else f"ID OF {names.get(value, 'SOME TOPIC')}"
+                elif field.name in OF_THE_CLUSTER and value not in MEANINGFUL:
+                    result[field.name] = OF_THE_CLUSTER[field.name]
+                else:
+                    result[field.name] = self._value(value, version, blank)
+        return result
+
+    def _value(self, value: Any, version: int, blank: tuple[str, ...]) -> Plain:
+        if isinstance(value, Struct):
+            return self.plain(value, version, blank)
+        if isinstance(value, list):
+            items = [self._value(each, version, blank) for each in value]
+            # Kafka answers from hash tables in many places: order says nothing.
+            return sorted(items, key=repr) if items and isinstance(items[0], dict) else items
+        if isinstance(value, memoryview | bytearray):
+            return bytes(value)
+        return value
+
+
+class Both:
+    """The two sides of a comparison."""
+
+    def __init__(self, kafka: Side, ottla: Side) -> None:
+        self.kafka = kafka
+        self.ottla = ottla
+
+    def same(self, script: Script) -> list[Plain]:
+        """Runs the script on both sides; fails at the first answer that differs, else gives the answers."""
+        wanted = list(script(self.kafka))
+        found = list(script(self.ottla))
+        pairs = enumerate(zip(wanted, found, strict=True))
+        differences = [line for at, (one, other) in pairs for line in differing(f"answer {at}", one, other)]
+        assert not differences, "Kafka's, ours:\n" + "\n".join(differences[:60])
+        return wanted
+
+
+def differing(path: str, wanted: Plain, found: Plain) -> Iterator[str]:
+    """One line for each leaf that differs."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for name in sorted(wanted.keys() | found.keys()):
+            yield from differing(f"{path}.{name}", wanted.get(name, "(absent)"), found.get(name, "(absent)"))
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for at, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from differing(f"{path}[{at}]", one, other)
+    elif wanted != found:
+        yield f"{path}: {wanted!r}, {found!r}"
