@@ -1,6 +1,6 @@
 """Log. Where partitions lie, how they are cut into segments, kept and flushed."""
 
-from ottla.model.limits import INT64_MAX
+from ottla.model.limits import BATCH_BYTES_MAX, INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, PER_BROKER, Section
 from ottla.model.validators import GzipLevel, Items, OneOf, at_least, between
 
@@ -40,7 +40,7 @@ LOG_INITIAL_TASK_DELAY_MS = log.int64(
 )
 MESSAGE_MAX_BYTES = log.int32(
     "message.max.bytes",
-    1_048_588,
+    BATCH_BYTES_MAX,
     "Largest batch a topic accepts, unless the topic says otherwise.",
     valid=at_least(0),
     importance=HIGH,

@@ -1,6 +1,6 @@
 """Network. Listeners, sockets, and the limits on connections and queued requests."""
 
-from ottla.model.limits import INT32_MAX
+from ottla.model.limits import INT32_MAX, REQUEST_FRAME_BYTES_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, PER_BROKER, Section
 from ottla.model.validators import HostCounts, Items, OneOf, at_least
 
@@ -58,7 +58,7 @@ SOCKET_RECEIVE_BUFFER_BYTES = network.int32(
 )
 SOCKET_REQUEST_MAX_BYTES = network.int32(
     "socket.request.max.bytes",
-    104_857_600,
+    REQUEST_FRAME_BYTES_MAX,
     "Largest request that is read; a larger one closes the connection.",
     valid=at_least(1),
     importance=HIGH,

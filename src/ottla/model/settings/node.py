@@ -1,6 +1,6 @@
 """Node. Who this node is, what it does by itself, and the policies it asks."""
 
-from ottla.model.limits import INT64_MAX
+from ottla.model.limits import DESCRIBE_PARTITIONS_MAX, FETCH_BYTES_MAX, FETCH_SESSIONS_MAX, INT64_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, LOW, Section
 from ottla.model.setting import REQUIRED
 from ottla.model.validators import Items, at_least
@@ -59,19 +59,19 @@ REQUEST_TIMEOUT_MS = node.int32(
 CONTROLLED_SHUTDOWN_ENABLE = node.boolean("controlled.shutdown.enable", True, "Hand leadership over before stopping.")
 MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS = node.int32(
     "max.incremental.fetch.session.cache.slots",
-    1_000,
+    FETCH_SESSIONS_MAX,
     "Incremental fetch sessions kept at the same time.",
     valid=at_least(0),
 )
 FETCH_MAX_BYTES = node.int32(
     "fetch.max.bytes",
-    57_671_680,
+    FETCH_BYTES_MAX,
     "Most bytes that one fetch answer carries, whatever the client asks for.",
     valid=at_least(1_024),
 )
 MAX_REQUEST_PARTITION_SIZE_LIMIT = node.int32(
     "max.request.partition.size.limit",
-    2_000,
+    DESCRIBE_PARTITIONS_MAX,
     "Most partitions that one DescribeTopicPartitions answer lists.",
     valid=at_least(1),
 )

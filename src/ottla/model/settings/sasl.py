@@ -1,5 +1,6 @@
 """Security: SASL. Mechanisms, logins, Kerberos and OAuth."""
 
+from ottla.model.limits import REQUEST_FRAME_BYTES_BEFORE_AUTH_MAX
 from ottla.model.section import HIGH, LOW, PER_BROKER, Section
 from ottla.model.validators import Items, OneOf, between
 
@@ -25,7 +26,9 @@ SASL_LOGIN_CALLBACK_HANDLER_CLASS = sasl.class_name(
     "sasl.login.callback.handler.class", None, "Class that supplies credentials for logging in."
 )
 SASL_SERVER_MAX_RECEIVE_SIZE = sasl.int32(
-    "sasl.server.max.receive.size", 524_288, "Largest message before a connection is authenticated."
+    "sasl.server.max.receive.size",
+    REQUEST_FRAME_BYTES_BEFORE_AUTH_MAX,
+    "Largest message before a connection is authenticated.",
 )
 CONNECTIONS_MAX_REAUTH_MS = sasl.int64(
     "connections.max.reauth.ms", 0, "Time after which a connection must authenticate again; 0 never."
