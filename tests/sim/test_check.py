@@ -121,6 +121,7 @@ def test_the_order_of_what_a_producer_gave_up_is_open(history: History) -> None:
 
 def test_bounds_do_not_go_back_but_answers_may_overtake_each_other(history: History) -> None:
     before = history.known_bounds(TP)
+    history.erasing(TP, 5)
     history.told_bounds(TP, Bounds(5, 10), before)
     history.told_bounds(TP, Bounds(4, 9), before)
     assert not history.violations
@@ -140,3 +141,12 @@ def test_at_risk_the_end_may_be_lost_but_nothing_else_goes_wrong() -> None:
     assert not history.violations
     history.final_log(TP, 0, log_of(one))
     expect(history, "lost")
+
+
+def test_nothing_is_erased_that_nobody_asked_to_erase(history: History) -> None:
+    history.erasing(TP, 5)
+    history.erased(TP, 5)
+    history.told_bounds(TP, Bounds(5, 10), history.known_bounds(TP))
+    assert not history.violations
+    history.told_bounds(TP, Bounds(6, 10), history.known_bounds(TP))
+    expect(history, "only 5 was asked for")

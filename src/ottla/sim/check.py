@@ -13,7 +13,7 @@ Claims:
 4. dense: a reader sees every offset from where it began, without gaps;
 5. none duplicated: a record of an idempotent producer is in the log once, whatever was retried;
 6. none reordered: acknowledged records of one producer lie in a partition in the order in which they were sent;
-7. log start and end offsets never go back.
+7. log start and end offsets never go back, and nothing is erased that nobody asked to erase.
 
 Violations are collected, not raised: code under test could catch an exception, and the first one is rarely the only
 one.
@@ -86,6 +86,7 @@ class _Partition:
     seen: dict[int, Payload] = field(default_factory=dict)  # by offset; read or acknowledged
     acknowledged: dict[Payload, int] = field(default_factory=dict)
     bounds: Bounds = NO_BOUNDS
+    erased_offset: int = 0  # the highest log start that anyone asked for
 
 
 class History:
@@ -154,11 +155,26 @@ class History:
                 self.blame(f"{name(partition)}: log start went back from {before.start_offset} to {told.start_offset}")
             if told.end_offset < before.end_offset:
                 self.blame(f"{name(partition)}: end went back from {before.end_offset} to {told.end_offset}")
+        if told.start_offset > known.erased_offset:
+            self.blame(
+                f"{name(partition)}: log start {told.start_offset}, but only {known.erased_offset} was asked for"
+            )
         if told.start_offset > told.end_offset:
             self.blame(f"{name(partition)}: log start {told.start_offset} lies behind the end {told.end_offset}")
         known.bounds = Bounds(
             max(known.bounds.start_offset, told.start_offset), max(known.bounds.end_offset, told.end_offset)
         )
+
+    # -- what erasers report
+
+    def erasing(self, partition: TopicPartition, before_offset: int) -> None:
+        known = self._of(partition)
+        known.erased_offset = max(known.erased_offset, before_offset)
+
+    def erased(self, partition: TopicPartition, start_offset: int) -> None:
+        """DeleteRecords succeeded, and the log starts there now."""
+        known = self._of(partition)
+        known.bounds = Bounds(max(known.bounds.start_offset, start_offset), known.bounds.end_offset)
 
     # -- the end
 

@@ -26,6 +26,7 @@ from ottla.sim.loop import Host, SimLoop, SimulationError
 from ottla.sim.net import SimNet
 from ottla.sim.scenario import Scenario
 from ottla.sim.workload import (
+    Eraser,
     FollowingReader,
     JumpingReader,
     Surroundings,
@@ -124,6 +125,7 @@ class Simulation:
         readers = [
             *(self._as_client(f"reader-{n}", self._reader(n).run()) for n in range(scenario.following_readers)),
             *(self._as_client(f"jumper-{n}", self._jumper(n).run()) for n in range(scenario.jumping_readers)),
+            *(self._as_client("eraser", self._eraser().run()) for _ in range(scenario.erasers)),
         ]
         chaos = Chaos(scenario, self.net, [self.machine], self._clients, self._stream("chaos"), self.tell)
         await chaos.run()
@@ -167,6 +169,9 @@ class Simulation:
 
     def _jumper(self, number: int) -> JumpingReader:
         return JumpingReader(self._around, number, self._stream(f"jumper {number}"))
+
+    def _eraser(self) -> Eraser:
+        return Eraser(self._around, self._stream("eraser"))
 
     # -- what went wrong outside the history
 

@@ -59,6 +59,7 @@ class Scenario:
     writers: tuple[WriterPlan, ...]
     following_readers: int
     jumping_readers: int
+    erasers: int
     quality: LinkQuality
     garbage_rate: float
     faults: dict[Fault, float]  # weights
@@ -77,7 +78,7 @@ class Scenario:
                 f" {plan.value_bytes_max} bytes, {plan.codec.name.lower()}, linger {plan.linger_ms} ms"
                 for plan in self.writers
             ),
-            f"readers: {self.following_readers} following, {self.jumping_readers} jumping",
+            f"readers: {self.following_readers} following, {self.jumping_readers} jumping; erasers: {self.erasers}",
             f"faults about every {self.pause_between_faults_seconds:.1f} s for {self.chaos_seconds:.0f} s: "
             + ", ".join(fault.value for fault in self.faults),
         ]
@@ -107,6 +108,7 @@ def scenario(seed: int) -> Scenario:
         writers=tuple(_writer(rng, number) for number in range(rng.randint(1, 4))),
         following_readers=rng.randint(1, 2),
         jumping_readers=rng.randint(0, 2),
+        erasers=int(rng.random() < 0.3),
         quality=_quality(rng),
         garbage_rate=rng.choice((0.0, 0.0, 0.2)),
         faults=_faults(rng, power=power),

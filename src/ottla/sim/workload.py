@@ -200,6 +200,28 @@ class JumpingReader:
             self._around.history.blame(f"jumper {self._number}: [{first}, {last}) of {partition} ended at {expected}")
 
 
+class Eraser:
+    """Deletes records from the front of partitions, now and then."""
+
+    def __init__(self, around: Surroundings, rng: random.Random) -> None:
+        self._around = around
+        self._rng = rng
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._rng.uniform(0.5, 5.0))
+            partition = self._rng.choice(self._around.partitions)
+            try:
+                async with Admin(self._around.options("eraser", self._rng)) as admin:
+                    start, end = await ask_bounds(self._around, admin.cluster, partition)
+                    before = self._rng.randint(start, end)
+                    self._around.history.erasing(partition, before)
+                    told = await admin.topics.delete_records(partition.topic, {partition.partition: before})
+                    self._around.history.erased(partition, told[partition.partition])
+            except (ClientError, ApiError) as error:
+                self._around.tell(f"the eraser begins anew: {error}")
+
+
 async def ask_bounds(around: Surroundings, cluster: Cluster, partition: TopicPartition) -> Bounds:
     before = around.history.known_bounds(partition)
     start = (await list_offsets(cluster, {partition: EARLIEST}))[partition].offset

@@ -1,0 +1,54 @@
+"""Time, chance, sockets, files and threads come in at the ports only: elsewhere they are not simulated."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import ottla
+
+SOURCE = Path(ottla.__file__).parent
+OUTSIDE = (
+    "time",
+    "random",
+    "socket",
+    "ssl",
+    "threading",
+    "subprocess",
+    "os",
+    "pathlib",
+    "select",
+    "signal",
+    "uuid",
+    "secrets",
+)
+# Where the outside world may be touched, and with what.
+PORTS = {
+    "server/node.py": {"time", "random", "signal"},  # system_ports, run
+    "server/net.py": {"socket"},
+    "server/osdisk.py": {"os", "threading", "pathlib"},
+    "server/listener.py": {"socket"},  # constants only
+    "client/options.py": {"time", "random"},
+    "client/partitioner.py": {"random"},  # the type of its parameter
+    "client/connection.py": {"ssl", "os", "socket"},  # types and constants
+    "client/blocking.py": {"threading"},  # the façade for programs without a loop
+}
+MODULES = sorted(
+    str(path.relative_to(SOURCE)) for part in ("server", "client") for path in (SOURCE / part).rglob("*.py")
+)
+
+
+def imported(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_outside_world_is_only_touched_at_the_ports(module: str) -> None:
+    found = imported(ast.parse((SOURCE / module).read_text())) & set(OUTSIDE)
+    assert found <= PORTS.get(module, set())
