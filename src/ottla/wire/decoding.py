@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from ottla.model.limits import ARRAY_ELEMENTS_MAX, STRING_BYTES_MAX, TAGGED_FIELDS_MAX
 from ottla.wire.message import Field, Struct, fields
 from ottla.wire.source import (
     SMALL,
@@ -25,7 +26,6 @@ from ottla.wire.source import (
 )
 from ottla.wire.types import Fixed, Sized, Versions, WireError
 from ottla.wire.varint import (
-    STRING_BYTES_MAX,
     bad_length,
     bad_mark,
     bad_tag,
@@ -135,16 +135,16 @@ class _Decoder:
         with emit.block("else:"):
             emit(f"{emit.use('bad_mark', bad_mark)}({where!r}, {mark})")
 
-    def _length(self, compact: bool, wide: str, where: str) -> str:
-        """Read a length or count. Compact ones are one more than they mean, and 0 for null."""
+    def _length(self, compact: bool, wide: str, limit: int | None, where: str) -> str:
+        """Read a length or count. Compact ones are one more than they mean, 0 for null, and checked when not short."""
         emit, length = self.emit, self.emit.name("n")
         self.take("B" if compact else wide, length)
         self.flush()
         if compact:
             with emit.block(f"if {length} > 127:"):
                 emit(f"{length}, pos = {emit.use('more_uvarint', more_uvarint)}(view, pos, {length})")
-                if wide == "h":
-                    with emit.block(f"if {length} > {STRING_BYTES_MAX + 1}:"):
+                if limit is not None:
+                    with emit.block(f"if {length} > {limit + 1}:"):
                         self._bad_length(length, compact, where)
         return length
 
@@ -166,7 +166,8 @@ class _Decoder:
                 self._bad_length(length, False, where)
 
     def _sized(self, target: str, kind: str, compact: bool, nullable: bool, where: str) -> None:
-        emit, length = self.emit, self._length(compact, "h" if kind == "string" else "i", where)
+        wide, limit = ("h", STRING_BYTES_MAX) if kind == "string" else ("i", None)
+        emit, length = self.emit, self._length(compact, wide, limit, where)
         with emit.block(f"if {length}:" if compact else f"if {length} >= 0:"):
             emit(f"end = pos + {length} - 1" if compact else f"end = pos + {length}")
             with emit.block("if end > size:"):
@@ -179,11 +180,12 @@ class _Decoder:
         self._null(target, length, compact, nullable, where)
 
     def _list(self, target: str, field: Field, compact: bool, nullable: bool, where: str) -> None:
-        emit, count = self.emit, self._length(compact, "i", where)
+        emit, count = self.emit, self._length(compact, "i", ARRAY_ELEMENTS_MAX, where)
         least = max(1, least_bytes(field.type, self.version, self.flexible))
         with emit.block(f"if {count}:" if compact else f"if {count} >= 0:"):
             number = f"({count} - 1)" if compact and least > 1 else f"{count} - 1" if compact else count
-            with emit.block(f"if {number}{f' * {least}' if least > 1 else ''} > size - pos:"):
+            too_many = "" if compact else f" or {count} > {ARRAY_ELEMENTS_MAX}"
+            with emit.block(f"if {number}{f' * {least}' if least > 1 else ''} > size - pos{too_many}:"):
                 self._bad_length(count, compact, where)
             if isinstance(field.type, Fixed) and field.type.code != "16s":
                 self._numbers(target, field.type, count, compact)
@@ -228,6 +230,8 @@ class _Decoder:
         with emit.block(f"if {count}:"):
             with emit.block(f"if {count} > 127:"):
                 emit(f"{count}, pos = {more}(view, pos, {count})")
+                with emit.block(f"if {count} > {TAGGED_FIELDS_MAX}:"):
+                    self._bad_length(count, False, where)
             with emit.block(f"for _ in range({count}):"):
                 for each in (tag, length):
                     emit(f"{each} = view[pos]")

@@ -10,10 +10,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from ottla.model.limits import STRING_BYTES_MAX
 from ottla.wire.message import Field, Struct
 from ottla.wire.source import SMALL, Source, is_flexible, layout, present, small_layouts, tagged
 from ottla.wire.types import Fixed, Sized, Versions, WireError
-from ottla.wire.varint import STRING_BYTES_MAX, bad_length, bad_uuid, spliced_bytes, uvarint_bytes
+from ottla.wire.varint import bad_length, bad_uuid, spliced_bytes, uvarint_bytes
 
 
 def encode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]:

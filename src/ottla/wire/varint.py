@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from ottla.model.limits import TAGGED_FIELDS_MAX
 from ottla.wire.types import WireError
 
 SEVERAL = (list, tuple)  # records in several pieces
-STRING_BYTES_MAX = 0x7FFF  # a string's length is an int16 in the older versions, and the newer keep to it
 
 _BYTE = [bytes([value]) for value in range(128)]
 
@@ -56,6 +56,8 @@ def skip_tags(view: memoryview, pos: int, count: int) -> int:
     """Pass over tagged fields none of which is known; `count` is their number as its first byte gives it."""
     if count > 127:
         count, pos = more_uvarint(view, pos, count)
+        if count > TAGGED_FIELDS_MAX:
+            bad_length("tagged fields", count, len(view) - pos)
     for _ in range(count):
         _, pos = read_uvarint(view, pos)
         size_bytes, pos = read_uvarint(view, pos)
