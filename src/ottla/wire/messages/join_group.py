@@ -1,7 +1,8 @@
 """JoinGroup (key 11): enter a classic group; the answer comes when the group's generation has formed.
 
 v1   request + rebalance_timeout_ms
-v2   throttling happens after the answer; response + throttle_time_ms
+v2   response + throttle_time_ms
+v3   throttling happens after the answer
 v4   MEMBER_ID_REQUIRED before a new member may join (KIP-394)
 v5   static members (KIP-345); request + group_instance_id; response + group_instance_id
 v6   flexible

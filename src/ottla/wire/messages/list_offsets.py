@@ -4,6 +4,7 @@ v1   one offset per partition
 v2   isolation levels; request + isolation_level; response + throttle_time_ms
 v3   throttling happens after the answer
 v4   request + current_leader_epoch; response + leader_epoch
+v5   OFFSET_NOT_AVAILABLE possible
 v6   flexible
 v7   timestamp -3: offset of the highest timestamp (KIP-734)
 v8   timestamp -4: first offset kept locally (KIP-405)

@@ -5,12 +5,14 @@ v4   KAFKA_STORAGE_ERROR possible
 v5   response + log_start_offset
 v6   throttling happens after the answer
 v7   zstd
-v8   response + record_errors, error_message
+v8   errors of single records (KIP-467); response + record_errors, error_message
 v9   flexible
 v10  leader hints (KIP-951); response + current_leader, node_endpoints
-v11  transactions verify their partitions (KIP-890)
+v11  TRANSACTION_ABORTABLE possible (KIP-890)
 v12  partitions join the transaction implicitly (KIP-890)
 v13  topics by id (KIP-516); request + topic_id - name; response + topic_id - name
+
+A broker advertises Produce from version 0 on, though it refuses 0 to 2: librdkafka gives up otherwise (KAFKA-18659).
 """
 
 from __future__ import annotations
