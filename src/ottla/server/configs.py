@@ -13,10 +13,13 @@ from ottla.log.config import LogConfig
 from ottla.model.config import Config
 from ottla.model.node_config import NodeConfig
 
+# What a node is that was told nothing: alone, with both roles. Kafka wants these spelled out; we do not.
+SINGLE_NODE = {"process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER"}
+
 
 class Configs:
     def __init__(self, values: Mapping[str, str]) -> None:
-        self.node = NodeConfig(values)
+        self.node = NodeConfig({**({} if "broker.id" in values else SINGLE_NODE), **values})
         self._state: ClusterState | None = None
         self._default_log_config: LogConfig | None = None
         self._log_configs: dict[str, LogConfig] = {}

@@ -230,6 +230,8 @@ class OsDisk:
     def list(self, directory: str) -> list[str]:
         try:
             return sorted(os.listdir(self._full(directory)))
+        except FileNotFoundError:
+            return []
         except OSError as error:
             raise _storage_error("list", directory, error) from error
 

@@ -24,6 +24,7 @@ TIDY_MS = 1_000
 OPENING_MS = 50
 REMOVING_MS = 1_000
 FLUSH_CHECK_MS = 500
+METADATA_MS = 10_000
 
 
 class Upkeep:
@@ -41,6 +42,7 @@ class Upkeep:
         self._every("flush", FLUSH_CHECK_MS, self._flush)
         self._every("retention", settings.get("log.retention.check.interval.ms"), self._retain)
         self._every("checkpoints", settings.get("log.flush.offset.checkpoint.interval.ms"), self._checkpoint)
+        self._every("metadata", METADATA_MS, lambda: node.metadata.upkeep(node.ports.now_ms()))
         self._every("producers", settings.get("producer.id.expiration.check.interval.ms"), self._expire_producers)
 
     def _every(self, name: str, interval_ms: float, job: Callable[[], None]) -> None:

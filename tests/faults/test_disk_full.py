@@ -1,0 +1,133 @@
+"""A full disk: that partition says so, the node and the other directory go on, and it recovers when space returns."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.raw import RawConnection
+
+from ottla.model.errors import ErrorCode
+from ottla.records.build import build_batch
+from ottla.testing.broker import Broker
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.messages.produce import ProduceRequest
+
+SMALL_BYTES = 8 * 1024 * 1024
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A tmpfs of 8 MiB."""
+    path = tmp_path / "small"
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_BYTES}", "tmpfs", str(path)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        reason = "a tmpfs cannot be mounted here (needs root)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+def produce(connection: RawConnection, topic: str, index: int, value: bytes) -> tuple[int, int]:
+    """(error code, base offset) of one record."""
+    batch = build_batch([(None, value)])
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                name=topic,
+                partition_data=[ProduceRequest.TopicProduceData.PartitionProduceData(index=index, records=batch)],
+            )
+        ],
+    )
+    answer = connection.call(request, 9).responses[0].partition_responses[0]  # type: ignore[attr-defined]
+    return answer.error_code, answer.base_offset
+
+
+def create(connection: RawConnection, topic: str, partitions: int) -> None:
+    request = CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.CreatableTopic(
+                name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+            )
+        ],
+        timeout_ms=10_000,
+    )
+    answer = connection.call(request, 5)
+    assert answer.topics[0].error_code == 0, answer  # type: ignore[attr-defined]
+
+
+def test_full_disk_refuses_and_recovers(small_disk: Path, tmp_path: Path) -> None:
+    roomy = tmp_path / "roomy"
+    with Broker(tmp_path, {"log.dirs": f"{roomy},{small_disk}"}) as broker:
+        connection = RawConnection(broker.bootstrap)
+        create(connection, "t", 2)
+        homes = directories(connection)
+        small, large = homes[str(small_disk)][0], homes[str(roomy)][0]
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(b"x" * (4 * 1024 * 1024))
+
+        accepted = 0
+        for _ in range(40):
+            error, offset = produce(connection, "t", small, b"y" * 500_000)
+            if error:
+                assert error == ErrorCode.KAFKA_STORAGE_ERROR
+                break
+            assert offset == accepted
+            accepted += 1
+        else:
+            raise AssertionError("the disk never got full")
+        assert accepted > 2
+
+        assert produce(connection, "t", large, b"other directory")[0] == 0, "the other directory goes on"
+        assert produce(connection, "t", small, b"y" * 500_000)[0] == ErrorCode.KAFKA_STORAGE_ERROR
+
+        ballast.unlink()
+        assert produce(connection, "t", small, b"y" * 500_000) == (0, accepted), "space came back, offsets go on"
+        connection.close()
+
+    with Broker(tmp_path, {"log.dirs": f"{roomy},{small_disk}"}) as broker:
+        connection = RawConnection(broker.bootstrap)
+        assert produce(connection, "t", small, b"after restart") == (0, accepted + 1)
+        connection.close()
+
+
+def directories(connection: RawConnection) -> dict[str, list[int]]:
+    """Log directory → the partitions of topic t in it."""
+    answer = connection.call(DescribeLogDirsRequest(topics=None), 4)
+    return {
+        found.log_dir: [
+            partition.partition_index for topic in found.topics if topic.name == "t" for partition in topic.partitions
+        ]
+        for found in answer.results  # type: ignore[attr-defined]
+    }
+
+
+def test_a_directory_that_vanishes_takes_only_its_partitions(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    with Broker(tmp_path, {"log.dirs": f"{good},{bad}"}) as broker:
+        connection = RawConnection(broker.bootstrap)
+        create(connection, "t", 2)
+        homes = directories(connection)
+        shutil.rmtree(bad)
+        bad.write_bytes(b"not a directory any more")
+        (lost,), (kept,) = homes[str(bad)], homes[str(good)]
+        assert produce(connection, "t", lost, b"x")[0] == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(connection, "t", kept, b"x") == (0, 0)
+        bad.unlink()
+        bad.mkdir()
+        assert produce(connection, "t", lost, b"x")[0] == 0, "it is tried again when it is asked for again"
+        connection.close()
