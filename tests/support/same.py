@@ -45,6 +45,7 @@ class Side:
         self.name = name
         self.bootstrap = bootstrap
         self.ids: dict[str, bytes] = {}
+        self._barriers = 0
         self._connection = RawConnection(bootstrap)
 
     def call(self, request: Request, version: int, *, blank: tuple[str, ...] = ()) -> Plain:
@@ -79,6 +80,11 @@ class Side:
         self.ids[name] = answer.topics[0].topic_id
         self.wait_for_leaders(name, partitions)
         return answer.topics[0].topic_id
+
+    def settle(self) -> None:
+        """Returns when earlier changes can be seen: a topic made after them shows only when they do."""
+        self._barriers += 1
+        self.create(f"barrier-{self._barriers}")
 
     def wait_for_leaders(self, name: str, partitions: int) -> None:
         request = MetadataRequest(topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False)
