@@ -1,0 +1,40 @@
+"""AllocateProducerIds: a block of ids for one broker, never given to another, not even after a crash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.cluster.entry import Entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import INT64_MAX, PRODUCER_ID_BLOCK_SIZE
+from ottla.wire.journal import cluster_metadata as journal
+
+
+class Block(NamedTuple):
+    """`first` … `first + size - 1`."""
+
+    first: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIds:
+    """Replies with a Block."""
+
+    broker_id: int
+    broker_epoch: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        broker = view.state.brokers.get(self.broker_id)
+        if broker is None or broker.epoch != self.broker_epoch:
+            raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
+        first = view.state.next_producer_id
+        if first > INT64_MAX - PRODUCER_ID_BLOCK_SIZE:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "All producer ids have been used.")
+        record = journal.ProducerIdsRecord(
+            broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=first + PRODUCER_ID_BLOCK_SIZE
+        )
+        return Result([Entry(record)], Block(first, PRODUCER_ID_BLOCK_SIZE))

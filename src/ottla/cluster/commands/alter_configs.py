@@ -1,0 +1,201 @@
+"""AlterConfigs, incremental and as a whole: each resource succeeds or fails by itself.
+
+What a broker can judge alone (the form of the request, settings that cannot change while it runs) is refused with
+INVALID_REQUEST, what the controller judges (values) mostly with INVALID_CONFIG: Kafka's division, visible to clients.
+Log levels (BROKER_LOGGER) are not part of the cluster's state and are dealt with before a command is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from ottla.cluster.entities import Resource, ResourceType
+from ottla.cluster.entry import Entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.broker_settings import BROKER_SETTINGS
+from ottla.model.config_checks import (
+    check_broker_change,
+    check_client_metrics_config,
+    check_group_config,
+    check_topic_config,
+)
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import check_topic_name
+from ottla.model.setting import Kind, Setting
+from ottla.model.topic_settings import TOPIC_SETTINGS
+from ottla.wire.journal import cluster_metadata as journal
+
+_MIN_ISR = "min.insync.replicas"
+_ELR = "eligible.leader.replicas.version"
+# Lists of the other types are replaced as a whole.
+_SPLITTABLE: dict[int, Mapping[str, Setting[Any]]] = {
+    ResourceType.TOPIC: TOPIC_SETTINGS,
+    ResourceType.BROKER: BROKER_SETTINGS,
+}
+
+
+class Op(IntEnum):
+    """What to do with one setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Alteration(NamedTuple):
+    """One setting; `op` as the client sent it, which may be no Op at all."""
+
+    name: str
+    op: int
+    value: str | None
+
+
+class Altered(NamedTuple):
+    """What became of one resource."""
+
+    resource: Resource
+    error: ApiError | None
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigs:
+    """Replies with an Altered for each resource, in order."""
+
+    resources: tuple[tuple[Resource, tuple[Alteration, ...]], ...]
+    validate_only: bool = False
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        records: list[Entry] = []
+        outcomes: list[Altered] = []
+        times = Counter(resource for resource, _ in self.resources)
+        for resource, alterations in self.resources:
+            try:
+                check_form(resource, alterations, times[resource])
+                current = view.state.config(*resource)
+                changes = {each.name: _new_value(resource.type, each, current) for each in alterations}
+                check_values(view, resource, changes)
+            except ApiError as error:
+                outcomes.append(Altered(resource, error))
+                continue
+            records += _records(resource, current, changes)
+            outcomes.append(Altered(resource, None))
+        return Result([] if self.validate_only else records, outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigs:
+    """The older form: what is not listed goes back to its default. Replies as IncrementalAlterConfigs does."""
+
+    resources: tuple[tuple[Resource, tuple[tuple[str, str | None], ...]], ...]
+    validate_only: bool = False
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        records: list[Entry] = []
+        outcomes: list[Altered] = []
+        times = Counter(resource for resource, _ in self.resources)
+        for resource, values in self.resources:
+            try:
+                check_form(resource, tuple(Alteration(name, Op.SET, text) for name, text in values), times[resource])
+                current = view.state.config(*resource)
+                changes: dict[str, str | None] = dict(values)
+                changes |= {name: None for name in current if name not in changes}
+                check_values(view, resource, changes)
+            except ApiError as error:
+                outcomes.append(Altered(resource, error))
+                continue
+            records += _records(resource, current, changes)
+            outcomes.append(Altered(resource, None))
+        return Result([] if self.validate_only else records, outcomes)
+
+
+def check_form(resource: Resource, alterations: tuple[Alteration, ...], times: int) -> None:
+    """Refuse a resource that is named twice, or whose list of changes makes no sense."""
+    if times > 1:
+        raise _request("Each resource must appear at most once.")
+    if len({alteration.name for alteration in alterations}) < len(alterations):
+        raise _request("Error due to duplicate config keys")
+    missing = [name for name, op, value in alterations if op != Op.DELETE and value is None]
+    if missing:
+        raise _request(f"Null value not supported for : {', '.join(missing)}")
+
+
+def _new_value(type: int, alteration: Alteration, current: Mapping[str, str]) -> str | None:
+    """The text a setting will have, None for none."""
+    name, op, text = alteration
+    if op == Op.SET:
+        return text
+    if op == Op.DELETE:
+        return None
+    if op not in (Op.APPEND, Op.SUBTRACT):
+        raise _request(f"Unknown operations type {op}")
+    setting = _SPLITTABLE.get(type, {}).get(name)
+    if setting is None or setting.kind is not Kind.LIST:
+        raise _config(f"Can't {Op(op).name} to key {name} because its type is not LIST.")
+    before = current[name] if name in current else setting.render(setting.default)
+    parts = [part for part in (before or "").split(",") if part]
+    for part in (text or "").split(","):
+        if op == Op.APPEND and part not in parts:
+            parts.append(part)
+        elif op == Op.SUBTRACT and part in parts:
+            parts.remove(part)
+    return ",".join(parts)
+
+
+def check_values(view: View, resource: Resource, changes: Mapping[str, str | None]) -> None:
+    """Refuse what a resource may not have."""
+    new = {name: text for name, text in {**view.state.config(*resource), **changes}.items() if text is not None}
+    if resource.type == ResourceType.TOPIC:
+        if not resource.name:
+            raise _request("Default topic resources are not allowed.")
+        check_topic_name(resource.name)
+        check_topic_config(view.config(), new, view.state.config(*resource))
+        if resource.name not in view.state.topics:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+    elif resource.type == ResourceType.BROKER:
+        _check_broker(view, resource.name, changes)
+    elif resource.type == ResourceType.GROUP:
+        if not resource.name:
+            raise _request("Default group resources are not allowed.")
+        check_group_config(view.config(), new)
+    elif resource.type == ResourceType.CLIENT_METRICS:
+        check_client_metrics_config(resource.name, new)
+    else:
+        raise _request(f"Unknown resource type {resource.type}")
+
+
+def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> None:
+    if name:
+        if not name.lstrip("+-").isdecimal():
+            raise _request(f"Node id must be an integer, but it is: {name}")
+        if int(name) != view.node_id:
+            raise _request(f"Unexpected broker id, expected {view.node_id}, but received {name}")
+    check_broker_change({key: text for key, text in changes.items() if text is not None}, per_broker=bool(name))
+    if _MIN_ISR in changes and view.state.features.get(_ELR, 0) > 0:
+        # KIP-966: the controller elects by this number, so the whole cluster must have one.
+        if name:
+            raise _config(f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")
+        if changes[_MIN_ISR] is None:
+            raise _config(f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled.")
+
+
+def _records(resource: Resource, current: Mapping[str, str], changes: Mapping[str, str | None]) -> list[Entry]:
+    # A broker's record is written even if nothing changes: it makes brokers read key stores and the like again.
+    return [
+        Entry(journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text))
+        for name, text in changes.items()
+        if text != current.get(name) or resource.type == ResourceType.BROKER
+    ]
+
+
+def _request(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _config(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_CONFIG, message)

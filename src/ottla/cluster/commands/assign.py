@@ -1,0 +1,77 @@
+"""Partitions in the making: placed by us or by hand, checked, and turned into their first state.
+
+Shared by CreateTopics and CreatePartitions, which differ in where they start counting and in how they word failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.cluster.entities import PartitionState
+from ottla.cluster.place import place
+from ottla.cluster.view import View
+from ottla.model.errors import ApiError, ErrorCode
+
+
+def place_automatically(view: View, first: int, count: int, replication_factor: int) -> list[PartitionState]:
+    """`count` new partitions from index `first` on brokers of our choice."""
+    chosen = place(view.state.brokers.values(), count, replication_factor, view.rng)
+    if replication_factor == 1:  # very many partitions are usually of this kind: share what is equal
+        states = {
+            replicas: _first_state(view, 0, replicas, view.active(replicas)) for replicas in dict.fromkeys(chosen)
+        }
+        return [states[replicas]._replace(index=first + index) for index, replicas in enumerate(chosen)]
+    return [_first_state(view, first + index, replicas, view.active(replicas)) for index, replicas in enumerate(chosen)]
+
+
+def place_by_hand(view: View, index: int, replicas: Sequence[int], replication_factor: int | None) -> PartitionState:
+    """One new partition on the given brokers."""
+    check_replicas(view, replicas, replication_factor)
+    isr = view.active(replicas)
+    if not isr:
+        raise _invalid(
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown."
+        )
+    return _first_state(view, index, tuple(replicas), isr)
+
+
+def check_replicas(view: View, replicas: Sequence[int], replication_factor: int | None) -> None:
+    """Refuse an assignment by hand that cannot be."""
+    prefix = "The manual partition assignment includes"
+    if not replicas:
+        raise _invalid(f"{prefix} an empty replica list.")
+    previous = None
+    for broker in sorted(replicas):
+        if broker not in view.state.brokers:
+            raise _invalid(f"{prefix} broker {broker}, but no such broker is registered.")
+        if broker == previous:
+            raise _invalid(f"{prefix} the broker {broker} more than once.")
+        previous = broker
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(
+            f"{prefix} a partition with {len(replicas)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {replication_factor} replica(s)."
+        )
+
+
+def _first_state(view: View, index: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
+    if not isr:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {len(replicas)} time(s): All brokers are currently fenced or in "
+            "controlled shutdown.",
+        )
+    return PartitionState(
+        index=index,
+        replicas=replicas,
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=view.directories(replicas),
+    )
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,90 @@
+"""CreatePartitions: topics grow; they never shrink."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.cluster.commands.assign import place_automatically, place_by_hand
+from ottla.cluster.entities import PartitionState, Topic
+from ottla.cluster.entry import Entry
+from ottla.cluster.snapshot import partition_entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import PARTITIONS_PER_TOPIC_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A topic and the number of partitions it shall have; `assignments` are the brokers of each new one."""
+
+    name: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+class Grown(NamedTuple):
+    """What became of one topic."""
+
+    name: str
+    error: ApiError | None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions:
+    """Replies with a Grown for each name: those given twice first, then the others in their order."""
+
+    topics: tuple[Growth, ...]
+    validate_only: bool = False
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        times = Counter(topic.name for topic in self.topics)
+        twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        outcomes = [Grown(name, twice) for name, count in times.items() if count > 1]
+        records: list[Entry] = []
+        for growth in self.topics:
+            if times[growth.name] > 1:
+                continue
+            try:
+                records.extend(_grow(view, growth))
+                outcomes.append(Grown(growth.name, None))
+            except ApiError as error:
+                outcomes.append(Grown(growth.name, error))
+        return Result([] if self.validate_only else records, outcomes)
+
+
+def _grow(view: View, growth: Growth) -> list[Entry]:
+    topic = view.state.topics.get(growth.name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    level = view.state.metadata_version
+    return [partition_entry(topic.id, state, level) for state in _new_partitions(view, topic, growth)]
+
+
+def _new_partitions(view: View, topic: Topic, growth: Growth) -> list[PartitionState]:
+    have = len(topic.partitions)
+    more = growth.count - have
+    if more == 0:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
+    if more < 0:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {have} partition(s); {growth.count} would not be an increase.",
+        )
+    if growth.count > PARTITIONS_PER_TOPIC_MAX:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    replication_factor = len(topic.partitions[0].replicas)
+    if growth.assignments is None:
+        return place_automatically(view, have, more, replication_factor)
+    if len(growth.assignments) != more:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {more} additional partition(s), but only {len(growth.assignments)} assignment(s) were "
+            "specified.",
+        )
+    return [
+        place_by_hand(view, have + index, replicas, replication_factor)
+        for index, replicas in enumerate(growth.assignments)
+    ]

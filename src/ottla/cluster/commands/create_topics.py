@@ -1,0 +1,154 @@
+"""CreateTopics: new topics with their configuration and partitions; each succeeds or fails by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.cluster.commands.assign import place_automatically, place_by_hand
+from ottla.cluster.entities import PartitionState, ResourceType
+from ottla.cluster.entry import Entry
+from ottla.cluster.snapshot import partition_entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.config_checks import check_topic_config
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, random_uuid
+from ottla.model.limits import PARTITIONS_PER_TOPIC_MAX
+from ottla.model.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
+from ottla.wire.journal import cluster_metadata as journal
+
+DEFAULT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be. `assignments` (partition, brokers) replace both counts, which must then be left to default."""
+
+    name: str
+    partitions: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    configs: tuple[tuple[str, str | None], ...] = ()
+
+
+class TopicOutcome(NamedTuple):
+    """What became of one topic; with an error, the rest is empty."""
+
+    name: str
+    error: ApiError | None
+    id: bytes = NO_ID
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics:
+    """Replies with a TopicOutcome for each name: the topics in their order, then the names given twice."""
+
+    topics: tuple[NewTopic, ...]
+    validate_only: bool = False
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        times = Counter(topic.name for topic in self.topics)
+        records: list[Entry] = []
+        outcomes: list[TopicOutcome] = []
+        for topic in self.topics:
+            if times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
+                continue
+            try:
+                outcomes.append(_create(view, topic, records))
+            except ApiError as error:
+                outcomes.append(TopicOutcome(topic.name, error))
+        for name, count in times.items():
+            if count > 1:
+                problem = "Duplicate topic name."
+            elif name == CLUSTER_METADATA_TOPIC:
+                problem = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+            else:
+                continue
+            outcomes.append(TopicOutcome(name, ApiError(ErrorCode.INVALID_REQUEST, problem)))
+        return Result([] if self.validate_only else records, outcomes)
+
+
+def _create(view: View, topic: NewTopic, records: list[Entry]) -> TopicOutcome:
+    _check_name(view, topic.name)
+    configs = _configs(topic)
+    check_topic_config(view.config(), configs)
+    partitions = _by_hand(view, topic) if topic.assignments else _automatic(view, topic)
+    topic_id = random_uuid(view.rng)
+    level = view.state.metadata_version
+    records.append(Entry(journal.TopicRecord(name=topic.name, topic_id=topic_id)))
+    for name, value in configs.items():
+        records.append(
+            Entry(
+                journal.ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic.name, name=name, value=value)
+            )
+        )
+    records.extend(partition_entry(topic_id, state, level) for state in partitions)
+    return TopicOutcome(topic.name, None, topic_id, len(partitions), len(partitions[0].replicas))
+
+
+def _check_name(view: View, name: str) -> None:
+    if name in view.state.topics:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    check_topic_name(name)
+    colliding = view.state.colliding.get(collision_key(name))
+    if colliding:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {colliding[0]}"
+        )
+
+
+def _configs(topic: NewTopic) -> dict[str, str]:
+    missing = [name for name, value in topic.configs if value is None]
+    if missing:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(missing)}")
+    return {name: value for name, value in topic.configs if value is not None}
+
+
+def _by_hand(view: View, topic: NewTopic) -> list[PartitionState]:
+    prefix = "A manual partition assignment was specified, but"
+    if topic.replication_factor != DEFAULT:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} replication factor was not set to -1.")
+    if topic.partitions != DEFAULT:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} numPartitions was not set to -1.")
+    found: dict[int, PartitionState] = {}
+    replication_factor = None
+    for index, replicas in topic.assignments:
+        if index in found:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {index}",
+            )
+        found[index] = place_by_hand(view, index, replicas, replication_factor)
+        replication_factor = len(replicas)
+    if sorted(found) != list(range(len(found))):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
+        )
+    return [found[index] for index in range(len(found))]
+
+
+def _automatic(view: View, topic: NewTopic) -> list[PartitionState]:
+    if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if topic.partitions < DEFAULT or topic.partitions == 0:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+    count, replication_factor = topic.partitions, topic.replication_factor
+    if count == DEFAULT:
+        count = view.defaults.get("num.partitions")
+    if replication_factor == DEFAULT:
+        replication_factor = view.defaults.get("default.replication.factor")
+    if count > PARTITIONS_PER_TOPIC_MAX:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    try:
+        return place_automatically(view, 0, count, replication_factor)
+    except ApiError as error:
+        raise ApiError(
+            error.code, f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
+        ) from None

@@ -1,0 +1,81 @@
+"""DeleteTopics: by name or by id, each by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.cluster.entities import Topic
+from ottla.cluster.entry import Entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.wire.journal import cluster_metadata as journal
+
+
+class Doomed(NamedTuple):
+    """A topic to delete: a name or an id, not both."""
+
+    name: str | None = None
+    id: bytes = NO_ID
+
+
+class Deletion(NamedTuple):
+    """What became of one topic."""
+
+    name: str | None
+    id: bytes
+    error: ApiError | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    """Replies with a Deletion for each topic; refuses as a whole when `delete.topic.enable` is off."""
+
+    topics: tuple[Doomed, ...]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        if not view.defaults.get("delete.topic.enable"):
+            raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED)
+        found: dict[bytes, Topic] = {}
+        deletions: list[Deletion] = []
+        times = Counter(self.topics)
+        for doomed, count in times.items():
+            try:
+                topic = _find(view, doomed, count)
+            except ApiError as error:
+                deletions.append(Deletion(doomed.name, doomed.id, error))
+                continue
+            if found.pop(topic.id, None) is None:
+                found[topic.id] = topic
+            else:  # the id and the name of one topic: Kafka deletes neither, it cannot know what was meant
+                twice = _invalid("The provided topic name maps to an ID that was already supplied.")
+                deletions.append(Deletion(topic.name, topic.id, twice))
+        deletions += [Deletion(topic.name, topic.id, None) for topic in found.values()]
+        return Result([Entry(journal.RemoveTopicRecord(topic_id=topic_id)) for topic_id in found], deletions)
+
+
+def _find(view: View, doomed: Doomed, count: int) -> Topic:
+    if doomed.name is None:
+        if doomed.id == NO_ID:
+            raise _invalid("Neither topic name nor id were specified.")
+        if count > 1:
+            raise _invalid("Duplicate topic id.")
+        topic = view.state.topic_by_id.get(doomed.id)
+        if topic is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        return topic
+    if doomed.id != NO_ID:
+        raise _invalid("You may not specify both topic name and topic id.")
+    if count > 1:
+        raise _invalid("Duplicate topic name.")
+    topic = view.state.topics.get(doomed.name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return topic
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,113 @@
+"""UpdateFeatures: finalise features at other levels; all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.cluster import features
+from ottla.cluster.entry import Entry
+from ottla.cluster.features import METADATA_VERSION, METADATA_VERSION_NAMES, Range
+from ottla.cluster.snapshot import feature
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+_DISABLED = Range(0, 0)
+
+
+class Upgrade(IntEnum):
+    """Which way the client means to go."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """A feature and the level it shall have."""
+
+    name: str
+    level: int
+    upgrade: Upgrade = Upgrade.UPGRADE
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeatures:
+    """Replies None, or refuses as a whole."""
+
+    updates: tuple[FeatureUpdate, ...]
+    validate_only: bool = False
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        proposed = {**view.state.features, **{update.name: update.level for update in self.updates}}
+        records: list[Entry] = []
+        for update in self.updates:
+            _check(view, update, proposed)
+            records.append(feature(update.name, update.level))
+        return Result([] if self.validate_only else records, None)
+
+
+def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> None:
+    if update.upgrade == Upgrade.UNKNOWN:
+        raise _invalid(update, "The controller does not support the given upgrade type.")
+    if update.level < 0:
+        raise _invalid(update, "A feature version cannot be less than 0.")
+    _check_supported(view, update)
+    current = view.state.features.get(update.name, 0)
+    if update.level < current and update.upgrade == Upgrade.UPGRADE:
+        raise _invalid(
+            update,
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade.",
+        )
+    if update.level > current and update.upgrade != Upgrade.UPGRADE:
+        raise _invalid(update, "Can't downgrade to a newer version.")
+    if update.name == METADATA_VERSION:
+        _check_metadata_version(update, current)
+    else:
+        _check_dependencies(update, proposed)
+
+
+def _check_supported(view: View, update: FeatureUpdate) -> None:
+    nodes = [(f"Local controller {view.node_id}", features.SUPPORTED_FEATURES)]
+    nodes += [(f"Broker {broker.id}", dict(broker.features)) for broker in view.state.brokers.values()]
+    for node, supported in nodes:
+        low, high = supported.get(update.name, _DISABLED)
+        if not low <= update.level <= high:
+            problem = f"only supports versions {low}-{high}" if high else "does not support this feature."
+            raise _invalid(update, f"{node} {problem}")
+    if update.name not in features.SUPPORTED_FEATURES:
+        raise _invalid(update, f"Feature {update.name} not found.")
+    if update.name == features.KRAFT_VERSION and update.level:
+        raise _invalid(update, "The voters of this quorum are configured statically.")
+
+
+def _check_metadata_version(update: FeatureUpdate, current: int) -> None:
+    if update.level >= current or not features.metadata_changed_between(current, update.level):
+        return
+    if update.upgrade == Upgrade.UNSAFE_DOWNGRADE:
+        problem = "Unsafe metadata downgrade is not supported in this version."
+    else:
+        problem = "Refusing to perform the requested downgrade because it might delete metadata information."
+    raise _refused(f"Unsupported metadata.version downgrade from {current} to {update.level}. {problem}")
+
+
+def _check_dependencies(update: FeatureUpdate, proposed: Mapping[str, int]) -> None:
+    for name, level in features.DEPENDENCIES.get((update.name, update.level), {}).items():
+        if proposed.get(name, 0) < level:
+            shown = f" ({METADATA_VERSION_NAMES[level]})" if name == METADATA_VERSION else ""
+            needed = f"it depends on {name} level {level}{shown}"
+            raise _invalid(update, f"{update.name} could not be set to {update.level} because {needed}")
+
+
+def _invalid(update: FeatureUpdate, problem: str) -> ApiError:
+    return _refused(f"Invalid update version {update.level} for feature {update.name}. {problem}")
+
+
+def _refused(problem: str) -> ApiError:
+    everything = "The update failed for all features since the following feature had an error: "
+    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, everything + problem)

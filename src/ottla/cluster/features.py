@@ -1,0 +1,110 @@
+"""Feature levels: what this version of Ottla supports, and what a fresh cluster is finalised at.
+
+Clients choose behaviour by the *finalised* levels in ApiVersions (the Java client takes KIP-890's transactions from
+`transaction.version`), and the journal's record versions follow `metadata.version`. The table is that of Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+
+class Range(NamedTuple):
+    """Levels that a node supports, both ends included."""
+
+    low: int
+    high: int
+
+    def __contains__(self, level: object) -> bool:
+        return isinstance(level, int) and self.low <= level <= self.high
+
+
+SUPPORTED_FEATURES: dict[str, Range] = {
+    "eligible.leader.replicas.version": Range(0, 1),
+    "group.version": Range(0, 1),
+    KRAFT_VERSION: Range(0, 1),
+    METADATA_VERSION: Range(7, 30),
+    "share.version": Range(0, 1),
+    "streams.version": Range(0, 1),
+    "transaction.version": Range(0, 2),
+}
+
+# What `bootstrap.checkpoint` of a fresh directory holds, in the order Kafka's formatter writes it. kraft.version is
+# not among them: it lives in the control records of the quorum and is 0 while the voters are configured statically.
+DEFAULT_LEVELS: dict[str, int] = {
+    METADATA_VERSION: 30,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+
+# (feature, level) → the levels of other features it needs.
+DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {
+    ("eligible.leader.replicas.version", 1): {METADATA_VERSION: 23},
+}
+
+# Level → Kafka's name of the metadata version.
+METADATA_VERSION_NAMES: dict[int, str] = {
+    7: "3.3-IV3",
+    8: "3.4-IV0",
+    9: "3.5-IV0",
+    10: "3.5-IV1",
+    11: "3.5-IV2",
+    12: "3.6-IV0",
+    13: "3.6-IV1",
+    14: "3.6-IV2",
+    15: "3.7-IV0",
+    16: "3.7-IV1",
+    17: "3.7-IV2",
+    18: "3.7-IV3",
+    19: "3.7-IV4",
+    20: "3.8-IV0",
+    21: "3.9-IV0",
+    22: "4.0-IV0",
+    23: "4.0-IV1",
+    24: "4.0-IV2",
+    25: "4.0-IV3",
+    26: "4.1-IV0",
+    27: "4.1-IV1",
+    28: "4.2-IV0",
+    29: "4.2-IV1",
+    30: "4.3-IV0",
+}
+
+# Levels that brought new records or fields: going back below one of them would lose what they hold.
+_METADATA_CHANGED_AT = (7, 8, 11, 13, 14, 15, 17, 23, 30)
+
+# A record's version → the metadata.version from which it may be written in that version, highest first.
+_PARTITION_VERSIONS = ((2, 23), (1, 17), (0, 0))
+_BROKER_VERSIONS = ((4, 30), (3, 17), (2, 8), (1, 0))
+
+
+def metadata_changed_between(level: int, other: int) -> bool:
+    """Say whether the two metadata versions differ in what they can store."""
+    low, high = sorted((level, other))
+    return any(low < changed <= high for changed in _METADATA_CHANGED_AT)
+
+
+def partition_record_version(metadata_version: int) -> int:
+    """Version of PartitionRecord and PartitionChangeRecord: 1 brought directories (KIP-858), 2 the ELR (KIP-966)."""
+    return next(version for version, since in _PARTITION_VERSIONS if metadata_version >= since)
+
+
+def broker_record_version(metadata_version: int) -> int:
+    """Version of RegisterBrokerRecord."""
+    return next(version for version, since in _BROKER_VERSIONS if metadata_version >= since)
+
+
+def transactions_supported(metadata_version: int) -> bool:
+    """Say whether a group of batches may be framed as one transaction (KIP-868)."""
+    return metadata_version >= 14
+
+
+def controllers_registered(metadata_version: int) -> bool:
+    """Say whether controllers write their registration into the journal (KIP-919)."""
+    return metadata_version >= 15

@@ -1,0 +1,136 @@
+"""The bytes of the metadata journal: batches of entries, control records, and snapshot files, all in Kafka's framing.
+
+Rules:
+- A group of entries that must take effect together is one batch; if it is too large for one, it is a transaction of
+  several (KIP-868). Either way the caller writes the returned bytes with one append.
+- A snapshot is a journal of its own: header control batch, batches of entries, footer control batch. Without its
+  footer it is the leftover of a crash and must not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ottla.cluster.entry import Entry, decode, encode
+from ottla.cluster.state import JournalError
+from ottla.model.ids import NO_ID
+from ottla.records.batch import check, headers
+from ottla.records.build import build_batch
+from ottla.records.control import ControlType, control_batch, control_type
+from ottla.records.record import records
+from ottla.wire import compile
+from ottla.wire.journal import cluster_metadata as journal
+from ottla.wire.journal import control
+
+# Kafka's controllers write and replicate batches of up to 8 MiB; a follower must be able to fetch any batch.
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+# What framing adds to an entry's bytes at most: length, attributes, deltas, null key, value length, no headers.
+_RECORD_OVERHEAD_BYTES = 24
+
+_SNAPSHOT_VERSION = 0
+
+
+class Control(NamedTuple):
+    """A control record of the quorum."""
+
+    type: ControlType
+    value: bytes
+
+
+class Item(NamedTuple):
+    """One record as it lies in a journal or a snapshot."""
+
+    offset: int
+    epoch: int
+    timestamp: int
+    content: Entry | Control
+
+
+def entry_batches(
+    entries: Iterable[Entry], *, base_offset: int, epoch: int, now_ms: int
+) -> Iterator[tuple[bytearray, int]]:
+    """Entries as batches, each with the number of records in it."""
+    pending: list[tuple[None, bytes]] = []
+    size_bytes = 0
+    for entry in entries:
+        value = encode(entry)
+        if pending and size_bytes + len(value) + _RECORD_OVERHEAD_BYTES > BATCH_BYTES_MAX:
+            yield _batch(pending, base_offset, epoch, now_ms), len(pending)
+            base_offset += len(pending)
+            pending, size_bytes = [], 0
+        pending.append((None, value))
+        size_bytes += len(value) + _RECORD_OVERHEAD_BYTES
+    if pending:
+        yield _batch(pending, base_offset, epoch, now_ms), len(pending)
+
+
+def _batch(values: Sequence[tuple[None, bytes]], base_offset: int, epoch: int, now_ms: int) -> bytearray:
+    return build_batch(values, base_offset=base_offset, leader_epoch=epoch, timestamp=now_ms)
+
+
+def atomic(entries: Sequence[Entry], *, base_offset: int, epoch: int, now_ms: int) -> list[bytearray]:
+    """The batches of entries that take effect together."""
+    batches = [batch for batch, _ in entry_batches(entries, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
+    if len(batches) <= 1:
+        return batches
+    framed = [
+        Entry(journal.BeginTransactionRecord(name=f"{len(entries)} records")),
+        *entries,
+        Entry(journal.EndTransactionRecord()),
+    ]
+    return [batch for batch, _ in entry_batches(framed, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
+
+
+def leader_change(
+    leader_id: int, directory_id: bytes | None, *, base_offset: int, epoch: int, now_ms: int
+) -> bytearray:
+    """The first batch of every epoch: who leads, by whose votes. Voters have directories since kraft.version 1."""
+    version = 0 if directory_id is None else 1
+    voter = control.LeaderChangeMessage.Voter(voter_id=leader_id, voter_directory_id=directory_id or NO_ID)
+    message = control.LeaderChangeMessage(version=version, leader_id=leader_id, voters=[voter], granting_voters=[voter])
+    value = compile.encode(message, version)
+    return control_batch(
+        [(ControlType.LEADER_CHANGE, value)], timestamp=now_ms, base_offset=base_offset, leader_epoch=epoch
+    )
+
+
+def snapshot_batches(
+    entries: Iterable[Entry], *, epoch: int, last_timestamp: int, now_ms: int, quorum: Sequence[Control] = ()
+) -> Iterator[bytearray]:
+    """A whole snapshot, piece by piece. `quorum` are the control records (voters, kraft.version) to carry over."""
+    header = control.SnapshotHeaderRecord(version=_SNAPSHOT_VERSION, last_contained_log_timestamp=last_timestamp)
+    first = [(ControlType.SNAPSHOT_HEADER, compile.encode(header, 0)), *((item.type, item.value) for item in quorum)]
+    yield control_batch(first, timestamp=now_ms, base_offset=0, leader_epoch=epoch)
+    offset = len(first)
+    for batch, count in entry_batches(entries, base_offset=offset, epoch=epoch, now_ms=now_ms):
+        yield batch
+        offset += count
+    footer = compile.encode(control.SnapshotFooterRecord(version=_SNAPSHOT_VERSION), 0)
+    yield control_batch(
+        [(ControlType.SNAPSHOT_FOOTER, footer)], timestamp=now_ms, base_offset=offset, leader_epoch=epoch
+    )
+
+
+def items(view: memoryview) -> Iterator[Item]:
+    """Every record of the complete batches in `view`, checked."""
+    for position, header in headers(view):
+        check(view, position, header)
+        for record in records(view, position):
+            content: Entry | Control
+            if header.is_control:
+                content = Control(control_type(record.key), record.value or b"")
+            elif record.value is None:
+                raise JournalError(f"the metadata record at offset {record.offset} has no value")
+            else:
+                content = decode(record.value)
+            yield Item(record.offset, header.leader_epoch, record.timestamp, content)
+
+
+def snapshot_items(data: bytes, name: str) -> list[Item]:
+    """The items between the header and the footer of a snapshot file."""
+    found = list(items(memoryview(data)))
+    kinds = [item.content.type if isinstance(item.content, Control) else None for item in found]
+    if not found or kinds[0] != ControlType.SNAPSHOT_HEADER or kinds[-1] != ControlType.SNAPSHOT_FOOTER:
+        raise JournalError(f"the snapshot {name} is incomplete")
+    return found[1:-1]

@@ -1,0 +1,128 @@
+"""The state as records: what a snapshot file holds, and what gives the same state when applied to an empty one.
+
+The order is Kafka's: features first, because they say how the rest is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.cluster import features
+from ottla.cluster.entities import Broker, Controller, PartitionState, Topic
+from ottla.cluster.entry import Entry
+from ottla.cluster.state import ClusterState
+from ottla.wire.journal import cluster_metadata as journal
+
+
+def snapshot(state: ClusterState) -> Iterator[Entry]:
+    """Every record needed to build `state` again."""
+    level = state.metadata_version
+    if features.METADATA_VERSION in state.features:
+        yield feature(features.METADATA_VERSION, level)
+    for name, value in state.features.items():
+        if name != features.METADATA_VERSION:
+            yield feature(name, value)
+    for controller in state.controllers.values():
+        yield controller_entry(controller)
+    for broker in state.brokers.values():
+        yield broker_entry(broker, level)
+    for topic in state.topics.values():
+        yield from _topic(topic, level)
+    for (type, owner), values in state.configs.items():
+        for name, text in values.items():
+            yield Entry(journal.ConfigRecord(resource_type=type, resource_name=owner, name=name, value=text))
+    yield from _others(state)
+
+
+def feature(name: str, level: int) -> Entry:
+    return Entry(journal.FeatureLevelRecord(name=name, feature_level=level))
+
+
+def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: int) -> Entry:
+    """The record that creates a partition in this state."""
+    return Entry(
+        journal.PartitionRecord(
+            partition_id=state.index,
+            topic_id=topic_id,
+            replicas=list(state.replicas),
+            isr=list(state.isr),
+            removing_replicas=list(state.removing),
+            adding_replicas=list(state.adding),
+            leader=state.leader,
+            leader_recovery_state=state.recovering,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            directories=list(state.directories),
+            eligible_leader_replicas=list(state.elr) or None,
+            last_known_elr=list(state.last_known_elr) or None,
+        ),
+        features.partition_record_version(metadata_version),
+    )
+
+
+def broker_entry(broker: Broker, metadata_version: int) -> Entry:
+    """The record that registers a broker."""
+    record = journal.RegisterBrokerRecord
+    return Entry(
+        record(
+            broker_id=broker.id,
+            incarnation_id=broker.incarnation_id,
+            broker_epoch=broker.epoch,
+            end_points=[
+                record.BrokerEndpoint(
+                    name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol
+                )
+                for end in broker.endpoints
+            ],
+            features=[
+                record.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in broker.features
+            ],
+            rack=broker.rack,
+            fenced=broker.fenced,
+            in_controlled_shutdown=broker.in_controlled_shutdown,
+            log_dirs=list(broker.directories),
+            cordoned_log_dirs=None if broker.cordoned is None else list(broker.cordoned),
+        ),
+        features.broker_record_version(metadata_version),
+    )
+
+
+def controller_entry(controller: Controller) -> Entry:
+    """The record that registers a controller."""
+    record = journal.RegisterControllerRecord
+    return Entry(
+        record(
+            controller_id=controller.id,
+            incarnation_id=controller.incarnation_id,
+            zk_migration_ready=controller.zk_migration_ready,
+            end_points=[
+                record.ControllerEndpoint(
+                    name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol
+                )
+                for end in controller.endpoints
+            ],
+            features=[
+                record.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in controller.features
+            ],
+        )
+    )
+
+
+def _topic(topic: Topic, level: int) -> Iterator[Entry]:
+    yield Entry(journal.TopicRecord(name=topic.name, topic_id=topic.id))
+    for state in topic.partitions:
+        yield partition_entry(topic.id, state, level)
+
+
+def _others(state: ClusterState) -> Iterator[Entry]:
+    quota = journal.ClientQuotaRecord
+    for entity, limits in state.quotas.items():
+        for key, value in limits.items():
+            parts = [quota.EntityData(entity_type=type, entity_name=name) for type, name in entity]
+            yield Entry(quota(entity=parts, key=key, value=value, remove=False))
+    if state.producer_ids is not None:
+        yield Entry(state.producer_ids)
+    for records in (state.acls, state.scram, state.tokens):
+        yield from map(Entry, records.values())

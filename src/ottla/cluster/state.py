@@ -1,0 +1,367 @@
+"""The cluster's state: topics, partitions, configurations, brokers, features, producer ids.
+
+Rules:
+- `apply` is the only mutator, and the same on controllers and brokers: a record has one meaning.
+- A record that does not fit the state (a partition of an unknown topic, an unknown record type) is a damaged journal,
+  not a client's mistake: it raises `JournalError` and the node does not start.
+- Records between BeginTransaction and EndTransaction take effect together at the end, or never (KIP-868).
+- What this node does not use yet (ACLs, SCRAM, quotas, delegation tokens) is kept as the records themselves, so that a
+  journal written by a real Kafka loses nothing when we write a snapshot of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ottla.cluster.entities import (
+    Broker,
+    BrokerChanged,
+    Change,
+    ConfigChanged,
+    Controller,
+    Endpoint,
+    FeatureChanged,
+    PartitionChanged,
+    PartitionsAdded,
+    PartitionState,
+    Resource,
+    Topic,
+    TopicCreated,
+    TopicDeleted,
+)
+from ottla.cluster.features import METADATA_VERSION, Range
+from ottla.model.names import collision_key
+from ottla.wire.journal import cluster_metadata as journal
+
+_UNCHANGED_LEADER = -2
+_NOTHING: tuple[Change, ...] = ()
+
+
+class JournalError(Exception):
+    """The metadata journal says something that cannot be."""
+
+
+class ClusterState:
+    """Read it freely; change it only through `apply`."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.topic_by_id: dict[bytes, Topic] = {}
+        self.colliding: dict[str, list[str]] = {}  # collision key → the topics that have it, in order of creation
+        self.configs: dict[Resource, dict[str, str]] = {}
+        self.features: dict[str, int] = {}
+        self.brokers: dict[int, Broker] = {}
+        self.controllers: dict[int, Controller] = {}
+        self.next_producer_id = 0
+        self.producer_ids: journal.ProducerIdsRecord | None = None
+        self.quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+        self.acls: dict[bytes, journal.AccessControlEntryRecord] = {}
+        self.scram: dict[tuple[str, int], journal.UserScramCredentialRecord] = {}
+        self.tokens: dict[str, journal.DelegationTokenRecord] = {}
+        self.partition_count = 0
+        self._early: dict[bytes, dict[int, PartitionState]] = {}  # partitions that came before a lower index did
+        self._transaction: list[Any] | None = None
+        self._appliers: dict[type, Callable[[Any], Sequence[Change]]] = {
+            journal.PartitionRecord: self._partition,
+            journal.TopicRecord: self._topic,
+            journal.RemoveTopicRecord: self._remove_topic,
+            journal.PartitionChangeRecord: self._partition_change,
+            journal.ConfigRecord: self._config,
+            journal.FeatureLevelRecord: self._feature,
+            journal.RegisterBrokerRecord: self._register_broker,
+            journal.UnregisterBrokerRecord: self._unregister_broker,
+            journal.BrokerRegistrationChangeRecord: self._broker_change,
+            journal.FenceBrokerRecord: lambda record: self._set_fenced(record.id, True),
+            journal.UnfenceBrokerRecord: lambda record: self._set_fenced(record.id, False),
+            journal.RegisterControllerRecord: self._register_controller,
+            journal.ProducerIdsRecord: self._producer_ids,
+            journal.ClientQuotaRecord: self._quota,
+            journal.AccessControlEntryRecord: self._acl,
+            journal.RemoveAccessControlEntryRecord: self._remove_acl,
+            journal.UserScramCredentialRecord: self._scram,
+            journal.RemoveUserScramCredentialRecord: self._remove_scram,
+            journal.DelegationTokenRecord: self._token,
+            journal.RemoveDelegationTokenRecord: self._remove_token,
+            journal.ClearElrRecord: self._clear_elr,
+            journal.NoOpRecord: _ignore,
+            journal.ZkMigrationStateRecord: _ignore,  # ZooKeeper is gone; old journals still mention it
+        }
+
+    @property
+    def metadata_version(self) -> int:
+        return self.features.get(METADATA_VERSION, 0)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the journal ended inside a transaction; a new writer has to abort it."""
+        return self._transaction is not None
+
+    def config(self, type: int, name: str) -> dict[str, str]:
+        """What was set for a resource; empty if nothing."""
+        return self.configs.get(Resource(type, name), {})
+
+    def apply(self, record: Any) -> Sequence[Change]:
+        """Apply one journal record and say what it changed."""
+        kind = type(record)
+        if self._transaction is not None:
+            return self._in_transaction(kind, record)
+        if kind is journal.BeginTransactionRecord:
+            self._transaction = []
+            return _NOTHING
+        applier = self._appliers.get(kind)
+        if applier is None:
+            raise JournalError(f"{kind.__name__} cannot stand here")
+        return applier(record)
+
+    def _in_transaction(self, kind: type, record: Any) -> Sequence[Change]:
+        assert self._transaction is not None
+        if kind is journal.BeginTransactionRecord:
+            raise JournalError("a transaction begins inside another")
+        if kind is journal.AbortTransactionRecord:
+            self._transaction = None
+            return _NOTHING
+        if kind is not journal.EndTransactionRecord:
+            self._transaction.append(record)
+            return _NOTHING
+        held, self._transaction = self._transaction, None
+        return [change for earlier in held for change in self.apply(earlier)]
+
+    # --- topics and partitions -----------------------------------------------------------------------------------
+
+    def _topic(self, record: journal.TopicRecord) -> Sequence[Change]:
+        if record.name in self.topics:
+            raise JournalError(f"topic {record.name} is created twice")
+        topic = Topic(record.name, record.topic_id)
+        self.topics[topic.name] = topic
+        self.topic_by_id[topic.id] = topic
+        self.colliding.setdefault(collision_key(topic.name), []).append(topic.name)
+        return (TopicCreated(topic),)
+
+    def _remove_topic(self, record: journal.RemoveTopicRecord) -> Sequence[Change]:
+        topic = self.topic_by_id.pop(record.topic_id, None)
+        if topic is None:
+            raise JournalError(f"unknown topic {record.topic_id.hex()} is removed")
+        del self.topics[topic.name]
+        names = self.colliding[collision_key(topic.name)]
+        names.remove(topic.name)
+        if not names:
+            del self.colliding[collision_key(topic.name)]
+        self.configs.pop(Resource(2, topic.name), None)
+        self._early.pop(topic.id, None)
+        self.partition_count -= len(topic.partitions)
+        return (TopicDeleted(topic),)
+
+    def _partition(self, record: journal.PartitionRecord) -> Sequence[Change]:
+        topic = self.topic_by_id.get(record.topic_id)
+        if topic is None:
+            raise JournalError(f"partition {record.partition_id} of unknown topic {record.topic_id.hex()}")
+        replicas = tuple(record.replicas)
+        isr = tuple(record.isr)
+        state = PartitionState(
+            record.partition_id,
+            replicas,
+            replicas if isr == replicas else isr,  # one tuple instead of two: there may be very many partitions
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            tuple(record.directories),
+            tuple(record.removing_replicas),
+            tuple(record.adding_replicas),
+            record.leader_recovery_state,
+            tuple(record.eligible_leader_replicas or ()),
+            tuple(record.last_known_elr or ()),
+        )
+        partitions = topic.partitions
+        if state.index == len(partitions):
+            partitions.append(state)
+            self.partition_count += 1
+            if topic.id in self._early:
+                return (PartitionsAdded(topic, (state, *self._take_early(topic))),)
+            return (PartitionsAdded(topic, (state,)),)
+        if 0 <= state.index < len(partitions):
+            old, partitions[state.index] = partitions[state.index], state
+            return (PartitionChanged(topic, old, state),)
+        self._early.setdefault(topic.id, {})[state.index] = state
+        return _NOTHING
+
+    def _take_early(self, topic: Topic) -> list[PartitionState]:
+        early = self._early[topic.id]
+        taken: list[PartitionState] = []
+        while (state := early.pop(len(topic.partitions), None)) is not None:
+            topic.partitions.append(state)
+            taken.append(state)
+        self.partition_count += len(taken)
+        if not early:
+            del self._early[topic.id]
+        return taken
+
+    def _partition_change(self, record: journal.PartitionChangeRecord) -> Sequence[Change]:
+        topic = self.topic_by_id.get(record.topic_id)
+        if topic is None or not 0 <= record.partition_id < len(topic.partitions):
+            raise JournalError(f"unknown partition {record.topic_id.hex()}-{record.partition_id} changes")
+        old = topic.partitions[record.partition_id]
+        elects = record.leader != _UNCHANGED_LEADER
+        new = old._replace(
+            replicas=_or(record.replicas, old.replicas),
+            isr=_or(record.isr, old.isr),
+            leader=record.leader if elects else old.leader,
+            leader_epoch=old.leader_epoch + 1 if elects else old.leader_epoch,
+            partition_epoch=old.partition_epoch + 1,
+            directories=_or(record.directories, old.directories),
+            removing=_or(record.removing_replicas, old.removing),
+            adding=_or(record.adding_replicas, old.adding),
+            recovering=old.recovering if record.leader_recovery_state == -1 else record.leader_recovery_state,
+            elr=_or(record.eligible_leader_replicas, old.elr),
+            last_known_elr=_or(record.last_known_elr, old.last_known_elr),
+        )
+        topic.partitions[record.partition_id] = new
+        return (PartitionChanged(topic, old, new),)
+
+    def _clear_elr(self, record: journal.ClearElrRecord) -> Sequence[Change]:
+        names = [record.topic_name] if record.topic_name else list(self.topics)
+        changes: list[Change] = []
+        for topic in (self.topics[name] for name in names):
+            for old in topic.partitions:
+                if old.elr or old.last_known_elr:
+                    new = old._replace(elr=(), last_known_elr=(), partition_epoch=old.partition_epoch + 1)
+                    topic.partitions[old.index] = new
+                    changes.append(PartitionChanged(topic, old, new))
+        return changes
+
+    # --- configurations, features, ids -------------------------------------------------------------------------------
+
+    def _config(self, record: journal.ConfigRecord) -> Sequence[Change]:
+        resource = Resource(record.resource_type, record.resource_name)
+        if record.value is not None:
+            self.configs.setdefault(resource, {})[record.name] = record.value
+        elif resource in self.configs:
+            self.configs[resource].pop(record.name, None)
+            if not self.configs[resource]:
+                del self.configs[resource]
+        return (ConfigChanged(resource, record.name, record.value),)
+
+    def _feature(self, record: journal.FeatureLevelRecord) -> Sequence[Change]:
+        if record.feature_level == 0 and record.name != METADATA_VERSION:
+            self.features.pop(record.name, None)
+        else:
+            self.features[record.name] = record.feature_level
+        return (FeatureChanged(record.name, record.feature_level),)
+
+    def _producer_ids(self, record: journal.ProducerIdsRecord) -> Sequence[Change]:
+        if record.next_producer_id <= self.next_producer_id and self.producer_ids is not None:
+            raise JournalError(f"producer ids go back from {self.next_producer_id} to {record.next_producer_id}")
+        self.next_producer_id = record.next_producer_id
+        self.producer_ids = record
+        return _NOTHING
+
+    # --- brokers and controllers -------------------------------------------------------------------------------------
+
+    def _register_broker(self, record: journal.RegisterBrokerRecord) -> Sequence[Change]:
+        return self._set_broker(
+            Broker(
+                id=record.broker_id,
+                epoch=record.broker_epoch,
+                incarnation_id=record.incarnation_id,
+                endpoints=_endpoints(record.end_points),
+                features=_features(record.features),
+                rack=record.rack,
+                fenced=record.fenced,
+                in_controlled_shutdown=record.in_controlled_shutdown,
+                directories=tuple(record.log_dirs),
+                cordoned=None if record.cordoned_log_dirs is None else tuple(record.cordoned_log_dirs),
+            )
+        )
+
+    def _set_broker(self, new: Broker) -> Sequence[Change]:
+        old = self.brokers.get(new.id)
+        self.brokers[new.id] = new
+        return (BrokerChanged(old, new),)
+
+    def _unregister_broker(self, record: journal.UnregisterBrokerRecord) -> Sequence[Change]:
+        return (BrokerChanged(self.brokers.pop(record.broker_id, None), None),)
+
+    def _set_fenced(self, broker_id: int, fenced: bool) -> Sequence[Change]:
+        return self._set_broker(self._broker(broker_id)._replace(fenced=fenced))
+
+    def _broker_change(self, record: journal.BrokerRegistrationChangeRecord) -> Sequence[Change]:
+        broker = self._broker(record.broker_id)
+        if broker.epoch != record.broker_epoch:
+            raise JournalError(f"broker {broker.id} changes at epoch {record.broker_epoch}, it has {broker.epoch}")
+        if record.fenced:
+            broker = broker._replace(fenced=record.fenced == 1)
+        if record.in_controlled_shutdown:
+            broker = broker._replace(in_controlled_shutdown=record.in_controlled_shutdown == 1)
+        if record.log_dirs:
+            broker = broker._replace(directories=tuple(record.log_dirs))
+        if record.cordoned_log_dirs is not None:
+            broker = broker._replace(cordoned=tuple(record.cordoned_log_dirs))
+        return self._set_broker(broker)
+
+    def _broker(self, broker_id: int) -> Broker:
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            raise JournalError(f"unknown broker {broker_id} changes")
+        return broker
+
+    def _register_controller(self, record: journal.RegisterControllerRecord) -> Sequence[Change]:
+        self.controllers[record.controller_id] = Controller(
+            id=record.controller_id,
+            incarnation_id=record.incarnation_id,
+            endpoints=_endpoints(record.end_points),
+            features=_features(record.features),
+            zk_migration_ready=record.zk_migration_ready,
+        )
+        return _NOTHING
+
+    # --- kept for later issues and for snapshots -------------------------------------------------------------------
+
+    def _quota(self, record: journal.ClientQuotaRecord) -> Sequence[Change]:
+        entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=repr))
+        if not record.remove:
+            self.quotas.setdefault(entity, {})[record.key] = record.value
+        elif entity in self.quotas:
+            self.quotas[entity].pop(record.key, None)
+            if not self.quotas[entity]:
+                del self.quotas[entity]
+        return _NOTHING
+
+    def _acl(self, record: journal.AccessControlEntryRecord) -> Sequence[Change]:
+        self.acls[record.id] = record
+        return _NOTHING
+
+    def _remove_acl(self, record: journal.RemoveAccessControlEntryRecord) -> Sequence[Change]:
+        self.acls.pop(record.id, None)
+        return _NOTHING
+
+    def _scram(self, record: journal.UserScramCredentialRecord) -> Sequence[Change]:
+        self.scram[record.name, record.mechanism] = record
+        return _NOTHING
+
+    def _remove_scram(self, record: journal.RemoveUserScramCredentialRecord) -> Sequence[Change]:
+        self.scram.pop((record.name, record.mechanism), None)
+        return _NOTHING
+
+    def _token(self, record: journal.DelegationTokenRecord) -> Sequence[Change]:
+        self.tokens[record.token_id] = record
+        return _NOTHING
+
+    def _remove_token(self, record: journal.RemoveDelegationTokenRecord) -> Sequence[Change]:
+        self.tokens.pop(record.token_id, None)
+        return _NOTHING
+
+
+def _ignore(_: Any) -> Sequence[Change]:
+    return _NOTHING
+
+
+def _or(new: list[Any] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    return old if new is None else tuple(new)
+
+
+def _endpoints(listed: Sequence[Any]) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in listed)
+
+
+def _features(listed: Sequence[Any]) -> tuple[tuple[str, Range], ...]:
+    return tuple((item.name, Range(item.min_supported_version, item.max_supported_version)) for item in listed)

@@ -1,0 +1,38 @@
+"""CreatePartitions (key 37): topics grow."""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.create_partitions import CreatePartitions, Grown, Growth
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+
+@handles(CreatePartitionsRequest)
+def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+    command = CreatePartitions(
+        tuple(
+            Growth(
+                topic.name,
+                topic.count,
+                None if topic.assignments is None else tuple(tuple(each.broker_ids) for each in topic.assignments),
+            )
+            for topic in request.topics
+        ),
+        request.validate_only,
+    )
+    try:
+        outcomes: list[Grown] = context.metadata.submit(command)
+    except ApiError as error:
+        outcomes = [Grown(topic.name, error) for topic in command.topics]
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsResponse.TopicResult(
+                name=name,
+                error_code=error.code if error else ErrorCode.NONE,
+                error_message=error.message if error else None,
+            )
+            for name, error in outcomes
+        ]
+    )

@@ -1,0 +1,65 @@
+"""CreateTopics (key 19): new topics.
+
+v4 defaults for partitions and replication factor (-1)   v5 the answer tells the topic's configuration   v7 topic ids
+"""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
+from ottla.model.describe import describe_topic
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+TopicAnswer = CreateTopicsResponse.CreatableTopicResult
+
+_FIRST_WITH_CONFIGS = 5
+
+
+@handles(CreateTopicsRequest)
+def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+    topics = tuple(
+        NewTopic(
+            topic.name,
+            topic.num_partitions,
+            topic.replication_factor,
+            tuple((each.partition_index, tuple(each.broker_ids)) for each in topic.assignments),
+            tuple({each.name: each.value for each in topic.configs}.items()),  # of two values the last one counts
+        )
+        for topic in request.topics
+    )
+    try:
+        outcomes: list[TopicOutcome] = context.metadata.submit(CreateTopics(topics, request.validate_only))
+    except ApiError as error:
+        outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in topics)]
+    configs = {topic.name: topic.configs for topic in topics}
+    return CreateTopicsResponse(topics=[_answer(outcome, configs[outcome.name], context) for outcome in outcomes])
+
+
+def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], context: Context) -> TopicAnswer:
+    if outcome.error is not None:
+        return TopicAnswer(name=outcome.name, error_code=outcome.error.code, error_message=outcome.error.text)
+    return TopicAnswer(
+        name=outcome.name,
+        topic_id=outcome.id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=outcome.partitions,
+        replication_factor=outcome.replication_factor,
+        configs=_configs(configs, context) if context.request_version >= _FIRST_WITH_CONFIGS else [],
+    )
+
+
+def _configs(configs: tuple[tuple[str, str | None], ...], context: Context) -> list[TopicAnswer.CreatableTopicConfigs]:
+    overrides = {name: value for name, value in configs if value is not None}
+    return [
+        TopicAnswer.CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
+        )
+        for entry in sorted(describe_topic(context.configs.node, overrides))
+    ]

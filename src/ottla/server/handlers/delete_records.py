@@ -1,0 +1,42 @@
+"""DeleteRecords (key 21): everything below an offset (-1: below the high watermark) can be read no more."""
+
+from __future__ import annotations
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.model.names import is_internal
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+TopicAnswer = DeleteRecordsResponse.TopicResult
+PartitionAnswer = TopicAnswer.PartitionResult
+
+_NO_LOW_WATERMARK = -1
+
+
+@handles(DeleteRecordsRequest)
+def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            TopicAnswer(
+                name=topic.name,
+                partitions=[
+                    _delete(TopicPartition(topic.name, each.partition_index), each.offset, context)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(name: TopicPartition, offset: int, context: Context) -> PartitionAnswer:
+    try:
+        if is_internal(name.topic):
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        low_watermark = context.partitions.find(*name).delete_records(offset)
+    except ApiError as error:
+        return PartitionAnswer(partition_index=name.partition, low_watermark=_NO_LOW_WATERMARK, error_code=error.code)
+    context.services.waiters.notify(name)
+    return PartitionAnswer(partition_index=name.partition, low_watermark=low_watermark, error_code=ErrorCode.NONE)

@@ -1,0 +1,42 @@
+"""DeleteTopics (key 20): by name, since v6 also by id."""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.delete_topics import DeleteTopics, Deletion, Doomed
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+_FIRST_WITH_IDS = 6
+_FIRST_WITH_DISABLED = 3
+
+
+@handles(DeleteTopicsRequest)
+def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+    if context.request_version >= _FIRST_WITH_IDS:
+        doomed = tuple(Doomed(topic.name, topic.topic_id) for topic in request.topics)
+    else:
+        doomed = tuple(Doomed(name) for name in request.topic_names)
+    try:
+        deletions: list[Deletion] = context.metadata.submit(DeleteTopics(doomed))
+    except ApiError as error:
+        deletions = [Deletion(name, id, _for_version(error, context.request_version)) for name, id in doomed]
+    return DeleteTopicsResponse(
+        responses=[
+            DeleteTopicsResponse.DeletableTopicResult(
+                name=name if context.request_version >= _FIRST_WITH_IDS else name or "",
+                topic_id=id,
+                error_code=error.code if error else ErrorCode.NONE,
+                error_message=error.text if error else None,
+            )
+            for name, id, error in deletions
+        ]
+    )
+
+
+def _for_version(error: ApiError, version: int) -> ApiError:
+    """Old clients do not know that deletion can be switched off."""
+    if error.code == ErrorCode.TOPIC_DELETION_DISABLED and version < _FIRST_WITH_DISABLED:
+        return ApiError(ErrorCode.INVALID_REQUEST, "Topic deletion is disabled.")
+    return error

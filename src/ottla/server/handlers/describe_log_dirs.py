@@ -1,0 +1,65 @@
+"""DescribeLogDirs (key 35): the data directories, what lies in them, and how much room is left.
+
+v3 an error for the request as a whole   v4 total and usable bytes   v5 cordoned directories
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.server.context import Context
+from ottla.server.directories import DataDirectory
+from ottla.server.dispatch import handles
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+Answer = DescribeLogDirsResponse.Result
+PartitionAnswer = Answer.Topic.Partition
+
+_UNKNOWN_BYTES = -1
+
+
+@handles(DescribeLogDirsRequest)
+def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+    wanted = None
+    if request.topics is not None:
+        wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return DescribeLogDirsResponse(
+        error_code=ErrorCode.NONE,
+        results=[_describe(directory, wanted, context) for directory in context.partitions.directories],
+    )
+
+
+def _describe(directory: DataDirectory, wanted: set[TopicPartition] | None, context: Context) -> Answer:
+    if directory.failure is not None:
+        return Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
+    topics: dict[str, list[PartitionAnswer]] = {}
+    for name in context.partitions.in_directory(directory):
+        if wanted is None or name in wanted:
+            partition = context.partitions.get(*name)
+            if partition is not None:
+                topics.setdefault(name.topic, []).append(
+                    PartitionAnswer(
+                        partition_index=name.partition,
+                        partition_size=partition.log.size_bytes,
+                        offset_lag=0,  # the leader is never behind itself
+                        is_future_key=False,
+                    )
+                )
+    total_bytes, usable_bytes = _room(directory.path)
+    return Answer(
+        error_code=ErrorCode.NONE,
+        log_dir=directory.path,
+        topics=[Answer.Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+    )
+
+
+def _room(path: str) -> tuple[int, int]:
+    try:
+        usage = shutil.disk_usage(path)
+    except OSError:  # gone, or simulated
+        return _UNKNOWN_BYTES, _UNKNOWN_BYTES
+    return usage.total, usage.free

@@ -1,0 +1,35 @@
+"""UpdateFeatures (key 57): finalise features at other levels.
+
+v1 upgrade types and validate-only instead of allow_downgrade   v2 one answer for all (it always was all or nothing)
+"""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
+from ottla.model.errors import ApiError
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+_KNOWN = frozenset(Upgrade)
+
+
+@handles(UpdateFeaturesRequest)
+def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
+    updates = tuple(
+        FeatureUpdate(update.feature, update.max_version_level, _direction(update, context.request_version))
+        for update in {update.feature: update for update in request.feature_updates}.values()
+    )
+    try:
+        context.metadata.submit(UpdateFeatures(updates, request.validate_only))
+    except ApiError as error:
+        return UpdateFeaturesResponse(error_code=error.code, error_message=error.text)
+    done = UpdateFeaturesResponse.UpdatableFeatureResult
+    results = [done(feature=name, error_code=0, error_message="NONE") for name, _, _ in updates]
+    return UpdateFeaturesResponse(error_code=0, error_message=None, results=results)
+
+
+def _direction(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> Upgrade:
+    if version == 0:
+        return Upgrade.SAFE_DOWNGRADE if update.allow_downgrade else Upgrade.UPGRADE
+    return Upgrade(update.upgrade_type) if update.upgrade_type in _KNOWN else Upgrade.UNKNOWN

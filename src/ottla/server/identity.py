@@ -1,0 +1,103 @@
+"""Who this node is: cluster id, node id, directory ids — read from `meta.properties`, or given to fresh directories.
+
+Kafka makes people run a format tool first; here an empty directory is formatted when it is met. What is never done is
+to format a directory that belongs to another node or cluster, or to start with half of the old ones missing unseen.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ottla.cluster.features import DEFAULT_LEVELS
+from ottla.cluster.journal import snapshot_batches
+from ottla.cluster.snapshot import feature
+from ottla.log.checkpoint import read_meta_properties, write_meta_properties
+from ottla.log.disk import Directory, replace_file
+from ottla.model.ids import BitSource, random_uuid, uuid_bytes, uuid_text
+from ottla.server.directories import DataDirectory
+
+log = logging.getLogger(__name__)
+
+BOOTSTRAP = "bootstrap.checkpoint"
+_VERSION = "1"  # of meta.properties, since KRaft
+
+
+class IdentityError(Exception):
+    """The data directories do not belong to this node, or not to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    node_id: int
+    cluster_id: str
+    directory_ids: tuple[bytes, ...]  # parallel to the data directories
+
+
+def identify(
+    directories: Sequence[DataDirectory], node_id: int, cluster_id: str | None, now_ms: int, rng: BitSource
+) -> Identity:
+    """Read or write the identity of every data directory; the first one also holds the metadata."""
+    for directory in directories:
+        directory.disk.make_directory("")
+    found = [read_meta_properties(directory.disk) for directory in directories]
+    cluster_id = _agree_on_cluster(found, cluster_id) or uuid_text(random_uuid(rng))
+    if found[0] is None:  # before meta.properties, which says that the directory is complete
+        write_bootstrap(directories[0], now_ms)
+    ids = []
+    for directory, properties in zip(directories, found, strict=True):
+        if properties is None:
+            directory_id = random_uuid(rng)
+            _format(directory, node_id, cluster_id, directory_id)
+        else:
+            _check_node(directory, properties, node_id)
+            directory_id = _directory_id(directory, properties, rng)
+        ids.append(directory_id)
+    return Identity(node_id, cluster_id, tuple(ids))
+
+
+def write_bootstrap(directory: DataDirectory, now_ms: int) -> None:
+    """The records that a cluster begins with, in the form of Kafka's formatter."""
+    entries = [feature(name, level) for name, level in DEFAULT_LEVELS.items()]
+    pieces = snapshot_batches(entries, epoch=0, last_timestamp=0, now_ms=now_ms)
+    replace_file(Directory(directory.disk, ""), BOOTSTRAP, b"".join(pieces))
+
+
+def _agree_on_cluster(found: Sequence[dict[str, str] | None], wanted: str | None) -> str | None:
+    known = dict.fromkeys(properties["cluster.id"] for properties in found if properties and "cluster.id" in properties)
+    if len(known) > 1:
+        raise IdentityError(f"the data directories belong to different clusters: {', '.join(known)}")
+    stored = next(iter(known), None)
+    if wanted and stored and wanted != stored:
+        raise IdentityError(f"the data directories belong to cluster {stored}, not to {wanted}")
+    return stored or wanted
+
+
+def _check_node(directory: DataDirectory, properties: dict[str, str], node_id: int) -> None:
+    stored = properties.get("node.id", properties.get("broker.id"))
+    if stored is not None and stored != str(node_id):
+        raise IdentityError(f"{directory.path} belongs to node {stored}, this is node {node_id}")
+
+
+def _directory_id(directory: DataDirectory, properties: dict[str, str], rng: BitSource) -> bytes:
+    """Directories that an old Kafka formatted have no id yet."""
+    try:
+        return uuid_bytes(properties["directory.id"])
+    except (KeyError, ValueError):
+        directory_id = random_uuid(rng)
+        write_meta_properties(directory.disk, {**properties, "directory.id": uuid_text(directory_id)})
+        return directory_id
+
+
+def _format(directory: DataDirectory, node_id: int, cluster_id: str, directory_id: bytes) -> None:
+    log.info("formatting %s for node %d of cluster %s", directory.path, node_id, cluster_id)
+    write_meta_properties(
+        directory.disk,
+        {
+            "version": _VERSION,
+            "cluster.id": cluster_id,
+            "node.id": str(node_id),
+            "directory.id": uuid_text(directory_id),
+        },
+    )
