@@ -79,7 +79,7 @@ def check_indexes(log: Log) -> None:
     """Every index entry says the truth, as Kafka's DumpLogSegments checks it."""
     for segment in log.segments:
         data = segment.file.read(0, segment.size_bytes)
-        at = {position: header for position, header in headers(data)}
+        at = dict(headers(data))
         ends = {header.last_offset: header for header in at.values()}
         previous = (-1, -1)
         for number in range(segment.offsets.count):
