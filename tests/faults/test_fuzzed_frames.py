@@ -9,13 +9,16 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 from tests.support.raw import Closed, RawConnection
+from tests.wire.strategies import values
 
 from ottla.model import limits
 from ottla.records.build import build_batch
 from ottla.server import dispatch
 from ottla.testing.broker import Broker
 from ottla.wire.frame import request_frame
+from ottla.wire.message import Request
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import ProduceRequest
@@ -54,7 +57,7 @@ class GoodClient(threading.Thread):
 @pytest.fixture
 def good(ottla_broker: Broker) -> Iterator[GoodClient]:
     connection = RawConnection(ottla_broker.bootstrap)
-    topics = [MetadataRequest.MetadataRequestTopic(name="good")]
+    topics = [MetadataRequest.Topic(name="good")]
     connection.call(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 9)
     connection.close()
     client = GoodClient(ottla_broker.bootstrap)
@@ -69,25 +72,30 @@ def good(ottla_broker: Broker) -> Iterator[GoodClient]:
 
 def valid_frames(rng: random.Random) -> list[bytes]:
     """One well-formed request per served API and a random version, to be damaged."""
-    from hypothesis import HealthCheck, Phase, given, settings
-    from tests.wire.strategies import values
-
     frames = []
     for endpoint in dispatch.ENDPOINTS.values():
         version = rng.randint(endpoint.low, endpoint.high)
-        found: list[bytes] = []
-
-        @settings(
-            max_examples=3, database=None, phases=[Phase.generate], derandomize=True,
-            suppress_health_check=list(HealthCheck), deadline=None,
-        )  # fmt: skip
-        @given(values(endpoint.request, version))
-        def collect(message: object, found: list[bytes] = found, version: int = version) -> None:
-            found.append(request_frame(message, version, 7, "fuzz"))  # type: ignore[arg-type]
-
-        collect()
-        frames += found
+        frames += [request_frame(message, version, 7, "fuzz") for message in examples(endpoint.request, version)]
     return frames
+
+
+def examples(cls: type[Request], version: int) -> list[Request]:
+    found: list[Request] = []
+
+    @settings(
+        max_examples=3,
+        database=None,
+        phases=[Phase.generate],
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(values(cls, version))
+    def collect(message: Request) -> None:
+        found.append(message)
+
+    collect()
+    return found
 
 
 def damaged(frame: bytes, rng: random.Random) -> bytes:
@@ -129,18 +137,18 @@ def test_fuzzed_frames_hurt_nobody_else(ottla_broker: Broker, good: GoodClient) 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 2**31 - 1, limits.REQUEST_FRAME_BYTES_MAX + 1])
 def test_absurd_lengths_close_the_connection_at_once(ottla_broker: Broker, length: int) -> None:
-    connection = RawConnection(ottla_broker.bootstrap, timeout_s=10)
-    connection.send(struct.pack(">i", length) + b"x" * 100)
-    with pytest.raises(Closed):
-        connection.receive()
+    with RawConnection(ottla_broker.bootstrap, timeout_s=10) as connection:
+        connection.send(struct.pack(">i", length) + b"x" * 100)
+        with pytest.raises(Closed):
+            connection.receive()
 
 
 def test_unknown_api_and_version_close_the_connection(ottla_broker: Broker) -> None:
     for key, version in [(5, 0), (999, 0), (3, 99), (-1, 0), (0, 2)]:
-        connection = RawConnection(ottla_broker.bootstrap, timeout_s=10)
-        connection.send(struct.pack(">ihhih", 10, key, version, 1, -1))
-        with pytest.raises(Closed):
-            connection.receive()
+        with RawConnection(ottla_broker.bootstrap, timeout_s=10) as connection:
+            connection.send(struct.pack(">ihhih", 10, key, version, 1, -1))
+            with pytest.raises(Closed):
+                connection.receive()
 
 
 def test_a_stalled_giant_frame_holds_little_memory(ottla_broker: Broker) -> None:

@@ -86,7 +86,8 @@ def test_nothing_acknowledged_is_lost_over_kills(tmp_path: Path) -> None:
                 await asyncio.sleep(rng.uniform(0, 0.15))
                 node.kill()
                 await asyncio.to_thread(node.start)
-                check(await everything(cluster), {writer: list(done) for writer, done in acknowledged.items()})
+                so_far = {writer: list(done) for writer, done in acknowledged.items()}
+                check(await everything(cluster), so_far)
             stop.set()
             await asyncio.gather(*writers)
             check(await everything(cluster), acknowledged)

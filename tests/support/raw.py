@@ -61,3 +61,9 @@ class RawConnection:
 
     def close(self) -> None:
         self._socket.close()
+
+    def __enter__(self) -> "RawConnection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

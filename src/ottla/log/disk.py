@@ -86,6 +86,9 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
+    def close(self) -> None:
+        """Give every descriptor back; the node has stopped."""
+
 
 class FileSlice:
     """A range of a file on its way to a socket: `len()` is known now, the bytes are moved by the kernel later."""

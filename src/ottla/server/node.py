@@ -83,7 +83,11 @@ class Node:
         self.metadata = MetadataHost.open(self.directories, self.configs, ports)
         self.configs.follow(self.metadata.state)
         self.partitions = Partitions(
-            self.directories, self.configs.log_config, ports.now_ms, settings.get("fetch.max.bytes")
+            self.directories,
+            self.configs.log_config,
+            ports.now_ms,
+            settings.get("fetch.max.bytes"),
+            all_usable=len(self.directories) == len(self.configs.log_dirs()),
         )
         self.partitions.load(self.metadata.state)
         self.partitions.recover(_tell_progress)
@@ -165,6 +169,8 @@ class Node:
         self.metadata.close()
         if self.ports.executor is not None:
             self.ports.executor.shutdown(wait=True)
+        for directory in self.directories:
+            directory.disk.close()
 
 
 def _overrides(text: str) -> dict[str, int]:

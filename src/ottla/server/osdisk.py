@@ -334,6 +334,7 @@ class OsDisk:
                 else:
                     raise
             self._clock[file] = None
+            file.used = False  # a second use earns the second chance: a scan over many files keeps the busy ones open
             return fd
 
     def note_closed(self, file: OsFile) -> None:

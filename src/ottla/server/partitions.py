@@ -54,14 +54,17 @@ class Partitions:
         config_of: Callable[[str], LogConfig],
         now_ms: Callable[[], int],
         fetch_max_bytes: int,
+        *,
+        all_usable: bool,
     ) -> None:
         self.directories = directories
+        self._all_usable = all_usable  # whether every directory of the configuration is among them
         self.fetch_max_bytes = fetch_max_bytes
         self._config_of = config_of
         self._now_ms = now_ms
         self._by_name: dict[str, _Held] = {}
         self._by_id: dict[bytes, _Held] = {}
-        self._place: dict[TopicPartition, DataDirectory] = {}
+        self._place: dict[TopicPartition, DataDirectory] = {}  # without an entry: its directory could not be used
         self._unopened: dict[TopicPartition, None] = {}
         self._deleting: list[tuple[int, Log]] = []  # when, what
 
@@ -106,8 +109,8 @@ class Partitions:
     def recover(self, progress: Progress) -> None:
         """Opens everything in directories that were not closed cleanly."""
         for partition in tuple(self._unopened):
-            directory = self._place[partition]
-            if not directory.clean and directory.disk.exists(_name(partition)):
+            directory = self._place.get(partition)
+            if directory is not None and not directory.clean and directory.disk.exists(_name(partition)):
                 held = self._by_name[partition.topic]
                 try:
                     self._open(held, partition.partition, partial(progress, partition))
@@ -123,7 +126,9 @@ class Partitions:
 
     def _open(self, held: _Held, index: int, progress: Callable[[int, int], None] | None = None) -> Partition:
         name = TopicPartition(held.topic.name, index)
-        directory = self._place[name]
+        directory = self._place.get(name)
+        if directory is None:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data directory of {_name(name)} is not available")
         state = held.topic.partitions[index]
         try:
             opened = Log.open(
@@ -131,12 +136,12 @@ class Partitions:
                 _name(name),
                 self._config_of(name.topic),
                 now_ms=self._now_ms(),
-                recovery_point=directory.recovery_points.pop(name, 0),
-                log_start_offset=directory.log_starts.pop(name, 0),
+                recovery_point=directory.recovery_points.get(name, 0),
+                log_start_offset=directory.log_starts.get(name, 0),
                 clean=directory.clean,
                 progress=progress,
             )
-            if checkpoint.read_partition_metadata(opened.directory) is None:
+            if _identity_of(opened) is None:
                 checkpoint.write_partition_metadata(opened.directory, held.topic.id, sync=False)
             if opened.config.fsync_before_ack and not directory.clean:
                 opened.flush()  # what survived the crash is served at once, so it must survive the next one too
@@ -146,6 +151,8 @@ class Partitions:
         partition = Partition(name.topic, index, opened, leader_epoch=state.leader_epoch)
         held.opened[index] = partition
         self._unopened.pop(name, None)
+        directory.recovery_points.pop(name, None)
+        directory.log_starts.pop(name, None)
         return partition
 
     def storage_failed(self, partition: Partition, error: StorageError) -> None:
@@ -156,7 +163,7 @@ class Partitions:
     def load(self, state: ClusterState) -> None:
         """Takes over the topics that exist; nothing is opened yet."""
         for topic in state.topics.values():
-            self._add(topic, topic.partitions)
+            self._add(topic, topic.partitions, existing=True)
 
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -185,25 +192,32 @@ class Partitions:
                 if partition is not None:
                     partition.configure(config)
 
-    def _add(self, topic: Topic, states: Iterable[PartitionState]) -> None:
+    def _add(self, topic: Topic, states: Iterable[PartitionState], *, existing: bool = False) -> None:
         held = self._by_name.get(topic.name)
         if held is None:
             held = self._by_name[topic.name] = self._by_id[topic.id] = _Held(topic)
         for state in states:
             name = TopicPartition(topic.name, state.index)
-            directory = self._choose_directory(name)
-            directory.partitions[name] = None
-            self._place[name] = directory
-            self._unopened[name] = None
             held.opened.append(None)
+            directory = self._choose_directory(name, existing)
+            if directory is not None:
+                directory.partitions[name] = None
+                self._place[name] = directory
+                self._unopened[name] = None
 
-    def _choose_directory(self, name: TopicPartition) -> DataDirectory:
-        """Where its files are; a new partition goes to the working directory that holds the fewest."""
-        if len(self.directories) == 1:
+    def _choose_directory(self, name: TopicPartition, existing: bool) -> DataDirectory | None:
+        """Where its files are; a new partition goes to the working directory that holds the fewest.
+
+        One that existed before and is found nowhere while a directory is missing may lie there: None, rather than
+        beginning it anew and empty.
+        """
+        if len(self.directories) == 1 and self._all_usable:
             return self.directories[0]
         for directory in self.directories:
             if directory.disk.exists(_name(name)):
                 return directory
+        if existing and not self._all_usable:
+            return None
         working = [directory for directory in self.directories if directory.failure is None] or self.directories
         return min(working, key=lambda directory: len(directory.partitions))
 
@@ -214,7 +228,9 @@ class Partitions:
         del self._by_id[topic.id]
         for index, partition in enumerate(held.opened):
             name = TopicPartition(topic.name, index)
-            directory = self._place.pop(name)
+            directory = self._place.pop(name, None)
+            if directory is None:
+                continue
             del directory.partitions[name]
             try:
                 if partition is None and directory.disk.exists(_name(name)):
@@ -278,3 +294,11 @@ class Partitions:
 
 def _name(partition: TopicPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
+
+
+def _identity_of(opened: Log) -> bytes | None:
+    """The topic id in the partition's directory; None also when a crash left the file empty: the cluster knows it."""
+    try:
+        return checkpoint.read_partition_metadata(opened.directory)
+    except checkpoint.CheckpointError:
+        return None

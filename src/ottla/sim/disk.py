@@ -213,6 +213,9 @@ class SimDisk:
             raise StorageError(errno.EIO, f"cannot sync directory {path}")
         directory.sync()
 
+    def close(self) -> None:
+        """Nothing to give back: descriptors are not simulated."""
+
     # -- faults
 
     def crash(self, kind: Crash) -> SimDisk:
