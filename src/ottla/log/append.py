@@ -175,7 +175,11 @@ def _append_trusted(
         stamp(batch, 0, offset, leader_epoch)
     last = offset + header.last_offset_delta
     segment = log.active
-    if _is_full(log, segment, header.size_bytes, last, header.max_timestamp, now_ms):
+    if last - segment.base_offset > INT32_MAX:
+        # A gap that no relative offset spans (compaction on the leader): the new segment begins behind it.
+        log.next_offset = offset
+        segment = log.roll(now_ms)
+    elif _is_full(log, segment, header.size_bytes, last, header.max_timestamp, now_ms):
         segment = log.roll(now_ms)
     if leader_epoch != log.epochs.latest:
         log.begin_epoch(leader_epoch, offset)

@@ -60,7 +60,7 @@ class LogConfig:
         policies = get("cleanup.policy")
         level = f"compression.{compression}.level"
         return cls(
-            segment_bytes=get("segment.bytes"),
+            segment_bytes=get("internal.segment.bytes") or get("segment.bytes"),
             segment_ms=get("segment.ms"),
             segment_jitter_ms=get("segment.jitter.ms"),
             index_bytes=get("segment.index.bytes"),

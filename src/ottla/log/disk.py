@@ -72,7 +72,7 @@ class Disk(Protocol):
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def list(self, directory: str) -> list[str]:
-        """Sorted names."""
+        """Sorted names; none if the directory is absent."""
 
     def exists(self, path: str) -> bool: ...
 

@@ -5,6 +5,8 @@ Rules:
 - The recovery point says: everything below it is on disk *with its indexes and producer snapshot*, so that a start
   after a crash need not look at it. A segment that was rolled while a sync was running therefore holds it back.
 - New names (files created or renamed) last only once their directory was synced.
+- After a failed sync the kernel takes the pages for clean although they may never have reached the disk: a second sync
+  would succeed and prove nothing. So whatever it covered is written again before the next one.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Protocol
 
 from ottla.log.disk import Directory, File
 from ottla.log.segment import Segment
+from ottla.model.limits import SCAN_READ_BYTES
 
 
 class Syncable(Protocol):
@@ -22,7 +25,7 @@ class Syncable(Protocol):
 
 
 class Durable:
-    __slots__ = ("_directory", "_taken", "names_changed", "recovery_point", "rolled")
+    __slots__ = ("_directory", "_suspect", "_taken", "names_changed", "recovery_point", "rolled")
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -30,15 +33,18 @@ class Durable:
         self.rolled: list[Segment] = []  # ended, not yet synced as a whole; oldest first
         self.names_changed = False
         self._taken = 0
+        self._suspect = False  # the last sync failed
 
     def files(self, active: Segment, extra: list[File]) -> list[Syncable]:
         """What to sync, in this order, so that everything appended up to now lasts."""
-        files: list[Syncable] = []
-        for segment in self.rolled:
-            files += segment.files()
+        contents = [file for segment in self.rolled for file in segment.files()]
+        contents += [active.file, *extra]
+        if self._suspect:
+            for file in contents:
+                _write_again(file)
+            self._suspect = False
         self._taken = len(self.rolled)
-        files.append(active.file)
-        files += extra
+        files: list[Syncable] = [*contents]
         if self.names_changed:
             files += [self._directory, Directory(self._directory.disk, "")]
             self.names_changed = False
@@ -54,6 +60,7 @@ class Durable:
 
     def failed(self) -> None:
         self._taken = 0
+        self._suspect = True
         self.names_changed = True
 
     def forget(self, segment: Segment) -> None:
@@ -66,3 +73,8 @@ class Durable:
         """The log was cut at `offset`."""
         self.recovery_point = min(self.recovery_point, offset)
         self.names_changed = True
+
+
+def _write_again(file: File) -> None:
+    for position in range(0, file.size, SCAN_READ_BYTES):
+        file.write(position, file.read(position, SCAN_READ_BYTES))

@@ -279,6 +279,10 @@ class Log:
     def producer_states(self) -> Iterator[Producer]:
         return iter(self.producers)
 
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget the producers that were idle for producer.id.expiration.ms; how many."""
+        return self.producers.expire(now_ms, self.config.producer_expiration_ms)
+
     @property
     def size_bytes(self) -> int:
         return sum(segment.file.size for segment in self.segments)

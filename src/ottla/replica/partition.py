@@ -67,6 +67,9 @@ class Partition:
         self._set_durable(log.config)
         if high_watermark is not None:
             self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
+        if self.durable and log.unflushed:
+            # What survived a crash counts from now on, so it must last from now on.
+            log.flush()
         log.producers.replicated(self.high_watermark)
 
     def lead(self, leader_epoch: int) -> None:

@@ -1,0 +1,278 @@
+"""The real disk: descriptors, renames, failed writes, threads."""
+
+import errno
+import os
+import resource
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.log.disk import StorageError
+from ottla.server.osdisk import OsDisk
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[OsDisk]:
+    made = OsDisk(str(tmp_path), open_files_max=4)
+    made.make_directory("t-0")
+    yield made
+    made.close()
+    assert made.open_count == 0
+
+
+def test_append_read_truncate(disk: OsDisk, tmp_path: Path) -> None:
+    file = disk.open("t-0/a", create=True)
+    file.append(b"hello ")
+    file.append(memoryview(b"world"))
+    assert (file.size, file.read(6, 100), file.read(20, 5)) == (11, b"world", b"")
+    file.write(0, b"J")
+    file.truncate(5)
+    assert file.read(0, 10) == b"Jello" == (tmp_path / "t-0" / "a").read_bytes()
+    file.sync()
+    disk.sync_directory("t-0")
+    disk.sync_directory("")
+
+
+def test_missing_files(disk: OsDisk) -> None:
+    with pytest.raises(FileNotFoundError):
+        disk.open("t-0/none")
+    assert not disk.exists("t-0/none")
+    disk.remove("t-0/none")
+    assert disk.list("nowhere") == []
+
+
+def test_a_path_has_one_file(disk: OsDisk) -> None:
+    assert disk.open("t-0/a", create=True) is disk.open("t-0/a")
+
+
+def test_descriptors_are_bounded_and_reused(disk: OsDisk) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    files = [disk.open(f"t-0/{i}", create=True) for i in range(50)]
+    for turn in range(3):
+        for i, file in enumerate(files):
+            file.append(b"%02d" % i)
+            assert disk.open_count <= 4
+        assert len(os.listdir("/proc/self/fd")) <= before + 4, turn
+    assert [file.read(0, 6) for file in files] == [b"%02d" % i * 3 for i in range(50)]
+
+
+def test_the_file_in_use_keeps_its_descriptor(disk: OsDisk) -> None:
+    busy = disk.open("t-0/busy", create=True)
+    busy.append(b"x")
+    fd = busy._fd
+    for i in range(20):
+        disk.open(f"t-0/{i}", create=True).append(b"x")
+        busy.append(b"x")
+    assert busy._fd == fd
+
+
+def test_files_follow_renames(disk: OsDisk) -> None:
+    file, other = disk.open("t-0/a", create=True), disk.open("t-0/b", create=True)
+    file.append(b"a")
+    other.append(b"b")
+    disk.rename("t-0/a", "t-0/c")
+    assert (file.path, file.read(0, 1), disk.open("t-0/c")) == ("t-0/c", b"a", file)
+    disk.rename("t-0", "t-0.gone-delete")
+    assert other.path == "t-0.gone-delete/b"
+    other.close()
+    assert other.read(0, 1) == b"b"
+    assert disk.open("t-0.gone-delete/c") is file
+
+
+def test_a_replaced_or_removed_file_is_gone_for_its_holders(disk: OsDisk) -> None:
+    """Who holds a slice of it must not be given the bytes of whatever has the name now."""
+    old, new = disk.open("t-0/old", create=True), disk.open("t-0/new", create=True)
+    old.append(b"old")
+    new.append(b"new")
+    disk.rename("t-0/new", "t-0/old")
+    assert disk.open("t-0/old").read(0, 3) == b"new"
+    with pytest.raises(StorageError):
+        old.read(0, 3)
+    disk.remove("t-0/old")
+    disk.open("t-0/old", create=True).append(b"third")
+    with pytest.raises(StorageError):
+        new.read(0, 3)
+
+
+def test_directories(disk: OsDisk) -> None:
+    disk.open("t-0/b", create=True)
+    disk.open("t-0/a", create=True)
+    assert disk.list("t-0") == ["a", "b"]
+    with pytest.raises(StorageError) as failed:
+        disk.remove("t-0")
+    assert failed.value.errno == errno.ENOTEMPTY
+    disk.remove("t-0/a")
+    disk.remove("t-0/b")
+    disk.remove("t-0")
+    assert disk.list("") == []
+
+
+@pytest.mark.parametrize("short", [0, 3])
+def test_a_failed_append_leaves_the_file_as_it_was(
+    disk: OsDisk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, short: int
+) -> None:
+    """Half of the bytes arrive, then the disk is full."""
+    file = disk.open("t-0/a", create=True)
+    file.append(b"good")
+    real = os.pwrite
+    calls = 0
+
+    def full(fd: int, data: Any, position: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1 and short:
+            return real(fd, memoryview(data)[:short], position)
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StorageError) as failed:
+        file.append(b"bad bytes")
+    assert failed.value.errno == errno.ENOSPC and "t-0/a" in str(failed.value)
+    monkeypatch.undo()
+    assert (tmp_path / "t-0" / "a").read_bytes() == b"good"
+    file.append(b" again")
+    assert file.read(0, 100) == b"good again"
+
+
+def test_garbage_behind_the_end_is_never_seen(disk: OsDisk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Even if the half-written bytes cannot be cut off, they are not read, and the next sync or close cuts them."""
+    file = disk.open("t-0/a", create=True)
+    file.append(b"good")
+
+    def half(fd: int, data: Any, position: int) -> int:
+        (tmp_path / "t-0" / "a").write_bytes(b"good" + b"garbage")
+        raise OSError(errno.EIO, "gone")
+
+    def refuse(fd: int, size: int) -> None:
+        raise OSError(errno.EIO, "gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", half)
+        patched.setattr(os, "ftruncate", refuse)
+        with pytest.raises(StorageError):
+            file.append(b"bad")
+    assert file.read(0, 100) == b"good"
+    file.sync()
+    assert (tmp_path / "t-0" / "a").read_bytes() == b"good"
+
+
+def test_short_writes_are_continued(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open("t-0/a", create=True)
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, position: real(fd, memoryview(data)[:3], position))
+    file.append(b"0123456789")
+    assert file.read(0, 20) == b"0123456789"
+
+
+def test_out_of_descriptors(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process limit is lower than ours: an open file gives way."""
+    files = [disk.open(f"t-0/{i}", create=True) for i in range(3)]
+    files[0].append(b"x")
+    files[1].append(b"x")
+    real = os.open
+    refused = []
+
+    def scarce(path: Any, flags: int, *rest: int) -> int:
+        if not refused:
+            refused.append(path)
+            raise OSError(errno.EMFILE, "too many")
+        return real(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", scarce)
+    files[2].append(b"x")
+    assert refused and disk.open_count == 2
+
+
+def test_a_read_only_directory_is_still_read(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open("t-0/a", create=True)
+    file.append(b"data")
+    file.close()
+    real = os.open
+
+    def read_only(path: Any, flags: int, *rest: int) -> int:
+        if flags & os.O_RDWR:
+            raise OSError(errno.EROFS, "read-only")
+        return real(path, flags, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", read_only)
+        assert file.read(0, 4) == b"data"
+        with pytest.raises(StorageError):
+            file.append(b"more")
+        with pytest.raises(StorageError):
+            disk.open("t-0/new", create=True)
+    file.append(b"more")
+    assert file.read(0, 8) == b"datamore"
+
+
+def test_send(disk: OsDisk) -> None:
+    file = disk.open("t-0/a", create=True)
+    file.append(b"0123456789")
+    left, right = socket.socketpair()
+    with left, right:
+        left.setblocking(False)
+        assert file.send(left, 2, 5) == 5
+        assert right.recv(100) == b"23456"
+        file.append(bytes(8 << 20))
+        assert file.send(left, 0, 8 << 20) < 8 << 20
+        with pytest.raises(BlockingIOError):
+            file.send(left, 0, 8 << 20)
+        right.close()
+        with pytest.raises(ConnectionError):
+            file.send(left, 0, 10)
+
+
+def test_sync_and_append_from_two_threads(disk: OsDisk) -> None:
+    """Syncs run in workers while the loop appends, and descriptors change hands all the time."""
+    files = [disk.open(f"t-0/{i}", create=True) for i in range(12)]
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def sync_all() -> None:
+        try:
+            while not stop.is_set():
+                for file in files:
+                    file.sync()
+                    file.read(0, 10)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=sync_all) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for i in range(300):
+        for number, file in enumerate(files):
+            file.append(b"%03d,%02d;" % (i, number))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for number, file in enumerate(files):
+        assert file.read(0, file.size) == b"".join(b"%03d,%02d;" % (i, number) for i in range(300))
+
+
+def test_disk_full_for_real(tmp_path: Path) -> None:
+    """RLIMIT_FSIZE is as good as a full disk for a single file, and needs no mount."""
+    disk = OsDisk(str(tmp_path))
+    file = disk.open("a", create=True)
+    file.append(bytes(6_000))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, hard))
+    try:
+        with pytest.raises(StorageError) as failed:
+            file.append(bytes(6_000))
+        assert failed.value.errno == errno.EFBIG
+        assert file.size == 6_000 == (tmp_path / "a").stat().st_size
+        file.append(bytes(1_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, previous)
+    file.append(bytes(6_000))
+    assert file.size == 13_000
+    disk.close()
