@@ -56,7 +56,9 @@ def node(against: str, request: pytest.FixtureRequest) -> Node:
 
 
 @pytest.fixture(scope="session")
-def both(against: str, real_kafka: RealKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def both(
+    against: str, real_kafka: RealKafka, java_431: Java, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Both]:
     """A real Kafka and its twin, started from the same properties: Ottla, or a second Kafka to prove the tests."""
     directory = tmp_path_factory.mktemp("twin")
     if against == "kafka":
@@ -65,7 +67,8 @@ def both(against: str, real_kafka: RealKafka, tmp_path_factory: pytest.TempPathF
         twin = OttlaNode(directory, properties=real_kafka.properties)
     try:
         twin.start()
-        sides = Both(Side("kafka", real_kafka.bootstrap), Side("ottla", twin.bootstrap))
+        texts = java_431.ask("error_texts", real_kafka.bootstrap)
+        sides = Both(Side("kafka", real_kafka.bootstrap), Side("ottla", twin.bootstrap), texts)
         yield sides
         sides.kafka.close()
         sides.ottla.close()

@@ -33,12 +33,9 @@ def describe(
 
 
 def configs(answer: Plain) -> dict[str, Plain]:
-    """The first resource's configs by name, without Ottla's own and without the words of the documentation."""
-    found = {}
-    for entry in answer["results"][0]["configs"]:
-        if not entry["name"].startswith("ottla."):
-            found[entry["name"]] = entry | {"documentation": bool(entry.get("documentation"))}
-    return found
+    """The first resource's configs by name, without the words of the documentation."""
+    entries = answer["results"][0]["configs"]
+    return {entry["name"]: entry | {"documentation": bool(entry.get("documentation"))} for entry in entries}
 
 
 @pytest.mark.parametrize("version", versions_of(DescribeConfigsRequest))
@@ -136,7 +133,6 @@ def test_incremental_alter_topic(both: Both, new_name: Names, version: int) -> N
         yield from change((SUBTRACT, "retention.ms", "1"))
         yield from change((APPEND, "cleanup.policy", None))
         yield from change((APPEND, "cleanup.policy", "burn"))
-        yield from change((9, "retention.ms", "1"))
         yield from change((SET, "retention.ms", "1"), (SET, "retention.ms", "2"))
         yield from change((SET, "retention.ms", "5555555"), (SET, "segment.bytes", "1"))
         yield from change((SET, "min.compaction.lag.ms", "10"), (SET, "max.compaction.lag.ms", "1"))
@@ -156,7 +152,7 @@ def test_incremental_alter_topic(both: Both, new_name: Names, version: int) -> N
         (BROKER, "1", "num.partitions", "0"),
         (BROKER, "2", "log.cleaner.threads", "2"),
         (BROKER, "one", "log.cleaner.threads", "2"),
-        (BROKER, "", "log.cleaner.threads", "0"),
+        (BROKER, "", "log.cleaner.threads", "many"),
         (GROUP, "", "consumer.session.timeout.ms", "45000"),
         (CLIENT_METRICS, "", "interval.ms", "100"),
         (CLIENT_METRICS, "m", "interval.ms", "1"),

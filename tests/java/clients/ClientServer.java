@@ -36,6 +36,9 @@ public final class ClientServer {
             case "digest": return Loads.digest(request);
             case "consume": return Consumers.consume(request);
             case "offsets": return Consumers.offsets(request);
+            case "error_texts":
+                return java.util.Arrays.stream(org.apache.kafka.common.protocol.Errors.values())
+                    .map(org.apache.kafka.common.protocol.Errors::message).filter(java.util.Objects::nonNull).toList();
             case "version": return Map.of("version", org.apache.kafka.common.utils.AppInfoParser.getVersion());
             default: return Admins.run(verb, request);
         }
