@@ -48,8 +48,9 @@ class Run:
             for kind in KINDS:
                 for attempt in range(max(1, self.scale.starts if self.wants("start") else 1)):
                     self.say(f"start {kind.name}")
-                    subject, figures = workloads.start(kind, self.directory / f"{kind.name}-{attempt}")
+                    subject = kind(self.directory / f"{kind.name}-{attempt}")
                     running.append(subject)
+                    figures = workloads.start(subject)
                     self.note("start", subject, figures)
                     if attempt + 1 < self.scale.starts and self.wants("start"):
                         running.pop().stop()
@@ -74,8 +75,9 @@ class Run:
     def partitions(self) -> None:
         for kind in KINDS:
             self.say(f"{self.scale.topics * self.scale.partitions_per_topic:,} partitions on {kind.name}")
-            subject, _ = workloads.start(kind, self.directory / f"{kind.name}-many")
+            subject = kind(self.directory / f"{kind.name}-many")
             try:
+                workloads.start(subject)
                 self.note("partitions", subject, workloads.many_partitions(subject, self.scale))
             finally:
                 subject.stop()

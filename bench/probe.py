@@ -1,4 +1,4 @@
-"""A bare client over one socket: what is needed to see when a broker first acknowledges, and to make many partitions."""
+"""A bare client over one socket: enough to see a broker acknowledge its first record, and to make many partitions."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def until_acknowledged(bootstrap: str, topic: str, timeout_s: float = 180) -> No
             )
         ],
     )
-    metadata = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=True
-    )
+    metadata = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=True)
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         try:
@@ -83,7 +81,7 @@ def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
 def until_all_led(bootstrap: str, names: list[str], partitions: int, timeout_s: float = 300) -> None:
     """Waits until Metadata shows a leader for every partition and the last one takes a record."""
     request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+        topics=[MetadataRequest.Topic(name=name) for name in names], allow_auto_topic_creation=False
     )
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

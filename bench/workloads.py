@@ -6,13 +6,12 @@ import json
 import subprocess
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 from tests.support.java import CLASSPATH_431, command
 
 from bench import probe
-from bench.subject import Cost, Kafka, Ottla, Subject, resident_mib
+from bench.subject import Cost, Subject, resident_mib
 
 GB = 1e9
 PARTITIONS = 4
@@ -124,16 +123,15 @@ def latency(subject: Subject, scale: Scale, round_: int) -> Figures:
     return {"p50_ms": measured["p50_us"] / 1000, "p99_ms": measured["p99_us"] / 1000}
 
 
-def start(kind: type[Kafka] | type[Ottla], directory: Path) -> tuple[Subject, Figures]:
+def start(subject: Subject) -> Figures:
     """Fresh directory to first acknowledged record; formatting counts for neither."""
-    subject = kind(directory)
     subject.format()
     begun = time.perf_counter()
     subject.launch()
     probe.until_acknowledged(subject.bootstrap, "first")
     started_s = time.perf_counter() - begun
     time.sleep(2)
-    return subject, {"start_s": started_s, "idle_mib": resident_mib(subject.pid)}
+    return {"start_s": started_s, "idle_mib": resident_mib(subject.pid)}
 
 
 def many_partitions(subject: Subject, scale: Scale) -> Figures:
