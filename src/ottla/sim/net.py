@@ -146,7 +146,13 @@ class SimNet:
             client.close()
             raise
         protocol = factory()
-        return SimTransport(loop, client, protocol), protocol
+        transport = SimTransport(loop, client, protocol)
+        try:
+            await transport.started
+        except asyncio.CancelledError:
+            transport.close()
+            raise
+        return transport, protocol
 
     async def _find(self, source: Host, address: str, port: int) -> ListeningSocket:
         """Sends SYNs, at growing intervals while nobody answers."""

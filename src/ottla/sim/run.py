@@ -104,6 +104,8 @@ class Simulation:
                 self.loop.run_until_complete(self._main())
             except SimulationError as error:
                 self.history.blame(str(error))
+            except Exception as error:
+                self.history.blame("".join(traceback.format_exception(error)))
             violations = [*self.history.violations, *self.machine.failures, *self._logged, *self._loop_errors()]
             outcome = Outcome(self.scenario.seed, violations, self.loop.trace, self.loop.time(), self._facts())
             self.loop.bury()

@@ -90,9 +90,11 @@ def scenario(seed: int) -> Scenario:
     power = durability is not Durability.PAGE_CACHE or rng.random() < 0.3
     at_risk = power and durability is Durability.PAGE_CACHE
     configs = {
-        "segment.bytes": str(rng.choice((4096, 16384, 65536, 1 << 20))),
+        "internal.segment.bytes": str(rng.choice((4096, 16384, 65536, 1 << 20))),
         "index.interval.bytes": str(rng.choice((1, 512, 4096))),
     }
+    if rng.random() < 0.2:
+        configs["segment.ms"] = str(rng.choice((50, 1000)))
     if durability is Durability.FSYNC_BEFORE_ACK:
         configs["ottla.fsync.before.ack"] = "true"
     elif durability is Durability.FLUSH_EVERY_MESSAGE:

@@ -33,11 +33,14 @@ class SimTransport(transports.Transport):
         self._reading = False
         self._closing = False
         self._lost = False
+        self.started: asyncio.Future[None] = loop.create_future()
         loop.call_soon(self._start)
 
     def _start(self) -> None:
         self._protocol.connection_made(self)
         self.resume_reading()
+        if not self.started.done():
+            self.started.set_result(None)
 
     # -- reading
 

@@ -1,0 +1,52 @@
+"""Whole simulations: every seed that ever failed, a bounded sample of others, and the same seed twice."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ottla.sim.run import Outcome, Simulation
+from ottla.sim.scenario import scenario
+
+KEPT = [int(line) for line in Path(__file__).with_name("seeds.txt").read_text().split()]
+SAMPLE_SECONDS = 25.0  # wall time, so that a slow machine does fewer; which ones is decided by the day's chance
+SAMPLE_MIN = 5
+
+
+def check(outcome: Outcome) -> None:
+    assert outcome.ok, f"replay with: make sim SEED={outcome.seed}\n" + "\n".join(outcome.violations)
+
+
+@pytest.mark.parametrize("seed", KEPT)
+def test_seeds_that_failed_once(seed: int) -> None:
+    check(Simulation(scenario(seed)).run())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_first_seeds(seed: int) -> None:
+    check(Simulation(scenario(seed)).run())
+
+
+def test_random_seeds() -> None:
+    until = time.monotonic() + SAMPLE_SECONDS
+    chance = random.SystemRandom()
+    tried = 0
+    while tried < SAMPLE_MIN or time.monotonic() < until:
+        check(Simulation(scenario(chance.randrange(10**9))).run())
+        tried += 1
+
+
+def replay(seed: int, hash_seed: str) -> str:
+    command = [sys.executable, "-m", "ottla.sim", "--seed", str(seed), "--quiet"]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_seed_tells_the_same_story_in_every_process() -> None:
+    story = replay(1, "1")
+    assert story == replay(1, "2")
+    assert story != replay(2, "1")
