@@ -257,11 +257,28 @@ class Partitions:
 
     # Checkpoints
 
+    def remember_log_start(self, name: TopicPartition) -> None:
+        """Makes the log start of a partition last; Kafka may show deleted records again after a crash, we do not."""
+        directory = self._place[name]
+        try:
+            checkpoint.write_offsets(directory.disk, checkpoint.LOG_STARTS, self._log_starts(directory))
+        except StorageError as error:
+            directory.fail(error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
+        starts = dict(directory.log_starts)
+        for name in directory.partitions:
+            held = self._by_name.get(name.topic)
+            partition = held.opened[name.partition] if held is not None else None
+            if partition is not None and partition.log.log_start_offset > 0:
+                starts[name] = partition.log.log_start_offset
+        return starts
+
     def checkpoint(self) -> None:
         """Writes what the next start should begin from, per directory."""
         for directory in self.directories:
             recovery = dict(directory.recovery_points)
-            starts = dict(directory.log_starts)
             watermarks = dict(directory.high_watermarks)
             for name in directory.partitions:
                 held = self._by_name.get(name.topic)
@@ -269,10 +286,8 @@ class Partitions:
                 if partition is not None:
                     recovery[name] = partition.log.recovery_point
                     watermarks[name] = partition.high_watermark
-                    if partition.log.log_start_offset > 0:
-                        starts[name] = partition.log.log_start_offset
             directory.remember(checkpoint.RECOVERY_POINTS, recovery)
-            directory.remember(checkpoint.LOG_STARTS, starts)
+            directory.remember(checkpoint.LOG_STARTS, self._log_starts(directory))
             directory.remember(checkpoint.HIGH_WATERMARKS, watermarks)
 
     def close(self) -> None:
