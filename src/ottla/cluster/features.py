@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+ELR_VERSION = "eligible.leader.replicas.version"
 
 
 class Range(NamedTuple):
@@ -23,7 +24,7 @@ class Range(NamedTuple):
 
 
 SUPPORTED_FEATURES: dict[str, Range] = {
-    "eligible.leader.replicas.version": Range(0, 1),
+    ELR_VERSION: Range(0, 1),
     "group.version": Range(0, 1),
     KRAFT_VERSION: Range(0, 1),
     METADATA_VERSION: Range(7, 30),
@@ -36,7 +37,7 @@ SUPPORTED_FEATURES: dict[str, Range] = {
 # not among them: it lives in the control records of the quorum and is 0 while the voters are configured statically.
 DEFAULT_LEVELS: dict[str, int] = {
     METADATA_VERSION: 30,
-    "eligible.leader.replicas.version": 1,
+    ELR_VERSION: 1,
     "group.version": 1,
     "share.version": 1,
     "streams.version": 1,
@@ -45,7 +46,7 @@ DEFAULT_LEVELS: dict[str, int] = {
 
 # (feature, level) → the levels of other features it needs.
 DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {
-    ("eligible.leader.replicas.version", 1): {METADATA_VERSION: 23},
+    (ELR_VERSION, 1): {METADATA_VERSION: 23},
 }
 
 # Level → Kafka's name of the metadata version.

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ottla.cluster.entry import Entry, decode, encode
 from ottla.cluster.state import JournalError
 from ottla.model.ids import NO_ID
+from ottla.model.limits import RECORDS_PER_METADATA_BATCH_MAX
 from ottla.records.batch import check, headers
 from ottla.records.build import build_batch
 from ottla.records.control import ControlType, control_batch, control_type
@@ -55,7 +56,8 @@ def entry_batches(
     size_bytes = 0
     for entry in entries:
         value = encode(entry)
-        if pending and size_bytes + len(value) + _RECORD_OVERHEAD_BYTES > BATCH_BYTES_MAX:
+        full = len(pending) == RECORDS_PER_METADATA_BATCH_MAX
+        if full or (pending and size_bytes + len(value) + _RECORD_OVERHEAD_BYTES > BATCH_BYTES_MAX):
             yield _batch(pending, base_offset, epoch, now_ms), len(pending)
             base_offset += len(pending)
             pending, size_bytes = [], 0

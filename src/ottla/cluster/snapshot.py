@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.cluster import features
-from ottla.cluster.entities import Broker, Controller, PartitionState, Topic
+from ottla.cluster.entities import Broker, Controller, PartitionState, Resource, Topic
 from ottla.cluster.entry import Entry
 from ottla.cluster.state import ClusterState
 from ottla.wire.journal import cluster_metadata as journal
@@ -28,14 +28,19 @@ def snapshot(state: ClusterState) -> Iterator[Entry]:
         yield broker_entry(broker, level)
     for topic in state.topics.values():
         yield from _topic(topic, level)
-    for (type, owner), values in state.configs.items():
+    for resource, values in state.configs.items():
         for name, text in values.items():
-            yield Entry(journal.ConfigRecord(resource_type=type, resource_name=owner, name=name, value=text))
+            yield config_entry(resource, name, text)
     yield from _others(state)
 
 
 def feature(name: str, level: int) -> Entry:
     return Entry(journal.FeatureLevelRecord(name=name, feature_level=level))
+
+
+def config_entry(resource: Resource, name: str, value: str | None) -> Entry:
+    """The record that sets one setting, or (None) takes its value away."""
+    return Entry(journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value))
 
 
 def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: int) -> Entry:

@@ -41,8 +41,8 @@ CLIENT_ID_CHARS_MAX = 256
 
 # Topics one request may name: each costs a lookup and an answer; Kafka's own tools stay far below.
 TOPICS_PER_REQUEST_MAX = 100_000
-# Partitions over all topics of one request.
-PARTITIONS_PER_REQUEST_MAX = 1_000_000
+# Partitions over all topics of one CreateTopics: all of them become records of one atomic append.
+PARTITIONS_PER_REQUEST_MAX = 200_000
 # Partitions one topic may have: each is a directory with five files.
 PARTITIONS_PER_TOPIC_MAX = 100_000
 # Kafka refuses bigger controller batches too (max 10,000 records per metadata transaction).

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 from ottla.cluster.entities import Resource, ResourceType
 from ottla.cluster.entry import Entry
+from ottla.cluster.features import ELR_VERSION
+from ottla.cluster.snapshot import config_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.broker_settings import BROKER_SETTINGS
@@ -25,13 +27,12 @@ from ottla.model.config_checks import (
     check_topic_config,
 )
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import CONFIG_RESOURCES_PER_REQUEST_MAX, CONFIG_VALUE_BYTES_MAX
 from ottla.model.names import check_topic_name
 from ottla.model.setting import Kind, Setting
 from ottla.model.topic_settings import TOPIC_SETTINGS
-from ottla.wire.journal import cluster_metadata as journal
 
 _MIN_ISR = "min.insync.replicas"
-_ELR = "eligible.leader.replicas.version"
 # Lists of the other types are replaced as a whole.
 _SPLITTABLE: dict[int, Mapping[str, Setting[Any]]] = {
     ResourceType.TOPIC: TOPIC_SETTINGS,
@@ -71,6 +72,7 @@ class IncrementalAlterConfigs:
     validate_only: bool = False
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        _check_count(len(self.resources))
         records: list[Entry] = []
         outcomes: list[Altered] = []
         times = Counter(resource for resource, _ in self.resources)
@@ -96,6 +98,7 @@ class AlterConfigs:
     validate_only: bool = False
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        _check_count(len(self.resources))
         records: list[Entry] = []
         outcomes: list[Altered] = []
         times = Counter(resource for resource, _ in self.resources)
@@ -114,6 +117,11 @@ class AlterConfigs:
         return Result([] if self.validate_only else records, outcomes)
 
 
+def _check_count(resources: int) -> None:
+    if resources > CONFIG_RESOURCES_PER_REQUEST_MAX:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of resources per request.")
+
+
 def check_form(resource: Resource, alterations: tuple[Alteration, ...], times: int) -> None:
     """Refuse a resource that is named twice, or whose list of changes makes no sense."""
     if times > 1:
@@ -123,6 +131,9 @@ def check_form(resource: Resource, alterations: tuple[Alteration, ...], times: i
     missing = [name for name, op, value in alterations if op != Op.DELETE and value is None]
     if missing:
         raise _request(f"Null value not supported for : {', '.join(missing)}")
+    long = [name for name, _, value in alterations if value and len(value) > CONFIG_VALUE_BYTES_MAX]
+    if long:
+        raise _request(f"The value is too long for : {', '.join(long)}")
 
 
 def _new_value(type: int, alteration: Alteration, current: Mapping[str, str]) -> str | None:
@@ -176,7 +187,7 @@ def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> N
         if int(name) != view.node_id:
             raise _request(f"Unexpected broker id, expected {view.node_id}, but received {name}")
     check_broker_change({key: text for key, text in changes.items() if text is not None}, per_broker=bool(name))
-    if _MIN_ISR in changes and view.state.features.get(_ELR, 0) > 0:
+    if _MIN_ISR in changes and view.state.features.get(ELR_VERSION, 0) > 0:
         # KIP-966: the controller elects by this number, so the whole cluster must have one.
         if name:
             raise _config(f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")
@@ -187,7 +198,7 @@ def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> N
 def _records(resource: Resource, current: Mapping[str, str], changes: Mapping[str, str | None]) -> list[Entry]:
     # A broker's record is written even if nothing changes: it makes brokers read key stores and the like again.
     return [
-        Entry(journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text))
+        config_entry(resource, name, text)
         for name, text in changes.items()
         if text != current.get(name) or resource.type == ResourceType.BROKER
     ]

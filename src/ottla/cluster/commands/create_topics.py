@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
-from ottla.cluster.entities import PartitionState, ResourceType
+from ottla.cluster.entities import PartitionState, Resource, ResourceType
 from ottla.cluster.entry import Entry
-from ottla.cluster.snapshot import partition_entry
+from ottla.cluster.snapshot import config_entry, partition_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.config_checks import check_topic_config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, random_uuid
-from ottla.model.limits import PARTITIONS_PER_TOPIC_MAX
+from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, PARTITIONS_PER_TOPIC_MAX, TOPICS_PER_REQUEST_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -51,6 +51,8 @@ class CreateTopics:
     validate_only: bool = False
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        if len(self.topics) > TOPICS_PER_REQUEST_MAX:
+            raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of topics per request.")
         times = Counter(topic.name for topic in self.topics)
         records: list[Entry] = []
         outcomes: list[TopicOutcome] = []
@@ -77,15 +79,13 @@ def _create(view: View, topic: NewTopic, records: list[Entry]) -> TopicOutcome:
     configs = _configs(topic)
     check_topic_config(view.config(), configs)
     partitions = _by_hand(view, topic) if topic.assignments else _automatic(view, topic)
+    if len(records) + len(partitions) > PARTITIONS_PER_REQUEST_MAX:
+        raise _too_many()
     topic_id = random_uuid(view.rng)
     level = view.state.metadata_version
     records.append(Entry(journal.TopicRecord(name=topic.name, topic_id=topic_id)))
-    for name, value in configs.items():
-        records.append(
-            Entry(
-                journal.ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic.name, name=name, value=value)
-            )
-        )
+    resource = Resource(ResourceType.TOPIC, topic.name)
+    records.extend(config_entry(resource, name, value) for name, value in configs.items())
     records.extend(partition_entry(topic_id, state, level) for state in partitions)
     return TopicOutcome(topic.name, None, topic_id, len(partitions), len(partitions[0].replicas))
 
@@ -145,10 +145,14 @@ def _automatic(view: View, topic: NewTopic) -> list[PartitionState]:
     if replication_factor == DEFAULT:
         replication_factor = view.defaults.get("default.replication.factor")
     if count > PARTITIONS_PER_TOPIC_MAX:
-        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        raise _too_many()
     try:
         return place_automatically(view, 0, count, replication_factor)
     except ApiError as error:
         raise ApiError(
             error.code, f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
         ) from None
+
+
+def _too_many() -> ApiError:
+    return ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ottla.cluster import features
-from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState, ResourceType
+from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState, Resource, ResourceType
 from ottla.cluster.entry import Entry
-from ottla.cluster.snapshot import broker_entry, controller_entry
+from ottla.cluster.snapshot import broker_entry, config_entry, controller_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.wire.journal import cluster_metadata as journal
@@ -25,25 +25,20 @@ class Activate:
             return Result([Entry(journal.AbortTransactionRecord(reason="a new controller takes over"))])
         if view.state.features:
             return Result()
+        levels = {
+            entry.record.name: entry.record.feature_level
+            for entry in self.bootstrap
+            if isinstance(entry.record, journal.FeatureLevelRecord)
+        }
         records = list(self.bootstrap)
-        # KIP-966: with eligible leader replicas, the cluster's min.insync.replicas must be known to the controller.
-        records.append(
-            Entry(
-                journal.ConfigRecord(
-                    resource_type=ResourceType.BROKER,
-                    resource_name="",
-                    name="min.insync.replicas",
-                    value=str(view.defaults.get("min.insync.replicas")),
-                )
-            )
-        )
-        return Result(
-            [
-                Entry(journal.BeginTransactionRecord(name="Bootstrap records")),
-                *records,
-                Entry(journal.EndTransactionRecord()),
-            ]
-        )
+        if levels.get(features.ELR_VERSION, 0) > 0:
+            # KIP-966: with eligible leader replicas, the controller must know the cluster's min.insync.replicas.
+            value = str(view.defaults.get("min.insync.replicas"))
+            records.append(config_entry(Resource(ResourceType.BROKER, ""), "min.insync.replicas", value))
+        if features.transactions_supported(levels.get(features.METADATA_VERSION, 0)):
+            begin = journal.BeginTransactionRecord(name="Bootstrap records")
+            records = [Entry(begin), *records, Entry(journal.EndTransactionRecord())]
+        return Result(records)
 
 
 @dataclass(frozen=True, slots=True)

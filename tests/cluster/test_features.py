@@ -1,0 +1,118 @@
+"""UpdateFeatures, and the table behind it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cluster.bench import Cluster
+
+from ottla.cluster import features
+from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
+from ottla.model.errors import ApiError, ErrorCode
+
+UP, SAFE, UNSAFE = Upgrade.UPGRADE, Upgrade.SAFE_DOWNGRADE, Upgrade.UNSAFE_DOWNGRADE
+
+
+def test_a_fresh_cluster_has_the_levels_of_4_3() -> None:
+    assert Cluster().state.features == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
+
+
+def test_down_and_up_again() -> None:
+    cluster = Cluster()
+    cluster.submit(UpdateFeatures((FeatureUpdate("streams.version", 0, SAFE),)))
+    assert "streams.version" not in cluster.state.features
+    cluster.submit(UpdateFeatures((FeatureUpdate("streams.version", 1, UP),)))
+    assert cluster.state.features["streams.version"] == 1
+
+
+def test_validate_only() -> None:
+    cluster = Cluster()
+    cluster.submit(UpdateFeatures((FeatureUpdate("group.version", 0, SAFE),), validate_only=True))
+    assert cluster.state.features["group.version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("update", "problem"),
+    [
+        (
+            FeatureUpdate("nope", 1),
+            "Invalid update version 1 for feature nope. Local controller 1 does not support this feature.",
+        ),
+        (FeatureUpdate("nope", 0, SAFE), "Invalid update version 0 for feature nope. Feature nope not found."),
+        (
+            FeatureUpdate("group.version", 5),
+            "Invalid update version 5 for feature group.version. Local controller 1 only supports versions 0-1",
+        ),
+        (
+            FeatureUpdate("group.version", -1),
+            "Invalid update version -1 for feature group.version. A feature version cannot be less than 0.",
+        ),
+        (
+            FeatureUpdate("group.version", 0),
+            "Invalid update version 0 for feature group.version. Can't downgrade the version of this feature without "
+            "setting the upgrade type to either safe or unsafe downgrade.",
+        ),
+        (
+            FeatureUpdate("group.version", 1, Upgrade.UNKNOWN),
+            "Invalid update version 1 for feature group.version. The controller does not support the given upgrade "
+            "type.",
+        ),
+        (
+            FeatureUpdate("metadata.version", 31),
+            "Invalid update version 31 for feature metadata.version. Local controller 1 only supports versions 7-30",
+        ),
+        (
+            FeatureUpdate("metadata.version", 29, SAFE),
+            "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the requested downgrade because "
+            "it might delete metadata information.",
+        ),
+        (
+            FeatureUpdate("metadata.version", 29, UNSAFE),
+            "Unsupported metadata.version downgrade from 30 to 29. Unsafe metadata downgrade is not supported in this "
+            "version.",
+        ),
+        (
+            FeatureUpdate("kraft.version", 1),
+            "Invalid update version 1 for feature kraft.version. The voters of this quorum are configured statically.",
+        ),
+    ],
+    ids=str,
+)
+def test_refused(update: FeatureUpdate, problem: str) -> None:
+    cluster = Cluster()
+    before = dict(cluster.state.features)
+    with pytest.raises(ApiError) as refused:
+        cluster.submit(UpdateFeatures((FeatureUpdate("streams.version", 0, SAFE), update)))
+    assert refused.value.code == ErrorCode.INVALID_UPDATE_VERSION
+    everything = "The update failed for all features since the following feature had an error: "
+    assert refused.value.message == everything + problem
+    assert cluster.state.features == before  # all of them or none
+
+
+def test_up_as_a_downgrade_and_unmet_dependencies() -> None:
+    cluster = Cluster()
+    cluster.state.features["metadata.version"] = 22
+    cluster.state.features.pop("eligible.leader.replicas.version")
+    for direction, problem in ((SAFE, "Can't downgrade to a newer version."), (UP, "depends on metadata.version")):
+        with pytest.raises(ApiError, match=problem):
+            cluster.submit(UpdateFeatures((FeatureUpdate("eligible.leader.replicas.version", 1, direction),)))
+
+
+@pytest.mark.parametrize(
+    ("level", "partition", "broker"), [(30, 2, 4), (29, 2, 3), (23, 2, 3), (22, 1, 3), (16, 0, 2), (7, 0, 1)]
+)
+def test_record_versions_follow_the_metadata_version(level: int, partition: int, broker: int) -> None:
+    assert features.partition_record_version(level) == partition
+    assert features.broker_record_version(level) == broker
+
+
+def test_downgrades_are_lossless_only_between_changes() -> None:
+    assert features.metadata_changed_between(30, 29)
+    assert not features.metadata_changed_between(29, 24)
+    assert features.metadata_changed_between(29, 22)

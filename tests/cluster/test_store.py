@@ -1,0 +1,282 @@
+"""Store: the metadata journal on a disk that fails, tears and loses power."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.cluster import journal
+from ottla.cluster.entry import Entry
+from ottla.cluster.snapshot import snapshot
+from ottla.cluster.state import ClusterState, JournalError
+from ottla.cluster.store import DIRECTORY, Store, StoreConfig
+from ottla.log.disk import StorageError, read_all
+from ottla.records.control import ControlType
+from ottla.sim.disk import Crash, DiskFaults, SimDisk
+from ottla.wire import compile
+from ottla.wire.journal import cluster_metadata as records
+from ottla.wire.journal.control import KRaftVersionRecord, VotersRecord
+
+CONFIG = StoreConfig(segment_bytes=8 << 20, segment_ms=1 << 40, bytes_between_snapshots=1 << 30)
+DIRECTORY_ID = b"\x05" * 16
+
+
+def topic(number: int) -> Entry:
+    return Entry(records.TopicRecord(name=f"t{number}", topic_id=number.to_bytes(16, "big")))
+
+
+class Run:
+    """One life of a node on a disk."""
+
+    def __init__(self, disk: SimDisk, *, clean: bool = False, lead: bool = True, config: StoreConfig = CONFIG) -> None:
+        self.state = ClusterState()
+        self.store = Store.open(disk, config, now_ms=1_000, clean=clean)
+        self.store.replay(self.state.apply, 1_000)
+        if lead:
+            self.store.lead(1, DIRECTORY_ID, 1_000)
+
+    def add(self, *numbers: int) -> None:
+        entries = [topic(number) for number in numbers]
+        self.store.append(entries, 2_000)
+        for entry in entries:
+            self.state.apply(entry.record)
+
+    def snapshot(self) -> None:
+        self.store.write_snapshot(snapshot(self.state), 3_000)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.state.topics)
+
+
+def test_what_was_appended_is_there_again() -> None:
+    disk = SimDisk()
+    first = Run(disk)
+    first.add(1, 2)
+    first.add(3)
+    assert (first.store.epoch, first.store.end_offset) == (1, 4)
+    second = Run(disk)
+    assert second.names == ["t1", "t2", "t3"]
+    assert second.store.epoch == 2
+
+
+def test_every_start_begins_an_epoch_with_a_leader_change() -> None:
+    disk = SimDisk()
+    Run(disk).add(1)
+    Run(disk).add(2)
+    data = read_all(disk.open(f"{DIRECTORY}/{0:020d}.log"))
+    found = [
+        (item.epoch, item.content.type if isinstance(item.content, journal.Control) else "entry")
+        for item in journal.items(memoryview(data))
+    ]
+    change = ControlType.LEADER_CHANGE
+    assert found == [(1, change), (1, "entry"), (2, change), (2, "entry")]
+    assert json.loads(read_all(disk.open(f"{DIRECTORY}/quorum-state"))) == {
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 2,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": 1}],
+        "data_version": 0,
+    }
+
+
+def test_an_epoch_that_was_seen_but_never_written_is_not_used_again() -> None:
+    disk = SimDisk()
+    Run(disk).add(1)
+    file = disk.open(f"{DIRECTORY}/quorum-state")
+    text = read_all(file).replace(b'"leaderEpoch":1', b'"leaderEpoch":8')
+    file.truncate(0)
+    file.append(text)
+    assert Run(disk).store.epoch == 9
+
+
+def test_a_group_of_any_size_costs_one_sync_of_the_log() -> None:
+    disk = SimDisk()
+    run = Run(disk)
+    run.add(0)
+    before = disk.syncs
+    run.add(*range(1, 10_001))
+    assert disk.syncs == before + 1
+    assert len(Run(disk).names) == 10_001
+
+
+def test_a_group_too_large_for_one_batch_is_a_transaction() -> None:
+    entries = [topic(number) for number in range(25_000)]
+    batches = journal.atomic(entries, base_offset=7, epoch=1, now_ms=5)
+    assert len(batches) == 3
+    items = list(journal.items(memoryview(b"".join(batches))))
+    assert [item.offset for item in items] == list(range(7, 7 + 25_002))
+    assert isinstance(items[0].content, Entry) and isinstance(items[-1].content, Entry)
+    assert isinstance(items[0].content.record, records.BeginTransactionRecord)
+    assert isinstance(items[-1].content.record, records.EndTransactionRecord)
+    assert len(journal.atomic(entries[:10_000], base_offset=7, epoch=1, now_ms=5)) == 1
+
+
+def test_a_start_reads_the_newest_snapshot_and_what_follows() -> None:
+    disk = SimDisk()
+    run = Run(disk)
+    run.add(1, 2)
+    assert run.store.changed
+    run.snapshot()
+    assert not run.store.changed
+    run.add(3)
+    name = f"{3:020d}-{1:010d}.checkpoint"
+    assert name in disk.list(DIRECTORY)
+    assert Run(disk).names == ["t1", "t2", "t3"]
+
+
+def test_old_snapshots_and_segments_go() -> None:
+    disk = SimDisk()
+    run = Run(disk)
+    for number in range(6):
+        run.add(number)
+        run.snapshot()
+    names = disk.list(DIRECTORY)
+    assert sum(name.endswith(".checkpoint") for name in names) == 2
+    assert f"{0:020d}.log" not in names
+    again = Run(disk)
+    assert again.names == [f"t{number}" for number in range(6)]
+    again.add(6)
+    assert len(Run(disk).names) == 7
+
+
+def test_a_snapshot_is_due_after_so_many_bytes() -> None:
+    disk = SimDisk()
+    run = Run(disk, config=StoreConfig(8 << 20, 1 << 40, bytes_between_snapshots=5_000))
+    number = 0
+    while not run.store.snapshot_due:
+        run.add(number)
+        number += 1
+    assert 20 < number < 60
+    run.snapshot()
+    assert not run.store.snapshot_due
+
+
+def test_a_damaged_snapshot_is_passed_over() -> None:
+    disk = SimDisk()
+    run = Run(disk)
+    run.add(1)
+    run.snapshot()
+    run.add(2)
+    run.snapshot()
+    newest = sorted(name for name in disk.list(DIRECTORY) if name.endswith(".checkpoint"))[-1]
+    file = disk.open(f"{DIRECTORY}/{newest}")
+    file.truncate(file.size - 10)  # without its footer
+    assert Run(disk).names == ["t1", "t2"]
+
+
+def test_without_any_snapshot_a_log_that_does_not_begin_at_the_start_is_refused() -> None:
+    disk = SimDisk()
+    run = Run(disk)
+    for number in range(3):
+        run.add(number)
+        run.snapshot()
+    for name in disk.list(DIRECTORY):
+        if name.endswith(".checkpoint"):
+            disk.remove(f"{DIRECTORY}/{name}")
+    with pytest.raises(JournalError, match="no snapshot holds what was before"):
+        Run(disk)
+
+
+def test_a_log_behind_its_snapshot_goes_on_behind_it() -> None:
+    disk = SimDisk()
+    run = Run(disk)
+    run.add(1, 2, 3)
+    run.snapshot()
+    for name in disk.list(DIRECTORY):
+        if name.endswith(".log"):
+            disk.open(f"{DIRECTORY}/{name}").truncate(0)
+    again = Run(disk)
+    assert again.names == ["t1", "t2", "t3"]
+    again.add(4)
+    assert Run(disk).names == ["t1", "t2", "t3", "t4"]
+
+
+def test_a_full_disk_leaves_everything_as_it_was() -> None:
+    disk = SimDisk(faults=DiskFaults())
+    run = Run(disk)
+    run.add(1)
+    disk.faults.capacity_bytes = 0
+    with pytest.raises(StorageError):
+        run.store.append([topic(2)], 2_000)
+    disk.faults.capacity_bytes = None
+    run.add(3)
+    assert Run(disk).names == ["t1", "t3"]
+
+
+def test_a_failed_sync_takes_back_what_it_was_for() -> None:
+    disk = SimDisk(faults=DiskFaults())
+    run = Run(disk)
+    run.add(1)
+    disk.faults.sync_error_rate = 1.0
+    with pytest.raises(StorageError):
+        run.store.append([topic(2)], 2_000)
+    disk.faults.sync_error_rate = 0.0
+    run.add(3)
+    assert Run(disk).names == ["t1", "t3"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), groups=st.lists(st.integers(1, 4), min_size=1, max_size=6), snap=st.booleans())
+def test_what_was_acknowledged_survives_power_loss(seed: int, groups: list[int], snap: bool) -> None:
+    disk = SimDisk(random.Random(seed), DiskFaults(garbage_rate=0.2))
+    number = 0
+    for size in groups:
+        run = Run(disk)
+        assert run.names == [f"t{each}" for each in range(number)]
+        run.add(*range(number, number + size))
+        number += size
+        if snap:
+            run.snapshot()
+        disk = disk.crash(Crash.POWER)
+    assert Run(disk).names == [f"t{each}" for each in range(number)]
+
+
+def voters(*ids: int) -> list[journal.Control]:
+    voter = VotersRecord.Voter
+    record = VotersRecord(
+        version=0,
+        voters=[
+            voter(
+                voter_id=id,
+                voter_directory_id=DIRECTORY_ID,
+                endpoints=[],
+                kraft_version_feature=voter.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+            )
+            for id in ids
+        ],
+    )
+    kraft = KRaftVersionRecord(version=0, kraft_version=1)
+    return [
+        journal.Control(ControlType.KRAFT_VERSION, compile.encode(kraft, 0)),
+        journal.Control(ControlType.KRAFT_VOTERS, compile.encode(record, 0)),
+    ]
+
+
+def formatted_with(controls: list[journal.Control]) -> SimDisk:
+    """What `kafka-storage format --standalone` leaves: the voters in the snapshot before the first record."""
+    disk = SimDisk()
+    disk.make_directory(DIRECTORY)
+    pieces: Any = journal.snapshot_batches([], epoch=0, last_timestamp=0, now_ms=1, quorum=controls)
+    disk.open(f"{DIRECTORY}/{0:020d}-{0:010d}.checkpoint", create=True).append(b"".join(pieces))
+    return disk
+
+
+def test_voters_in_the_journal_are_kept_and_obeyed() -> None:
+    disk = formatted_with(voters(1))
+    run = Run(disk)
+    assert run.store.kraft_version == 1
+    run.add(1)
+    run.snapshot()
+    again = Run(disk)
+    assert again.store.kraft_version == 1
+    assert json.loads(read_all(disk.open(f"{DIRECTORY}/quorum-state")))["data_version"] == 1
+    with pytest.raises(JournalError, match=r"quorum of nodes \[1, 2, 3\]"):
+        Run(formatted_with(voters(1, 2, 3)))
