@@ -1,4 +1,4 @@
-"""Reading any data directory offline, ours or a real Kafka's: what lies in which file, batch by batch and entry by entry.
+"""Reading any data directory offline, ours or a real Kafka's: what lies in which file, batch by batch, entry by entry.
 
 Rules:
 - Nothing is written, created or repaired; files are only opened to be read, and given back.
@@ -40,7 +40,7 @@ from ottla.records.record import Record, records
 _OFFSET_ENTRY = Struct(">II")
 _TIME_ENTRY = Struct(">qI")
 _TXN_ENTRY = Struct(">hqqqq")
-_READ_ENTRIES = 4096
+_READ_ENTRIES = 16384
 
 
 class Batch(NamedTuple):
@@ -158,6 +158,9 @@ def _entries(directory: Directory, name: str, entry: Struct) -> Iterator[tuple[i
         zeros = 0
         for first in range(0, count, _READ_ENTRIES):
             data = file.read(first * entry.size, min(_READ_ENTRIES, count - first) * entry.size)
+            if data.count(0) == len(data):  # a killed Kafka leaves megabytes of this
+                zeros += len(data) // entry.size
+                continue
             for fields in entry.iter_unpack(data[: len(data) - len(data) % entry.size]):
                 if not any(fields):
                     zeros += 1

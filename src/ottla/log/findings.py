@@ -1,0 +1,61 @@
+"""What `verify` can find wrong in a data directory, as typed values for the CLI and tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import NamedTuple
+
+
+class Severity(IntEnum):
+    """NOTE: worth knowing. WARNING: opening the log mends it, or it only costs time. ERROR: data or answers are
+    wrong.
+    """
+
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+
+
+class Kind(StrEnum):
+    UNREADABLE = "unreadable"  # the disk refuses
+    UNKNOWN_FILE = "unknown-file"
+    LEFTOVER = "leftover"  # .deleted, .cleaned, .swap: the next start settles it
+    MISSING = "missing"  # a file that should be there
+    DAMAGED_BATCH = "damaged-batch"
+    DAMAGED_RECORD = "damaged-record"
+    GARBAGE = "garbage"  # bytes that are no batch
+    OFFSET_ORDER = "offset-order"
+    EPOCH_ORDER = "epoch-order"
+    TIMESTAMP = "timestamp"
+    INDEX_SIZE = "index-size"
+    INDEX_ORDER = "index-order"
+    INDEX_POSITION = "index-position"
+    INDEX_OFFSET = "index-offset"
+    TIME_INDEX = "time-index"
+    TXN_INDEX = "txn-index"
+    SNAPSHOT = "snapshot"
+    CHECKPOINT = "checkpoint"
+
+
+class Finding(NamedTuple):
+    severity: Severity
+    kind: Kind
+    path: str
+    position: int | None  # byte position in the file, where there is one
+    message: str
+
+    def __str__(self) -> str:
+        where = self.path if self.position is None else f"{self.path} at {self.position}"
+        return f"{self.severity.name.lower()}: {self.kind}: {where}: {self.message}"
+
+
+@dataclass(slots=True)
+class Totals:
+    """How much was looked at."""
+
+    partitions: int = 0
+    segments: int = 0
+    batches: int = 0
+    records: int = 0
+    size_bytes: int = 0
