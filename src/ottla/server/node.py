@@ -165,8 +165,8 @@ class Node:
         for connection in tuple(self.door.connections):
             connection.close()
         await self.services.syncer.idle()
-        self.partitions.close()
         self.metadata.close()
+        self.partitions.close()  # ends with the mark of a clean stop, which vouches for the metadata too
         if self.ports.executor is not None:
             self.ports.executor.shutdown(wait=True)
         for directory in self.directories:
