@@ -48,6 +48,12 @@ class Epochs:
         if self._assign(epoch, start_offset):
             self.write()
 
+    def rewind(self, offset: int) -> None:
+        """While recovering: what begins at or above `offset` is about to be read from the batches again."""
+        keep = bisect_left(self._starts, offset)
+        del self._epochs[keep:], self._starts[keep:]
+        self.latest = self._epochs[-1] if keep else UNDEFINED_EPOCH
+
     def assign_quietly(self, epoch: int, start_offset: int) -> None:
         """While recovering: the file is written once at the end (`write`)."""
         if epoch != self.latest:
@@ -93,10 +99,8 @@ class Epochs:
 
     def truncate_from_end(self, offset: int) -> None:
         """The log was cut at `offset`."""
-        keep = bisect_left(self._starts, offset)
-        if keep < len(self._starts):
-            del self._epochs[keep:], self._starts[keep:]
-            self.latest = self._epochs[-1] if keep else UNDEFINED_EPOCH
+        if self._starts and self._starts[-1] >= offset:
+            self.rewind(offset)
             self.write()
 
     def truncate_from_start(self, offset: int) -> None:

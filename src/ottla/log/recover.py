@@ -118,6 +118,8 @@ class _Recovery:
             replay(self._producers, segments[:first], snapshot[0] if snapshot else 0, scan_from)
         next_offset, cut_bytes = scan_from, 0
         count = len(segments)
+        if first < count:
+            self._epochs.rewind(scan_from)
         believed = self._set_indexes_aside(segments, first)
         for number in range(first, len(segments)):
             segment = segments[number]
