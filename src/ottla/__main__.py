@@ -1,0 +1,23 @@
+"""The composition root: `ottla` and `python -m ottla`.
+
+`start` is dispatched here without loading the CLI machinery: what a supervisor starts a thousand times a day should
+not pay for colours and help texts it never shows.
+"""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["start"] and "--help" not in arguments:
+        from ottla.cli import start
+
+        raise SystemExit(start.main(arguments[1:]))
+    from ottla.cli.app import app
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The Typer application: what commands there are, and how their errors look.
+
+Rules:
+- Importing this module imports Typer and the signatures of the commands, nothing else: every command imports what it
+  needs when it runs, so that `ottla --help` answers at once.
+- What a user can cause (a broker that is not there, a wrong name, a full disk) is one red line with a hint and exit
+  code 1; wrong usage is exit code 2; a traceback means that Ottla itself is wrong.
+"""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from ottla import __version__
+from ottla.cli import api, config, consume, demo, log, produce, server, topic, wire
+
+
+class _Guarded(TyperGroup):
+    """The root group: turns expected errors into one line."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from ottla.cli.failures import EXPECTED, report
+
+        try:
+            return super().invoke(ctx)
+        except EXPECTED as error:
+            raise typer.Exit(report(error)) from error
+
+
+app = typer.Typer(
+    name="ottla",
+    cls=_Guarded,
+    help="A Kafka-compatible log in Python: one command starts it, any Kafka client talks to it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"ottla {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+server.register(app)
+demo.register(app)
+app.add_typer(topic.app, name="topic", rich_help_panel="Topics and records")
+produce.register(app)
+consume.register(app)
+app.add_typer(config.app, name="config", rich_help_panel="Topics and records")
+app.add_typer(log.app, name="log", rich_help_panel="Looking inside")
+api.register(app)
+app.add_typer(wire.app, name="wire", rich_help_panel="Looking inside")

@@ -1,0 +1,157 @@
+"""`ottla config`: settings of topics, brokers and whatever else has some, with their sources."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.client.admin.configs import ConfigEntry, Resource
+
+app = typer.Typer(help="Look at and change settings, with their sources and defaults.", no_args_is_help=True)
+
+
+class Kind(StrEnum):
+    """What has settings."""
+
+    topic = "topic"
+    broker = "broker"
+    group = "group"
+    client_metrics = "client-metrics"
+    broker_logger = "broker-logger"
+
+
+KindArgument = Annotated[Kind, typer.Argument(help="What kind of thing.", show_default=False)]
+NameArgument = Annotated[
+    str,
+    typer.Argument(help="Its name; for a broker its id, or 'default' for the default of all brokers."),
+]
+
+
+def _resource(kind: Kind, name: str) -> Resource:
+    from ottla.client.admin.configs import Resource, ResourceType
+
+    if kind is Kind.broker and name == "default":
+        return Resource.broker(None)
+    if kind in (Kind.broker, Kind.broker_logger) and not name.isdecimal():
+        raise typer.BadParameter(f"{name!r} is not a broker id")
+    return Resource(ResourceType[kind.name.upper()], name)
+
+
+@app.command()
+def get(
+    kind: KindArgument,
+    name: NameArgument,
+    keys: Annotated[list[str] | None, typer.Argument(help="Only these settings.", show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Also what is at its default.")] = False,
+    docs: Annotated[bool, typer.Option("--docs", "-d", help="With an explanation of each.")] = False,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show settings and where their values come from."""
+    from ottla.cli.output import note, print_json, print_table
+    from ottla.client.admin import Admin
+
+    async def run() -> list[ConfigEntry]:
+        async with Admin(client_options(bootstrap)) as admin:
+            return await admin.configs.describe(_resource(kind, name), keys or None, documentation=docs)
+
+    entries = asyncio.run(run())
+    missing = sorted(set(keys or []) - {each.name for each in entries})
+    if missing:
+        raise ValueError(f"{kind.value} {name} has no setting {', '.join(missing)}")
+    shown = entries if everything or keys else [each for each in entries if not each.is_default]
+    if as_json:
+        print_json([_entry(each) for each in shown])
+        return
+    columns = ["setting", "value", "source", "default"]
+    rows: list[list[object]] = [[each.name, _value(each), _source(each), _default(each)] for each in shown]
+    if docs:
+        columns.append("meaning")
+        rows = [[*row, each.documentation or ""] for row, each in zip(rows, shown, strict=True)]
+    print_table(columns, rows)
+    if len(shown) < len(entries):
+        note(f"{len(entries) - len(shown)} more are at their defaults (--all shows them)")
+
+
+@app.command("set")
+def set_values(
+    kind: KindArgument,
+    name: NameArgument,
+    settings: Annotated[list[str] | None, typer.Argument(help="NAME=VALUE, any number.", show_default=False)] = None,
+    unset: Annotated[list[str], typer.Option("--unset", "-u", help="Back to the default.")] = [],  # noqa: B006
+    append: Annotated[list[str], typer.Option("--append", help="NAME=VALUE: add to a list.")] = [],  # noqa: B006
+    subtract: Annotated[list[str], typer.Option("--subtract", help="NAME=VALUE: take from a list.")] = [],  # noqa: B006
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Change settings; what is not named stays."""
+    apply_changes(bootstrap, _resource(kind, name), settings or [], unset, append, subtract)
+
+
+def apply_changes(
+    bootstrap: str,
+    resource: Resource,
+    settings: Iterable[str],
+    unset: Iterable[str],
+    append: Iterable[str],
+    subtract: Iterable[str],
+) -> None:
+    """Alter a resource's settings; shared with `ottla topic alter`."""
+    from ottla.cli.output import done
+    from ottla.client.admin import Admin
+    from ottla.client.admin.configs import Change, Operation
+
+    changes = [Change(each, value) for each, value in parse_pairs(settings).items()]
+    changes += [Change(each, None, Operation.DELETE) for each in unset]
+    changes += [Change(each, value, Operation.APPEND) for each, value in parse_pairs(append, "--append").items()]
+    changes += [Change(each, value, Operation.SUBTRACT) for each, value in parse_pairs(subtract, "--subtract").items()]
+    if not changes:
+        raise typer.BadParameter("nothing to change: give NAME=VALUE, --unset, --append or --subtract")
+
+    async def run() -> None:
+        async with Admin(client_options(bootstrap)) as admin:
+            await admin.configs.alter(resource, changes)
+
+    asyncio.run(run())
+    done(f"changed {', '.join(each.name for each in changes)} of {resource.type.name.lower()} {resource.name}")
+
+
+def _value(entry: ConfigEntry) -> str:
+    return "(hidden)" if entry.is_sensitive else "-" if entry.value is None else entry.value
+
+
+def _source(entry: ConfigEntry) -> str:
+    return entry.source.name.lower().replace("_", "-")
+
+
+def _default(entry: ConfigEntry) -> str:
+    """The value behind the override: the last synonym is what the setting falls back to in the end."""
+    from ottla.client.admin.configs import ConfigSource
+
+    for each in entry.synonyms:
+        if each.source == ConfigSource.DEFAULT:
+            return "-" if each.value is None else each.value
+    return _value(entry) if entry.is_default else "-"
+
+
+def _entry(entry: ConfigEntry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "source": _source(entry),
+        "type": entry.type.name.lower(),
+        "read_only": entry.is_read_only,
+        "sensitive": entry.is_sensitive,
+        "documentation": entry.documentation,
+        "synonyms": [
+            {"name": each.name, "value": each.value, "source": each.source.name.lower().replace("_", "-")}
+            for each in entry.synonyms
+        ],
+    }

@@ -1,0 +1,48 @@
+"""How an error looks on a terminal: one red line, and a hint where one helps."""
+
+from ottla.cli.terminal import print_error
+from ottla.client.errors import ClientError, NotConnected, OffsetOutOfRange, UnsupportedApi
+from ottla.log.disk import StorageError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.wire.types import WireError
+
+
+class CommandError(Exception):
+    """A command cannot do what was asked; `hint` says what would help."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+EXPECTED = (CommandError, ClientError, ApiError, WireError, StorageError, OSError, ValueError, LookupError)
+
+_HINTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` shows what there is",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "`ottla topic describe` shows it, `ottla topic alter` changes it",
+    ErrorCode.INVALID_CONFIG: "`ottla config get` lists the settings and their values",
+    ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic with `ottla topic alter`",
+    ErrorCode.POLICY_VIOLATION: "the broker's policy forbids it",
+}
+
+
+def hint_for(error: BaseException) -> str | None:
+    """What the user could do next."""
+    if isinstance(error, CommandError):
+        return error.hint
+    if isinstance(error, NotConnected):
+        return "is a node running? `ottla up` starts one; --bootstrap HOST:PORT names another"
+    if isinstance(error, UnsupportedApi):
+        return "`ottla api` shows what the broker serves"
+    if isinstance(error, OffsetOutOfRange):
+        return "`--from-beginning` starts at the first record there is"
+    if isinstance(error, ApiError):
+        return _HINTS.get(error.code)
+    return None
+
+
+def report(error: BaseException) -> int:
+    """Print the error to stderr and return the exit code."""
+    message = str(error) or type(error).__name__
+    print_error(message, hint_for(error))
+    return 1

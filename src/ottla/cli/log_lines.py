@@ -1,0 +1,155 @@
+"""The lines of `ottla log dump`: each is a dict with a `kind`, ready for JSON or text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.log import dump, names
+from ottla.log.disk import Directory
+from ottla.model.errors import ApiError
+from ottla.server.osdisk import OsDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Line = dict[str, Any]
+
+_METADATA_PARTITION = "__cluster_metadata-0"
+_SNAPSHOT_OF_METADATA = ".checkpoint"
+_VALUE_CHARS_MAX = 200
+
+
+def is_partition(path: Path) -> bool:
+    """Whether the directory holds a log itself (a data directory holds directories that do)."""
+    return any(file.suffix == names.LOG for file in path.iterdir() if file.is_file())
+
+
+def partitions(path: Path) -> list[Line]:
+    """An overview of a data directory."""
+    disk = OsDisk(str(path))
+    rows = []
+    for name in dump.partition_directories(disk):
+        files = dump.partition_files(Directory(disk, name))
+        size_bytes = sum((path / name / names.file_name(base, names.LOG)).stat().st_size for base in files.segments)
+        rows.append(
+            {
+                "partition": name,
+                "segments": len(files.segments),
+                "start": files.segments[0] if files.segments else None,
+                "size_bytes": size_bytes,
+            }
+        )
+    return rows
+
+
+def of_directory(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
+    """Every segment of a partition."""
+    directory = Directory(OsDisk(str(path.absolute().parent)), path.absolute().name)
+    for base_offset in dump.partition_files(directory).segments:
+        segment = names.file_name(base_offset, names.LOG)
+        yield {"kind": "segment", "file": segment, "size_bytes": (path / segment).stat().st_size}
+        yield from _batches(dump.batches(directory, base_offset), path.absolute().name, from_offset, records)
+
+
+def of_file(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
+    """One file, by its name."""
+    path = path.absolute()
+    directory = Directory(OsDisk(str(path.parent.parent)), path.parent.name)
+    if path.suffix == _SNAPSHOT_OF_METADATA and path.stem[:1].isdigit():
+        with dump.opened(directory, path.name) as file:
+            yield from _batches(dump.batches_of(file), _METADATA_PARTITION, from_offset, records)
+        return
+    parsed = names.parse_name(path.name)
+    if parsed is None:
+        for text in path.read_text(errors="replace").splitlines():
+            yield {"kind": "line", "text": text}
+        return
+    base_offset, kind, _ = parsed
+    if kind == names.LOG:
+        yield from _batches(dump.batches(directory, base_offset), path.parent.name, from_offset, records)
+    elif kind == names.OFFSET_INDEX:
+        yield from ({"kind": "offset", **each._asdict()} for each in dump.offset_index(directory, base_offset))
+    elif kind == names.TIME_INDEX:
+        yield from ({"kind": "time", **each._asdict()} for each in dump.time_index(directory, base_offset))
+    elif kind == names.TXN_INDEX:
+        yield from ({"kind": "aborted", **each._asdict()} for each in dump.txn_index(directory, base_offset))
+    else:
+        yield from ({"kind": "producer", **each._asdict()} for each in dump.snapshot(directory, base_offset))
+
+
+def _batches(
+    found: Iterator[dump.Batch | dump.Garbage], partition: str, from_offset: int, records: bool
+) -> Iterator[Line]:
+    for each in found:
+        if isinstance(each, dump.Garbage):
+            size = f"{each.size_bytes} bytes that are no batch"
+            yield {"kind": "garbage", "position": each.position, "size_bytes": each.size_bytes, "problem": size}
+            continue
+        if each.header.next_offset <= from_offset:
+            continue
+        yield _batch(each)
+        if records and each.problem is None:
+            yield from _records(each, partition, from_offset)
+
+
+def _batch(batch: dump.Batch) -> Line:
+    header = batch.header
+    line: Line = {
+        "kind": "batch",
+        "offsets": f"{header.base_offset}-{header.last_offset}",
+        "count": header.count,
+        "position": batch.position,
+        "size_bytes": header.size_bytes,
+        "codec": header.codec.name.lower(),
+        "leader_epoch": header.leader_epoch,
+        "max_timestamp": header.max_timestamp,
+    }
+    if header.producer_id >= 0:
+        line |= {
+            "producer_id": header.producer_id,
+            "producer_epoch": header.producer_epoch,
+            "base_sequence": header.base_sequence,
+        }
+    flags = [name for name in ("is_transactional", "is_control", "is_log_append_time") if getattr(header, name)]
+    if flags:
+        line["flags"] = ",".join(flag.removeprefix("is_").replace("_", "-") for flag in flags)
+    if batch.problem is not None:
+        line["problem"] = batch.problem
+    return line
+
+
+def _records(batch: dump.Batch, partition: str, from_offset: int) -> Iterator[Line]:
+    try:
+        for record in batch.records():
+            if record.offset < from_offset:
+                continue
+            line: Line = {"kind": "record", "offset": record.offset, "timestamp": record.timestamp}
+            if partition == _METADATA_PARTITION and not batch.header.is_control:
+                line["value"] = _metadata(record.value or b"")
+            else:
+                line |= {"key": _text(record.key), "value": _text(record.value)}
+            if record.headers:
+                line["headers"] = {name: _text(value) for name, value in record.headers}
+            yield line
+    except ApiError as error:
+        yield {"kind": "record", "problem": error.text}
+
+
+def _metadata(value: bytes) -> str:
+    """A record of the metadata log, decoded."""
+    from ottla.cluster.entry import decode
+    from ottla.cluster.state import JournalError
+    from ottla.wire.types import WireError
+
+    try:
+        return repr(decode(value).record)
+    except (JournalError, WireError) as error:
+        return f"{value!r} ({error})"
+
+
+def _text(data: bytes | None) -> str | None:
+    if data is None:
+        return None
+    text = data.decode("utf-8", errors="backslashreplace")
+    return text if len(text) <= _VALUE_CHARS_MAX else f"{text[:_VALUE_CHARS_MAX]}… ({len(data)} bytes)"

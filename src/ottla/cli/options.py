@@ -1,0 +1,66 @@
+"""Options that many commands share, and the client that they lead to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.client.options import ClientOptions
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+Bootstrap = Annotated[
+    str,
+    typer.Option("--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", help="Broker address: HOST:PORT[,HOST:PORT...]."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def client_options(bootstrap: str) -> ClientOptions:
+    """How the CLI talks to a cluster: less patient than a program, because somebody is waiting."""
+    from ottla.client.options import ClientOptions, parse_bootstrap
+
+    return ClientOptions(
+        parse_bootstrap(bootstrap), client_id="ottla-cli", connect_timeout_ms=5_000, api_timeout_ms=30_000
+    )
+
+
+def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:
+    """Read `name=value` arguments."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=what)
+        pairs[name.strip()] = value
+    return pairs
+
+
+def parse_duration_ms(text: str) -> int:
+    """Read `10m`, `2h30m`, `45s`, `1d`, `500ms`; a plain number counts seconds."""
+    import re
+
+    units = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+    if re.fullmatch(r"\d+", text):
+        return int(text) * 1_000
+    if not re.fullmatch(r"(\d+(ms|[smhdw]))+", text):
+        raise typer.BadParameter(f"{text!r} is not a duration like 10m, 2h30m or 500ms")
+    return sum(int(number) * units[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
+
+
+def parse_timestamp_ms(text: str) -> int:
+    """Read milliseconds since 1970, or an ISO date or time (local time unless it names a zone)."""
+    from datetime import datetime
+
+    if text.removeprefix("-").isdecimal():
+        return int(text)
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is neither milliseconds since 1970 nor a time like 2026-01-31T12:00:00"
+        ) from None

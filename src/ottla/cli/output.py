@@ -1,0 +1,116 @@
+"""Tables, JSON and small texts on the terminal.
+
+Rules: results go to stdout, everything about them (progress, summaries, warnings) to stderr; so pipes stay clean.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rich.console import Console
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@cache
+def _console(stderr: bool) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def out() -> Console:
+    """The console of results."""
+    return _console(False)
+
+
+def err() -> Console:
+    """The console of everything around them."""
+    return _console(True)
+
+
+def print_json(value: Any) -> None:
+    """Plain JSON on stdout, as it is: no colours, no wrapping."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None, right: Sequence[str] = ()
+) -> None:
+    """A table; columns named in `right` hold numbers. When stdout is no terminal, lines of tab-separated fields."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console = out()
+    if not console.is_terminal:
+        print("\t".join(columns))
+        for row in rows:
+            print("\t".join(_plain(cell) for cell in row))
+        return
+    table = Table(title=title, title_justify="left", header_style="bold cyan", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(_plain(cell)) for cell in row))
+    console.print(table, soft_wrap=False)
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool, right: Sequence[str] = ()
+) -> None:
+    """The same rows as JSON (whole) or as a table (the named columns)."""
+    if as_json:
+        print_json(list(rows))
+    else:
+        print_table(columns, [[row[column] for column in columns] for row in rows], right=right)
+
+
+def note(message: str) -> None:
+    """A remark for the person at the terminal."""
+    err().print(message, style="dim", markup=False)
+
+
+def done(message: str) -> None:
+    """Something went well."""
+    console = err()
+    console.print("[green]✓[/green] ", end="")
+    console.print(message, markup=False)
+
+
+def size_text(size_bytes: int) -> str:
+    """`1.5 MiB`."""
+    if size_bytes < 0:
+        return "?"
+    value = float(size_bytes)
+    for unit in _UNITS:
+        if value < 1024 or unit == _UNITS[-1]:
+            return f"{int(value)} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def time_text(timestamp_ms: int) -> str:
+    """Local time with milliseconds; `-` for none."""
+    from datetime import datetime
+
+    if timestamp_ms < 0:
+        return "-"
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000).isoformat(sep=" ", timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+
+
+def _plain(cell: object) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, list | tuple):
+        return ",".join(str(each) for each in cell)
+    return str(cell)

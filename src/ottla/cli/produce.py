@@ -1,0 +1,203 @@
+"""`ottla produce`: records from arguments, stdin or a file into a topic."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from ottla.cli.records import Outgoing
+    from ottla.client.accumulator import RecordMetadata
+    from ottla.client.producer import Producer, ProducerOptions
+
+# Acknowledgements that may be outstanding before reading goes on; the producer's own buffer bounds their bytes.
+_WAITING_MAX = 10_000
+
+
+class InputFormat(StrEnum):
+    """How records are read."""
+
+    lines = "lines"
+    json = "json"
+
+
+class CodecName(StrEnum):
+    """How batches are compressed."""
+
+    none = "none"
+    gzip = "gzip"
+    snappy = "snappy"
+    lz4 = "lz4"
+    zstd = "zstd"
+
+
+class Acks(StrEnum):
+    """Who must have a record before it counts as written."""
+
+    nobody = "0"
+    leader = "1"
+    everyone = "all"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Topics and records")(produce)
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(help="The topic.")],
+    values: Annotated[
+        list[str] | None, typer.Argument(help="Values to send; without any, records are read from stdin.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read records from this file.")] = None,
+    fmt: Annotated[InputFormat, typer.Option("--format", "-F", help="What one line holds.")] = InputFormat.lines,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
+    key_separator: Annotated[
+        str | None, typer.Option("--key-separator", "-K", help="Lines are KEY<separator>VALUE.")
+    ] = None,
+    null: Annotated[str | None, typer.Option("--null", help="This text stands for no key or no value.")] = None,
+    header: Annotated[list[str], typer.Option("--header", "-H", help="NAME=VALUE for every record.")] = [],  # noqa: B006
+    partition: Annotated[int | None, typer.Option("--partition", "-p", help="Always this partition.")] = None,
+    codec: Annotated[CodecName, typer.Option("--codec", "-z", help="Compression of the batches.")] = CodecName.none,
+    acks: Annotated[Acks, typer.Option("--acks", help="Who must have a record before it counts.")] = Acks.everyone,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print where every record went (JSON).")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Append records to a topic."""
+    from ottla.cli import records
+    from ottla.client.producer import ProducerOptions
+    from ottla.records.compress import Codec
+
+    separator = key_separator.encode().decode("unicode_escape").encode() if key_separator is not None else None
+    marker = null.encode() if null is not None else None
+    extra = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
+
+    def parse(line: bytes) -> Outgoing:
+        found = records.from_json(line) if fmt is InputFormat.json else records.from_line(line, separator, marker)
+        return found._replace(
+            key=found.key if key is None else key.encode(),
+            headers=(*found.headers, *extra),
+            partition=found.partition if partition is None else partition,
+        )
+
+    options = ProducerOptions(
+        acks={Acks.nobody: 0, Acks.leader: 1, Acks.everyone: -1}[acks],
+        codec=Codec[codec.name.upper()],
+        batch_size_bytes=256 * 1024,
+    )
+    if values:
+        source: Iterator[bytes] = (value.encode() for value in values)
+        asyncio.run(_send(bootstrap, options, topic, map(parse, source), verbose=verbose))
+    elif file is not None:
+        with file.open("rb") as stream, _progress(file) as advance:
+            lines = _lines(stream, advance)
+            asyncio.run(_send(bootstrap, options, topic, map(parse, lines), verbose=verbose))
+    else:
+        lines = _lines(sys.stdin.buffer, lambda _: None)
+        asyncio.run(
+            _send(bootstrap, options, topic, map(parse, lines), verbose=verbose, interactive=sys.stdin.isatty())
+        )
+
+
+def _lines(stream: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes]:
+    for line in stream:
+        advance(len(line))
+        stripped = line.rstrip(b"\r\n")
+        if stripped:
+            yield stripped
+
+
+class _progress:
+    """A progress bar over the bytes of a file, when somebody can see it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __enter__(self) -> Callable[[int], None]:
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from ottla.cli.output import err
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=err(),
+            transient=True,
+            disable=not err().is_terminal,
+        )
+        self._bar.start()
+        task = self._bar.add_task(self._file.name, total=self._file.stat().st_size)
+        return lambda size_bytes: self._bar.advance(task, size_bytes)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+async def _send(
+    bootstrap: str,
+    options: ProducerOptions,
+    topic: str,
+    source: Iterator[Outgoing],
+    *,
+    verbose: bool,
+    interactive: bool = False,
+) -> None:
+    from ottla.cli.output import done
+    from ottla.client.producer import Producer
+
+    started_s = asyncio.get_running_loop().time()
+    count = 0
+    async with Producer(client_options(bootstrap), options) as producer:
+        waiting: list[asyncio.Future[RecordMetadata]] = []
+        # At a terminal a person types one line at a time: reading it must not stop the loop.
+        async for each in _walk(source, interactive):
+            waiting.append(
+                await producer.enqueue(
+                    topic,
+                    each.value,
+                    each.key,
+                    headers=each.headers,
+                    partition=each.partition,
+                    timestamp=each.timestamp,
+                )
+            )
+            count += 1
+            if interactive or len(waiting) >= _WAITING_MAX:
+                await _settle(producer, waiting, verbose)
+        await _settle(producer, waiting, verbose)
+    seconds = asyncio.get_running_loop().time() - started_s
+    done(f"{count} {'record' if count == 1 else 'records'} to {topic} in {seconds:.2f} s")
+
+
+async def _settle(producer: Producer, waiting: list[asyncio.Future[RecordMetadata]], verbose: bool) -> None:
+    """Wait for the acknowledgements so far; the first failure ends the command."""
+    import json
+
+    await producer.flush()
+    for future in waiting:
+        where = await future
+        if verbose:
+            print(json.dumps(where._asdict()))
+    waiting.clear()
+
+
+async def _walk(source: Iterator[Outgoing], interactive: bool):  # type: ignore[no-untyped-def]
+    """The records of the source; read in a worker thread when they come from a keyboard."""
+    loop = asyncio.get_running_loop()
+    end = object()
+    while True:
+        item = await loop.run_in_executor(None, next, source, end) if interactive else next(source, end)
+        if item is end:
+            return
+        yield item

@@ -1,0 +1,183 @@
+"""Records as text: how `produce` reads them and how `consume` shows them.
+
+Rules:
+- The JSON form goes both ways: what `consume --format json` prints, `produce --format json` takes. Bytes that are not
+  UTF-8 travel as base64 under `key_base64` and `value_base64`.
+- Text is decoded with replacement characters, never refused: a look at a record must not fail.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.client.ranges import ConsumedRecord
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+_HEX_WIDTH = 16
+
+
+class Outgoing(NamedTuple):
+    """A record that `produce` read; None for the partition and timestamp means: choose."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | None) -> Outgoing:
+    """A line is a value, or `key<separator>value`; the null marker stands for no key or no value."""
+    key: bytes | None = None
+    value: bytes | None = line
+    if key_separator is not None:
+        key, found, value = line.partition(key_separator)
+        if not found:
+            raise ValueError(f"no {key_separator.decode(errors='replace')!r} between key and value in {line[:80]!r}")
+    if null_marker is not None:
+        key = None if key == null_marker else key
+        value = None if value == null_marker else value
+    return Outgoing(key, value)
+
+
+def from_json(line: bytes) -> Outgoing:
+    """One JSON object per line: key, value, headers, partition, timestamp; every field may be left out."""
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}: {line[:80]!r}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"a record is a JSON object, not {line[:80]!r}")
+    headers = found.get("headers") or []
+    pairs = headers.items() if isinstance(headers, dict) else [(each[0], each[1]) for each in headers]
+    return Outgoing(
+        key=_field(found, "key"),
+        value=_field(found, "value"),
+        headers=tuple((str(name), _bytes(value)) for name, value in pairs),
+        partition=found.get("partition"),
+        timestamp=found.get("timestamp"),
+    )
+
+
+def _field(found: dict[str, Any], name: str) -> bytes | None:
+    if f"{name}_base64" in found:
+        return base64.b64decode(found[f"{name}_base64"])
+    return _bytes(found.get(name))
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# --- showing ----------------------------------------------------------------------------------------------------------
+
+
+def text(data: bytes | None) -> str:
+    """Bytes as a person would read them."""
+    return "null" if data is None else data.decode("utf-8", errors="replace")
+
+
+def as_json(record: ConsumedRecord) -> bytes:
+    """One line of JSON."""
+    shown: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_json_field("key", record.key),
+        **_json_field("value", record.value),
+    }
+    if record.headers:
+        shown["headers"] = [[name, text(value) if value is not None else None] for name, value in record.headers]
+    return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+
+
+def _json_field(name: str, data: bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def as_raw(record: ConsumedRecord) -> bytes:
+    """The value as it is, and a newline."""
+    return (record.value or b"") + b"\n"
+
+
+def as_hex(record: ConsumedRecord) -> bytes:
+    """Key and value as a hex dump."""
+    lines = [f"{record.topic}-{record.partition}@{record.offset}  {record.timestamp}"]
+    for name, data in [("key", record.key), ("value", record.value), *record.headers]:
+        lines.append(f"  {name}: {'null' if data is None else f'{len(data)} bytes'}")
+        lines.extend(_hex_lines(data or b""))
+    return "\n".join(lines).encode() + b"\n"
+
+
+def _hex_lines(data: bytes) -> list[str]:
+    lines = []
+    for position in range(0, len(data), _HEX_WIDTH):
+        row = data[position : position + _HEX_WIDTH]
+        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"    {position:08x}  {row.hex(' '):<{_HEX_WIDTH * 3}} {letters}")
+    return lines
+
+
+def as_text(record: ConsumedRecord, *, colour: bool) -> bytes:
+    """One line for a person: place, time, key, value, headers."""
+    from ottla.cli.output import time_text
+
+    def paint(code: str, words: str) -> str:
+        return f"\x1b[{code}m{words}\x1b[0m" if colour else words
+
+    parts = [
+        paint("36", f"{record.topic}-{record.partition}@{record.offset}"),
+        paint("2", time_text(record.timestamp)),
+    ]
+    if record.key is not None:
+        parts.append(paint("33", text(record.key)))
+    parts.append(text(record.value) if record.value is not None else paint("2;3", "null"))
+    if record.headers:
+        parts.append(paint("2", "{" + ", ".join(f"{name}: {text(value)}" for name, value in record.headers) + "}"))
+    return "  ".join(parts).encode() + b"\n"
+
+
+def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
+    """A formatter for `{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}`; \\n and \\t work."""
+    from ottla.cli.output import time_text
+
+    pattern = pattern.replace("\\n", "\n").replace("\\t", "\t")
+
+    def show(record: ConsumedRecord) -> bytes:
+        return pattern.format(
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            timestamp=record.timestamp,
+            time=time_text(record.timestamp),
+            key=text(record.key),
+            value=text(record.value),
+            headers=",".join(f"{name}={text(value)}" for name, value in record.headers),
+        ).encode()
+
+    from ottla.client.ranges import ConsumedRecord
+
+    try:
+        show(ConsumedRecord("", 0, 0, 0, None, None, (), 0))
+    except (KeyError, IndexError, ValueError) as error:
+        raise ValueError(f"the template cannot be used: {error!r} is not a field of a record") from None
+    return show

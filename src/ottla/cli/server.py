@@ -1,0 +1,85 @@
+"""`ottla up` and `ottla start`: nodes in the foreground."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ottla.server.node import Node
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+DEFAULT_DATA = Path("ottla-data")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Nodes")(up)
+    app.command(rich_help_panel="Nodes")(start)
+
+
+def up(
+    listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT; port 0 takes a free one.")] = DEFAULT_LISTEN,
+    data: Annotated[Path, typer.Option("--data", "-d", help="Where the log lives.")] = DEFAULT_DATA,
+    ephemeral: Annotated[bool, typer.Option("--ephemeral", "-e", help="Keep nothing: a temporary directory.")] = False,
+    settings: Annotated[list[str], typer.Option("--set", "-s", help="NAME=VALUE of server.properties.")] = [],  # noqa: B006
+) -> None:
+    """Start the embedded node and serve until Ctrl-C."""
+    if ephemeral:
+        with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
+            code = _up(listen, Path(directory), settings, "a temporary directory, deleted at the end")
+    else:
+        code = _up(listen, data, settings, str(data.absolute()))
+    raise typer.Exit(code)
+
+
+def _up(listen: str, data: Path, settings: list[str], where: str) -> int:
+    from ottla.cli.output import out
+    from ottla.cli.start import StartOptions, UsageError, node_values, serve
+
+    try:
+        values = node_values(StartOptions(data=str(data), listen=listen, settings=tuple(settings)))
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from None
+
+    def ready(node: Node) -> None:
+        address = f"{node.addresses[0][0]}:{node.addresses[0][1]}"
+        console = out()
+        console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{address}[/bold cyan]")
+        console.print(f"[dim]data in {where}[/dim]")
+        suffix = "" if address == DEFAULT_LISTEN else f" -b {address}"
+        for command in (f"ottla produce hello 'first record'{suffix}", f"ottla consume hello --from-beginning{suffix}"):
+            console.print(f"  [dim]try[/dim] {command}")
+        console.print("[dim]Ctrl-C stops it[/dim]")
+
+    code = serve(values, ready)
+    if code == 0:
+        out().print("[dim]stopped cleanly[/dim]")
+    return code
+
+
+def start(
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Kafka's server.properties.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", "-d", help="Where the log lives (log.dirs).")] = None,
+    listen: Annotated[str | None, typer.Option("--listen", "-l", help="HOST:PORT (listeners).")] = None,
+    settings: Annotated[list[str], typer.Option("--set", help="NAME=VALUE; overrides the file.")] = [],  # noqa: B006
+) -> None:
+    """Start a node from a server.properties or from options; prints one `ready` line with its addresses.
+
+    SIGTERM and SIGINT stop it cleanly.
+    """
+    from ottla.cli.start import StartOptions, UsageError, announce, node_values, serve
+
+    options = StartOptions(
+        config=str(config) if config else None,
+        data=str(data) if data else None,
+        listen=listen,
+        settings=tuple(settings),
+    )
+    try:
+        values = node_values(options)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from None
+    raise typer.Exit(serve(values, announce))

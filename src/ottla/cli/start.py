@@ -1,0 +1,132 @@
+"""`ottla start`: a node in the foreground, for supervisors and scripts.
+
+Rules:
+- Nothing but the node is imported here: `ottla.__main__` comes straight to `main`, and the time to the first
+  acknowledged record is a figure of the benchmark.
+- stdout gets exactly one line, which begins with `ready` and names the addresses; everything else goes to stderr.
+- SIGTERM and SIGINT end in a clean stop and exit code 0; a node that cannot start is one line and exit code 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.cli.terminal import print_error, print_warning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ottla.server.node import Node
+
+USAGE = "ottla start [--config FILE] [--data DIR] [--listen HOST:PORT] [--set NAME=VALUE]..."
+
+
+class StartOptions(NamedTuple):
+    """What the command line says; later sources override earlier ones."""
+
+    config: str | None = None
+    data: str | None = None
+    listen: str | None = None
+    settings: tuple[str, ...] = ()
+
+
+class UsageError(Exception):
+    """The command line makes no sense."""
+
+
+def main(arguments: list[str]) -> int:
+    """Parse and serve; returns the exit code."""
+    try:
+        values = node_values(parse(arguments))
+    except UsageError as error:
+        print_error(str(error), f"usage: {USAGE}")
+        return 2
+    except (OSError, ValueError) as error:
+        print_error(str(error))
+        return 1
+    return serve(values, announce)
+
+
+def parse(arguments: list[str]) -> StartOptions:
+    """Read the options, as `--name value` or `--name=value`."""
+    known = {"--config": "config", "-c": "config", "--data": "data", "-d": "data", "--listen": "listen", "-l": "listen"}
+    found: dict[str, str] = {}
+    settings: list[str] = []
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name not in known and name != "--set":
+            raise UsageError(f"there is no option {name}")
+        if not equals:
+            if not rest:
+                raise UsageError(f"{name} needs a value")
+            value = rest.pop(0)
+        if name == "--set":
+            settings.append(value)
+        else:
+            found[known[name]] = value
+    return StartOptions(**found, settings=tuple(settings))
+
+
+def node_values(options: StartOptions) -> dict[str, str]:
+    """The node's properties: the file, then what the options say."""
+    values: dict[str, str] = {}
+    if options.config is not None:
+        from ottla.model.properties import parse_properties
+
+        with open(options.config, encoding="utf-8") as file:
+            values.update(parse_properties(file.read()).values)
+    elif options.data is None:
+        raise UsageError("give --config FILE or --data DIR")
+    if options.data is not None:
+        values["log.dirs"] = options.data
+    if options.listen is not None:
+        values["listeners"] = listener(options.listen)
+    for setting in options.settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes NAME=VALUE, not {setting!r}")
+        values[name.strip()] = value
+    return values
+
+
+def listener(text: str) -> str:
+    """`HOST:PORT` as an entry of `listeners`; what already is one stays."""
+    if "://" in text:
+        return text
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal():
+        raise UsageError(f"{text!r} is not HOST:PORT")
+    return f"PLAINTEXT://{host or '127.0.0.1'}:{port}"
+
+
+def serve(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> int:
+    """Run the node until it is told to stop; returns the exit code."""
+    from ottla.log.disk import StorageError
+    from ottla.model.broker_settings import BROKER_SETTINGS
+    from ottla.model.config import unknown
+    from ottla.model.errors import ApiError
+    from ottla.server import node
+
+    for name, nearest in unknown(values, BROKER_SETTINGS):
+        advice = f", did you mean {nearest}?" if nearest else ""
+        print_warning(f"there is no setting {name}{advice}")
+    try:
+        node.run(values, on_ready)
+    except ApiError as error:
+        print_error(error.text)
+        return 1
+    except OSError as error:
+        print_error(str(error), "is another node running here? --listen HOST:PORT takes another address")
+        return 1
+    except (StorageError, ValueError) as error:
+        print_error(str(error))
+        return 1
+    return 0
+
+
+def announce(node: Node) -> None:
+    """The one line on stdout."""
+    print("ready", *(f"{host}:{port}" for host, port in node.addresses), flush=True)
+    sys.stdout.flush()

@@ -1,0 +1,246 @@
+"""`ottla topic`: create, list, describe, alter, delete, add partitions, delete records."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_pairs, parse_timestamp_ms
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.metadata import TopicInfo
+
+app = typer.Typer(help="Create, look at and change topics.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The topic.")]
+_INTERNAL_PREFIX = "__"
+
+
+@app.command()
+def create(
+    name: Name,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="-1: the broker's default.")] = -1,
+    replication_factor: Annotated[int, typer.Option("--replication-factor", "-r", help="-1: the default.")] = -1,
+    config: Annotated[list[str], typer.Option("--config", "-c", help="NAME=VALUE, may be repeated.")] = [],  # noqa: B006
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing topic is no error.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Create a topic."""
+    from ottla.cli.output import done
+    from ottla.client.admin import Admin
+    from ottla.model.errors import ApiError, ErrorCode
+
+    async def run() -> None:
+        async with Admin(client_options(bootstrap)) as admin:
+            try:
+                made = await admin.topics.create(name, partitions, replication_factor, parse_pairs(config, "--config"))
+            except ApiError as error:
+                if if_not_exists and error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                    done(f"topic {name} exists already")
+                    return
+                raise
+            done(f"created topic {name} with {_count(made.partitions, 'partition')}")
+
+    asyncio.run(run())
+
+
+@app.command("list")
+def list_topics(
+    internal: Annotated[bool, typer.Option("--internal", "-i", help="Show internal topics as well.")] = False,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """List topics."""
+    from ottla.cli.output import print_rows
+    from ottla.client.admin import Admin
+    from ottla.model.ids import uuid_text
+
+    async def run() -> list[TopicInfo]:
+        async with Admin(client_options(bootstrap)) as admin:
+            return await admin.topics.all()
+
+    rows = [
+        {
+            "topic": topic.name,
+            "partitions": topic.partition_count,
+            "replicas": max((len(each.replicas) for each in topic.partitions), default=0),
+            "id": uuid_text(topic.topic_id),
+            "internal": topic.is_internal,
+        }
+        for topic in asyncio.run(run())
+        if internal or not topic.name.startswith(_INTERNAL_PREFIX)
+    ]
+    print_rows(rows, ["topic", "partitions", "replicas", "id"], as_json=as_json, right=["partitions", "replicas"])
+
+
+@app.command()
+def describe(
+    names: Annotated[list[str], typer.Argument(help="The topics.")],
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show partitions, offsets, sizes and settings of topics."""
+    from ottla.cli.output import out, print_json, print_table, size_text
+    from ottla.client.admin import Admin
+
+    async def run() -> list[dict[str, Any]]:
+        async with Admin(client_options(bootstrap)) as admin:
+            return [await _describe(admin, name) for name in names]
+
+    found = asyncio.run(run())
+    if as_json:
+        print_json(found)
+        return
+    for topic in found:
+        out().print(f"[bold]{topic['topic']}[/bold]  [dim]id {topic['id']}[/dim]")
+        for name, value in topic["settings"].items():
+            out().print(f"  {name} = {value}", markup=False)
+        columns = ["partition", "leader", "epoch", "replicas", "isr", "start", "end", "records", "size"]
+        rows = [
+            [*(row[column] for column in columns[:-1]), size_text(row["size_bytes"])] for row in topic["partitions"]
+        ]
+        print_table(columns, rows, right=["partition", "leader", "epoch", "start", "end", "records", "size"])
+
+
+async def _describe(admin: Admin, name: str) -> dict[str, Any]:
+    from ottla.client.admin.configs import ConfigSource, Resource
+    from ottla.model.ids import uuid_text
+
+    topic = await admin.topics.describe(name)
+    bounds = await admin.topics.bounds(name)
+    settings = await admin.configs.describe(Resource.topic(name))
+    sizes: dict[int, int] = {}
+    for directory in await admin.nodes.log_dirs():
+        for replica in directory.replicas:
+            if replica.topic == name and not replica.is_future:
+                sizes[replica.partition] = max(sizes.get(replica.partition, 0), replica.size_bytes)
+    return {
+        "topic": name,
+        "id": uuid_text(topic.topic_id),
+        "internal": topic.is_internal,
+        "settings": {each.name: each.value for each in settings if each.source == ConfigSource.TOPIC},
+        "partitions": [
+            {
+                "partition": each.index,
+                "leader": each.leader,
+                "epoch": each.leader_epoch,
+                "replicas": list(each.replicas),
+                "isr": list(each.isr),
+                "start": bounds[each.index][0],
+                "end": bounds[each.index][1],
+                "records": bounds[each.index][1] - bounds[each.index][0],
+                "size_bytes": sizes.get(each.index, -1),
+            }
+            for each in topic.partitions
+        ],
+    }
+
+
+@app.command()
+def alter(
+    name: Name,
+    settings: Annotated[list[str] | None, typer.Argument(help="NAME=VALUE, any number.", show_default=False)] = None,
+    unset: Annotated[list[str], typer.Option("--unset", "-u", help="Back to the default.")] = [],  # noqa: B006
+    append: Annotated[list[str], typer.Option("--append", help="NAME=VALUE: add to a list.")] = [],  # noqa: B006
+    subtract: Annotated[list[str], typer.Option("--subtract", help="NAME=VALUE: take from a list.")] = [],  # noqa: B006
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Change settings of a topic."""
+    from ottla.cli.config import apply_changes
+    from ottla.client.admin.configs import Resource
+
+    apply_changes(bootstrap, Resource.topic(name), settings or [], unset, append, subtract)
+
+
+@app.command()
+def delete(
+    names: Annotated[list[str], typer.Argument(help="The topics.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Delete topics and all their records."""
+    from ottla.cli.failures import report
+    from ottla.cli.output import done
+    from ottla.client.admin import Admin
+    from ottla.model.errors import ApiError
+
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete {', '.join(names)} with all records?", abort=True)
+
+    async def run() -> dict[str, ApiError | None]:
+        async with Admin(client_options(bootstrap)) as admin:
+            return await admin.topics.delete_many(names)
+
+    failed = 0
+    for name, error in asyncio.run(run()).items():
+        if error is None:
+            done(f"deleted topic {name}")
+        else:
+            failed = report(error)
+    if failed:
+        raise typer.Exit(failed)
+
+
+@app.command("add-partitions")
+def add_partitions(
+    name: Name,
+    total: Annotated[int, typer.Argument(help="How many partitions the topic is to have in all.")],
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Give a topic more partitions. Keys move: records of one key may then lie in two partitions."""
+    from ottla.cli.output import done
+    from ottla.client.admin import Admin
+
+    async def run() -> None:
+        async with Admin(client_options(bootstrap)) as admin:
+            await admin.topics.add_partitions(name, total)
+
+    asyncio.run(run())
+    done(f"topic {name} now has {_count(total, 'partition')}")
+
+
+@app.command("delete-records")
+def delete_records(
+    name: Name,
+    before_offset: Annotated[int | None, typer.Option("--before-offset", help="Keep this offset and later.")] = None,
+    before_time: Annotated[
+        str | None, typer.Option("--before-time", help="Milliseconds since 1970 or 2026-01-31T12:00:00.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Delete every record.")] = False,
+    partition: Annotated[int | None, typer.Option("--partition", "-p", help="Only this partition.")] = None,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Delete the records before an offset or a time."""
+    from ottla.cli.output import print_rows
+    from ottla.client.admin import Admin
+    from ottla.client.admin.topics import ALL_RECORDS
+    from ottla.client.offsets import NOT_FOUND, Time
+
+    if sum([before_offset is not None, before_time is not None, everything]) != 1:
+        raise typer.BadParameter("give one of --before-offset, --before-time and --all")
+
+    async def run() -> dict[int, int]:
+        async with Admin(client_options(bootstrap)) as admin:
+            indexes = [each.index for each in (await admin.topics.describe(name)).partitions]
+            wanted = indexes if partition is None else [partition]
+            if before_time is not None:
+                time = Time(parse_timestamp_ms(before_time))
+                found = await admin.topics.offsets(name, time, wanted)
+                before = {
+                    index: ALL_RECORDS if each.offset == NOT_FOUND else each.offset for index, each in found.items()
+                }
+            else:
+                before = dict.fromkeys(wanted, ALL_RECORDS if before_offset is None else before_offset)
+            return await admin.topics.delete_records(name, before)
+
+    rows = [{"partition": index, "start": offset} for index, offset in sorted(asyncio.run(run()).items())]
+    print_rows(rows, ["partition", "start"], as_json=as_json, right=["partition", "start"])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

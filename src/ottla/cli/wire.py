@@ -1,0 +1,55 @@
+"""`ottla wire`: how a message looks on the wire."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ottla.cli.options import Json
+
+app = typer.Typer(help="The messages of the protocol.", no_args_is_help=True)
+
+
+class Direction(StrEnum):
+    """Which of the two messages of an API."""
+
+    request = "request"
+    response = "response"
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="The API: Produce, list-offsets, ...")],
+    version: Annotated[int | None, typer.Argument(help="Its version; the newest unless told.")] = None,
+    direction: Annotated[Direction, typer.Argument(help="Request or response.")] = Direction.request,
+) -> None:
+    """Show declaration, byte layout and generated code of a message."""
+    from ottla.cli.output import out
+    from ottla.wire.show import show as describe
+
+    text = describe(name, version, direction.value)
+    console = out()
+    if console.is_terminal:
+        from rich.syntax import Syntax
+
+        console.print(Syntax(text, "python", background_color="default"))
+    else:
+        print(text)
+
+
+@app.command("list")
+def list_messages(as_json: Json = False) -> None:
+    """List the APIs that this Ottla knows, with their versions."""
+    from ottla.cli.output import print_rows
+    from ottla.wire.api import API_NAMES, request_class
+
+    rows = []
+    for key, name in sorted(API_NAMES.items()):
+        message = request_class(key)
+        low, high = message.versions
+        flexible = f"{message.flexible.low}+" if message.flexible.low <= high and message.flexible.high >= 0 else "-"
+        versions = str(low) if low == high else f"{low}-{high}"
+        rows.append({"key": key, "api": name, "versions": versions, "flexible": flexible})
+    print_rows(rows, ["key", "api", "versions", "flexible"], as_json=as_json, right=["key"])
