@@ -1,7 +1,8 @@
 """Who this node is: cluster id, node id, directory ids — read from `meta.properties`, or given to fresh directories.
 
 Kafka makes people run a format tool first; here an empty directory is formatted when it is met. What is never done is
-to format a directory that belongs to another node or cluster, or to start with half of the old ones missing unseen.
+to use a directory of another node or cluster, or to begin a new journal beside directories that had one elsewhere: a
+disk that is not mounted must not look like a new cluster.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from ottla.cluster.features import DEFAULT_LEVELS
 from ottla.cluster.journal import snapshot_batches
 from ottla.cluster.snapshot import feature
+from ottla.cluster.store import DIRECTORY as JOURNAL
 from ottla.log.checkpoint import read_meta_properties, write_meta_properties
 from ottla.log.disk import Directory, replace_file
 from ottla.model.ids import BitSource, random_uuid, uuid_bytes, uuid_text
@@ -33,18 +35,26 @@ class Identity:
     node_id: int
     cluster_id: str
     directory_ids: tuple[bytes, ...]  # parallel to the data directories
+    home: DataDirectory  # where the metadata journal lies
+    home_id: bytes
 
 
 def identify(
-    directories: Sequence[DataDirectory], node_id: int, cluster_id: str | None, now_ms: int, rng: BitSource
+    directories: Sequence[DataDirectory],
+    node_id: int,
+    metadata_path: str,
+    now_ms: int,
+    rng: BitSource,
+    cluster_id: str | None = None,
 ) -> Identity:
-    """Read or write the identity of every data directory; the first one also holds the metadata."""
+    """Read or write the identity of every data directory."""
     for directory in directories:
         directory.disk.make_directory("")
     found = [read_meta_properties(directory.disk) for directory in directories]
     cluster_id = _agree_on_cluster(found, cluster_id) or uuid_text(random_uuid(rng))
-    if found[0] is None:  # before meta.properties, which says that the directory is complete
-        write_bootstrap(directories[0], now_ms)
+    home = _home(directories, found, metadata_path)
+    if all(properties is None for properties in found):
+        write_bootstrap(home, now_ms)  # before meta.properties, which says that the directory is complete
     ids = []
     for directory, properties in zip(directories, found, strict=True):
         if properties is None:
@@ -54,7 +64,24 @@ def identify(
             _check_node(directory, properties, node_id)
             directory_id = _directory_id(directory, properties, rng)
         ids.append(directory_id)
-    return Identity(node_id, cluster_id, tuple(ids))
+    return Identity(node_id, cluster_id, tuple(ids), home, ids[list(directories).index(home)])
+
+
+def _home(
+    directories: Sequence[DataDirectory], found: Sequence[dict[str, str] | None], metadata_path: str
+) -> DataDirectory:
+    """The directory with the journal; for a new node the one that the configuration says."""
+    for sign in (JOURNAL, BOOTSTRAP):
+        for directory in directories:
+            if directory.disk.exists(sign):
+                return directory
+    paths = ", ".join(directory.path for directory in directories)
+    if any(properties is not None for properties in found):
+        raise IdentityError(f"none of {paths} holds the metadata that belongs to them: is a disk missing?")
+    for directory in directories:
+        if directory.path == metadata_path:
+            return directory
+    raise IdentityError(f"the metadata shall lie in {metadata_path}, which is not among {paths}")
 
 
 def write_bootstrap(directory: DataDirectory, now_ms: int) -> None:

@@ -44,6 +44,7 @@ class MetadataHost:
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
         self.directory_ids = identity.directory_ids
+        self._home_id = identity.home_id
         self.state = ClusterState()
         self.on_change: Callable[[list[Change]], None] = _ignore
         self._store = store
@@ -59,9 +60,10 @@ class MetadataHost:
     @classmethod
     def open(cls, directories: Sequence[DataDirectory], configs: Configs, ports: Ports) -> MetadataHost:
         """Format what is fresh, read the journal, take the lead, register this broker."""
-        identity = identify(directories, configs.node_id, None, ports.now_ms(), ports.rng)
-        home = directories[0]
         settings = configs.broker
+        metadata_path = settings.get("metadata.log.dir") or configs.log_dirs()[0]
+        identity = identify(directories, configs.node_id, metadata_path, ports.now_ms(), ports.rng)
+        home = identity.home
         store_config = StoreConfig(
             segment_bytes=settings.get("metadata.log.segment.bytes"),
             segment_ms=settings.get("metadata.log.segment.ms"),
@@ -134,7 +136,7 @@ class MetadataHost:
         begin = self._store.end_offset
         self._sync = False
         features = tuple(SUPPORTED_FEATURES.items())
-        self._store.lead(self.node_id, self.directory_ids[0], now_ms)
+        self._store.lead(self.node_id, self._home_id, now_ms)
         self.submit(Activate(bootstrap))
         controller = Controller(self.node_id, random_uuid(self._rng), controller_endpoints(configs.broker), features)
         self.submit(RegisterController(controller))

@@ -1,0 +1,95 @@
+"""A node without sockets: metadata and partitions on a disk in memory, and requests handed to their handlers.
+
+Every answer goes through its bytes in the version asked for, so a field that a version cannot carry shows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.log import checkpoint
+from ottla.server import dispatch
+from ottla.server.configs import Configs
+from ottla.server.context import Context, Peer
+from ottla.server.directories import open_directories
+from ottla.server.metadata import MetadataHost
+from ottla.server.node import Ports
+from ottla.server.partitions import Partitions
+from ottla.sim.disk import SimDisk
+from ottla.wire import api, compile
+from ottla.wire.message import Request
+
+DIALLED = ("127.0.0.1", 9092)
+
+
+class Admin:
+    def __init__(
+        self,
+        disks: Mapping[str, SimDisk] | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        advertised: tuple[str, int] | None = None,
+        seed: int = 1,
+    ) -> None:
+        dispatch.load_handlers()
+        self.disks = dict(disks or {"data": SimDisk()})
+        self.now_ms = 1_700_000_000_000
+        values = {"node.id": "1", "log.dirs": ",".join(self.disks), **(properties or {})}
+        self.configs = Configs(values)
+        ports: Any = Ports(
+            disk=self.disks.__getitem__,
+            net=SimpleNamespace(),  # type: ignore[arg-type]  # nothing listens here
+            now_ms=lambda: self.now_ms,
+            rng=random.Random(seed),
+            executor=None,
+        )
+        self.directories = open_directories(self.configs.log_dirs(), ports.disk)
+        self.host = MetadataHost.open(self.directories, self.configs, ports)
+        self.configs.follow(self.host.state)
+        self.partitions = Partitions(self.directories, self.configs.log_config, ports.now_ms, 1 << 20, all_usable=True)
+        self.partitions.load(self.host.state)
+        self.changes: list[Any] = []
+        self.host.on_change = self._changed
+        services: Any = SimpleNamespace(
+            node_id=self.host.node_id,
+            cluster_id=self.host.cluster_id,
+            configs=self.configs,
+            metadata=self.host,
+            partitions=self.partitions,
+            waiters=SimpleNamespace(notify=lambda key: None),
+            now_ms=ports.now_ms,
+            advertised=lambda listener: advertised,
+        )
+        self.context = Context(services, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
+
+    def _changed(self, changes: list[Any]) -> None:
+        self.changes.extend(changes)
+        self.configs.forget()
+        self.partitions.apply(changes)
+
+    def ask(self, request: Request, version: int | None = None) -> Any:
+        """The answer in `version`, or in the highest one served."""
+        key = type(request).key
+        version = dispatch.ENDPOINTS[key].high if version is None else version
+        asked = compile.decode(type(request), version, compile.encode(request, version))
+        route = dispatch.route(key, version)
+        assert route is not None, f"{type(request).__name__} v{version} is not served"
+        self.context.request_version = version
+        answer: Any = route.handler(asked, self.context)
+        return compile.decode(api.response_class(key), version, compile.encode(answer, version))
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> None:
+        settings = tuple((key.replace("_", "."), value) for key, value in configs.items())
+        (outcome,) = self.host.submit(CreateTopics((NewTopic(name, partitions, 1, configs=settings),)))
+        assert outcome.error is None, outcome.error
+
+    def stop(self) -> Mapping[str, SimDisk]:
+        """A clean stop; the disks for the next start."""
+        self.host.close()
+        self.partitions.close()
+        assert all(disk.exists(checkpoint.CLEAN_SHUTDOWN) for disk in self.disks.values())
+        return self.disks

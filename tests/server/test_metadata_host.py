@@ -1,0 +1,173 @@
+"""MetadataHost: formatting, restarts, identity, producer ids, snapshots."""
+
+from __future__ import annotations
+
+import pytest
+from tests.server.admin import Admin
+
+from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
+from ottla.cluster.entities import PartitionsAdded, Resource, TopicCreated, TopicDeleted
+from ottla.cluster.store import DIRECTORY
+from ottla.log.checkpoint import read_meta_properties
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import uuid_bytes
+from ottla.server.identity import BOOTSTRAP, IdentityError
+from ottla.sim.disk import Crash, DiskFaults, SimDisk
+
+
+def test_a_fresh_directory_is_formatted_like_kafkas() -> None:
+    admin = Admin()
+    disk = admin.disks["data"]
+    properties = read_meta_properties(disk)
+    assert properties is not None
+    assert sorted(properties) == ["cluster.id", "directory.id", "node.id", "version"]
+    assert (properties["version"], properties["node.id"]) == ("1", "1")
+    assert properties["cluster.id"] == admin.host.cluster_id and len(uuid_bytes(admin.host.cluster_id)) == 16
+    assert uuid_bytes(properties["directory.id"]) == admin.host.directory_ids[0]
+    assert disk.exists(BOOTSTRAP)
+    assert sorted(disk.list(DIRECTORY)) == [
+        f"{0:020d}.log",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+        "quorum-state",
+    ]
+
+
+def test_everything_is_there_after_a_restart() -> None:
+    admin = Admin()
+    admin.create("t", 3, retention_ms="5")
+    first = admin.host.state.topics["t"]
+    cluster_id = admin.host.cluster_id
+    again = Admin(admin.stop())
+    assert again.host.cluster_id == cluster_id
+    assert again.host.state.topics["t"] == first  # with the same leader epochs: it stopped in order
+    assert again.host.state.configs[Resource(2, "t")] == {"retention.ms": "5"}
+    assert again.host.epoch == admin.host.epoch + 1
+    assert again.partitions.get("t", 2) is not None
+
+
+def test_a_crash_begins_new_leader_epochs() -> None:
+    admin = Admin()
+    admin.create("t", 2)
+    again = Admin({"data": admin.disks["data"].crash(Crash.PROCESS)})
+    assert [state.leader_epoch for state in again.host.state.topics["t"].partitions] == [1, 1]
+
+
+def test_changes_reach_the_partitions_before_the_reply() -> None:
+    admin = Admin()
+    admin.create("t", 3)
+    created, added = admin.changes
+    assert isinstance(created, TopicCreated)
+    assert isinstance(added, PartitionsAdded) and len(added.partitions) == 3
+    assert admin.partitions.get("t", 2) is not None
+    admin.changes.clear()
+    admin.host.submit(DeleteTopics((Doomed("t"),)))
+    assert [type(change) for change in admin.changes] == [TopicDeleted]
+    assert admin.partitions.get("t", 0) is None
+
+
+def test_settings_change_at_once() -> None:
+    admin = Admin()
+    admin.create("t")
+    partition = admin.partitions.find("t", 0)
+    resource = Resource(2, "t")
+    admin.host.submit(IncrementalAlterConfigs(((resource, (Alteration("max.message.bytes", Op.SET, "99"),)),)))
+    assert partition.log.config.max_message_bytes == 99
+    broker = Resource(4, "1")
+    admin.host.submit(IncrementalAlterConfigs(((broker, (Alteration("log.retention.ms", Op.SET, "7"),)),)))
+    assert partition.log.config.retention_ms == 7
+
+
+def test_defaults_may_change_while_the_node_runs() -> None:
+    admin = Admin(properties={"num.partitions": "2"})
+    (outcome,) = admin.host.submit(CreateTopics((NewTopic("t"),)))
+    assert outcome.partitions == 2
+
+
+def test_producer_ids_never_repeat() -> None:
+    admin = Admin()
+    first = [admin.host.next_producer_id() for _ in range(1_500)]
+    assert first == list(range(1_500))
+    again = Admin(admin.stop())
+    assert again.host.next_producer_id() == 2_000
+
+
+def test_directories_of_another_node_or_cluster_are_refused() -> None:
+    disks = Admin().stop()
+    with pytest.raises(IdentityError, match="belongs to node 1, this is node 2"):
+        Admin(disks, properties={"node.id": "2"})
+    other = Admin(seed=2).stop()
+    with pytest.raises(IdentityError, match="different clusters"):
+        Admin({"data": disks["data"], "more": other["data"]})
+
+
+def test_a_directory_that_is_added_joins_the_cluster() -> None:
+    admin = Admin()
+    cluster_id = admin.host.cluster_id
+    again = Admin({**admin.stop(), "more": SimDisk()})
+    properties = read_meta_properties(again.disks["more"])
+    assert properties is not None and properties["cluster.id"] == cluster_id
+    assert not again.disks["more"].exists(BOOTSTRAP)
+    assert len(set(again.host.directory_ids)) == 2
+    assert again.host.state.brokers[1].directories == again.host.directory_ids
+
+
+def test_a_missing_disk_is_not_a_new_cluster() -> None:
+    disks = dict(Admin({"data": SimDisk(), "more": SimDisk()}).stop())
+    assert Admin({"more": disks["more"], "data": disks["data"]}).host.cluster_id  # in any order
+    with pytest.raises(IdentityError, match="is a disk missing"):
+        Admin({"data": SimDisk(), "more": disks["more"]})
+    with pytest.raises(IdentityError, match="shall lie in elsewhere"):
+        Admin(properties={"metadata.log.dir": "elsewhere"})
+
+
+def test_power_lost_while_formatting_is_no_harm() -> None:
+    """Whatever of the first start is lost, the next one begins again or goes on."""
+    for seed in range(40):
+        admin = Admin({"data": SimDisk()}, seed=seed)
+        disk = admin.disks["data"]
+        disk.rng.seed(seed)
+        again = Admin({"data": disk.crash(Crash.POWER)})
+        assert again.host.state.features["metadata.version"] == 30
+
+
+def test_a_disk_that_cannot_be_written_refuses_commands_and_recovers() -> None:
+    disk = SimDisk(faults=DiskFaults())
+    admin = Admin({"data": disk})
+    disk.faults.capacity_bytes = 0
+    with pytest.raises(ApiError) as refused:
+        admin.host.submit(CreateTopics((NewTopic("t", 1, 1),)))
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "t" not in admin.host.state.topics
+    disk.faults.capacity_bytes = None
+    admin.create("t")
+    assert list(Admin({"data": disk.crash(Crash.PROCESS)}).host.state.topics) == ["t"]
+
+
+def test_snapshots_by_size_and_by_the_clock() -> None:
+    admin = Admin(properties={"metadata.log.max.record.bytes.between.snapshots": "2000"})
+    disk = admin.disks["data"]
+
+    def snapshots() -> list[str]:
+        return [name for name in disk.list(DIRECTORY) if name.endswith(".checkpoint")]
+
+    for number in range(10):
+        admin.create(f"t{number}", 2)
+    assert snapshots()
+    admin.create("last")
+    end = admin.host.end_offset
+    admin.host.upkeep(admin.now_ms)
+    assert f"{end:020d}-{admin.host.epoch:010d}.checkpoint" not in snapshots()
+    admin.host.upkeep(admin.now_ms + 3_600_000)
+    assert f"{end:020d}-{admin.host.epoch:010d}.checkpoint" in snapshots()
+    again = Admin(admin.stop())
+    assert len(again.host.state.topics) == 11
+
+
+def test_features_are_known_up_to_the_end_of_the_journal() -> None:
+    admin = Admin()
+    before = admin.host.features_epoch
+    admin.create("t")
+    assert admin.host.features_epoch == admin.host.end_offset - 1 > before
