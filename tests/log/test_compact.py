@@ -205,6 +205,14 @@ def test_a_small_map_takes_several_rounds() -> None:
     assert len(model.records()) == 120
 
 
+def test_a_map_too_small_for_one_batch_is_said() -> None:
+    model = Model()
+    model.append([(b"%d" % number, b"") for number in range(60)])
+    model.roll()
+    with pytest.raises(CompactionError, match="too small"):
+        model.compact(budget_bytes=0)
+
+
 def test_groups_respect_the_segment_size() -> None:
     model = Model()
     for number in range(40):

@@ -117,6 +117,8 @@ class Compaction:
                 with _naming(segment, batch):
                     complete = self._map_batch(batch, txns)
                 if not complete:
+                    if offsets.latest_offset < self._first_dirty:
+                        raise CompactionError(f"{segment!r}: the offset map is too small for one batch")
                     yield pending_bytes
                     return
                 if pending_bytes >= self._read_bytes:

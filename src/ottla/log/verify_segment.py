@@ -38,7 +38,7 @@ class SegmentCheck:
         mendable: bool,
         deep: bool,
     ) -> None:
-        """Offsets must lie in [floor, ceiling). `mendable`: the last one after an unclean stop, which recovery checks."""
+        """Offsets must lie in [floor, ceiling). `mendable`: the last one after an unclean stop."""
         self._directory = directory
         self._base_offset = base_offset
         self._totals = totals
@@ -151,6 +151,7 @@ class _OffsetWalk:
         self._last = dump.OffsetEntry(-1, -1)
         self._entry = next(self._entries, None)
         self._before = base_offset - 1  # last offset of the batch before
+        self._batches = 0
 
     def batch(self, position: int, header: BatchHeader) -> Iterator[Finding]:
         while self._entry is not None and self._entry.position <= position:
@@ -168,9 +169,10 @@ class _OffsetWalk:
             self._last = entry
             self._advance()
         self._before = header.last_offset
+        self._batches += 1
 
     def finish(self, soft: Severity) -> Iterator[Finding]:
-        yield from _shape(self._path, self._size_bytes, OFFSET_ENTRY_BYTES, soft)
+        yield from _shape(self._path, self._size_bytes, OFFSET_ENTRY_BYTES, soft, needed=self._batches > 0)
         if self._entry is not None:
             yield self._finding(soft, Kind.INDEX_POSITION, f"{self._entry} points behind the last batch")
 
@@ -194,6 +196,7 @@ class _TimeWalk:
         self._last: dump.TimeEntry | None = None
         self._entry = next(self._entries, None)
         self._newest = -1  # of all batches before
+        self._batches = 0
 
     def batch(self, position: int, header: BatchHeader) -> Iterator[Finding]:
         while self._entry is not None and self._entry.offset <= header.last_offset:
@@ -210,9 +213,10 @@ class _TimeWalk:
             self._entry = next(self._entries, None)
             self._number += 1
         self._newest = max(self._newest, header.max_timestamp)
+        self._batches += 1
 
     def finish(self, soft: Severity, max_timestamp: int) -> Iterator[Finding]:
-        yield from _shape(self._path, self._size_bytes, TIME_ENTRY_BYTES, soft)
+        yield from _shape(self._path, self._size_bytes, TIME_ENTRY_BYTES, soft, needed=self._batches > 0)
         if self._entry is not None:
             yield self._finding(soft, Kind.TIME_INDEX, f"{self._entry} points behind the last batch")
         elif self._last is not None and self._last.timestamp < max_timestamp and soft is Severity.ERROR:
@@ -231,8 +235,9 @@ def _size(directory: Directory, name: str) -> int | None:
         return None
 
 
-def _shape(path: str, size_bytes: int | None, entry_bytes: int, soft: Severity) -> Iterator[Finding]:
+def _shape(path: str, size_bytes: int | None, entry_bytes: int, soft: Severity, *, needed: bool) -> Iterator[Finding]:
     if size_bytes is None:
-        yield Finding(Severity.WARNING, Kind.MISSING, path, None, "the index is missing; opening the log rebuilds it")
+        if needed:
+            yield Finding(Severity.WARNING, Kind.MISSING, path, None, "missing; opening the log rebuilds it")
     elif size_bytes % entry_bytes:
         yield Finding(soft, Kind.INDEX_SIZE, path, None, f"{size_bytes} bytes are no whole number of entries")
