@@ -206,7 +206,7 @@ def test_a_small_map_takes_several_rounds() -> None:
 
 
 def test_a_map_too_small_for_one_batch_is_said() -> None:
-    model = Model()
+    model = Model(config=small(segment_bytes=10_000))
     model.append([(b"%d" % number, b"") for number in range(60)])
     model.roll()
     with pytest.raises(CompactionError, match="too small"):
