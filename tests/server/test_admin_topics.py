@@ -1,4 +1,4 @@
-"""The handlers about topics, in every version: Metadata, DescribeTopicPartitions, Create, Delete, grow, records, dirs."""
+"""The handlers about topics and their partitions, in every version."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def admin() -> Admin:
     return admin
 
 
-def metadata(
-    admin: Admin, *names: str | None, version: int = 13, auto: bool = False, ids: Any = (), **more: Any
-) -> Any:
+def metadata(admin: Admin, *names: str, version: int = 13, auto: bool = False, ids: Any = (), **more: Any) -> Any:
     topic = MetadataRequest.Topic
     topics = [topic(name=name) for name in names] + [topic(name=None, topic_id=id) for id in ids]
     if version < 4:
@@ -106,14 +104,10 @@ class TestMetadata:
         assert not off.host.state.topics
 
     @pytest.mark.parametrize(
-        ("name", "partitions", "policy"),
-        [
-            ("__consumer_offsets", 50, "compact"),
-            ("__transaction_state", 50, "compact"),
-            ("__share_group_state", 50, "delete"),
-        ],
+        ("name", "policy"),
+        [("__consumer_offsets", "compact"), ("__transaction_state", "compact"), ("__share_group_state", "delete")],
     )
-    def test_internal_topics_have_their_own_settings(self, name: str, partitions: int, policy: str) -> None:
+    def test_internal_topics_have_their_own_settings(self, name: str, policy: str) -> None:
         admin = Admin(
             properties={
                 "offsets.topic.replication.factor": "1",
@@ -123,7 +117,7 @@ class TestMetadata:
             }
         )
         (topic,) = metadata(admin, name, auto=True).topics
-        assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, partitions)
+        assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 50)
         assert admin.configs.overrides(name)["cleanup.policy"] == policy
 
     def test_an_internal_topic_that_cannot_be_replicated_says_so(self, admin: Admin) -> None:
