@@ -36,18 +36,18 @@ def api(
 
 
 def _rows(served: dict[int, VersionRange]) -> list[dict[str, Any]]:
-    from ottla.wire.api import API_NAMES, request_class
+    from ottla.wire.api import API_NAMES
 
     rows = []
     for key in sorted({*served, *API_NAMES}):
         theirs = served.get(key)
-        ours = tuple(request_class(key).versions) if key in API_NAMES else None
+        ours = _stable_versions(key) if key in API_NAMES else None
         if theirs is None:
             note = "not served"
         elif ours is None:
             note = "unknown to this Ottla"
         else:
-            note = "" if tuple(theirs) == ours else "other versions"
+            note = _difference(tuple(theirs), ours)
         rows.append(
             {
                 "key": key,
@@ -58,6 +58,21 @@ def _rows(served: dict[int, VersionRange]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _stable_versions(key: int) -> tuple[int, int]:
+    """What this Ottla speaks: a version that Kafka still works on does not count."""
+    from ottla.wire.api import request_class
+
+    message = request_class(key)
+    low, high = message.versions
+    return low, high - message.latest_unstable
+
+
+def _difference(theirs: tuple[int, ...], ours: tuple[int, int]) -> str:
+    if theirs[1] < ours[1]:
+        return "older"
+    return "newer" if theirs[1] > ours[1] else ""
 
 
 def _versions(versions: tuple[int, ...] | None) -> str:

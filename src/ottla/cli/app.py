@@ -7,6 +7,8 @@ Rules:
   code 1; wrong usage is exit code 2; a traceback means that Ottla itself is wrong.
 """
 
+import os
+import sys
 from typing import Any
 
 import typer
@@ -24,6 +26,10 @@ class _Guarded(TyperGroup):
 
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output went away (`| head`): no error, and Python's last flush must not trip on it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
         except EXPECTED as error:
             raise typer.Exit(report(error)) from error
 

@@ -28,7 +28,9 @@ class Kind(StrEnum):
     broker_logger = "broker-logger"
 
 
-KindArgument = Annotated[Kind, typer.Argument(help="What kind of thing.", show_default=False)]
+KindArgument = Annotated[
+    Kind, typer.Argument(help="topic, broker, group, client-metrics or broker-logger.", show_default=False)
+]
 NameArgument = Annotated[
     str,
     typer.Argument(help="Its name; for a broker its id, or 'default' for the default of all brokers."),
@@ -120,7 +122,9 @@ def apply_changes(
             await admin.configs.alter(resource, changes)
 
     asyncio.run(run())
-    done(f"changed {', '.join(each.name for each in changes)} of {resource.type.name.lower()} {resource.name}")
+    done(
+        f"changed {', '.join(each.name for each in changes)} of {resource.type.name.lower()} {resource.name or 'default'}"
+    )
 
 
 def _value(entry: ConfigEntry) -> str:

@@ -93,10 +93,6 @@ def consume(
         )
     except KeyboardInterrupt:
         raise typer.Exit(0) from None  # the usual way to end --follow
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`); stdout is pointed at nothing so that exit does not trip on it.
-        sys.stdout = open("/dev/null", "w")  # noqa: SIM115
-        raise typer.Exit(0) from None
 
 
 def _formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:

@@ -1,0 +1,73 @@
+"""The command line as a Markdown page: `docs/cli.md` is what `render` returns."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+
+def render() -> str:
+    """Every command with its arguments and options, read from the application itself."""
+    from typer.main import get_command
+
+    from ottla.cli.app import app
+
+    root: Any = get_command(app)
+    lines = [
+        "# The command line",
+        "",
+        "<!-- Made by `make docs` from the CLI itself; do not edit. -->",
+        "",
+        root.help or "",
+        "",
+        "Every listing has `--json`. Commands that talk to a broker take `--bootstrap HOST:PORT` (or the environment",
+        "variable `OTTLA_BOOTSTRAP`). Exit codes: 0 done, 1 it could not be done (one line says why), 2 wrong usage.",
+    ]
+    for name, command in root.commands.items():
+        if hasattr(command, "commands"):
+            lines += ["", f"## ottla {name}", "", command.help or ""]
+            for inner, each in command.commands.items():
+                lines += _command(f"ottla {name} {inner}", each, "###")
+        else:
+            lines += _command(f"ottla {name}", command, "##")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _command(path: str, command: Any, heading: str) -> list[str]:
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option"]
+    usage = " ".join([path, *(_usage(each) for each in arguments), *(["[options]"] if options else [])])
+    lines = ["", f"{heading} {path}", "", f"`{usage}`", "", " ".join((command.help or "").split()), ""]
+    if not arguments and not options:
+        return lines[:-1]
+    lines += ["| | | default |", "|---|---|---|"]
+    for each in arguments:
+        lines.append(f"| `{each.name.upper()}` | {_cell(each.help)} | {_default(each)} |")
+    for each in options:
+        names = ", ".join(f"`{name}`" for name in each.opts)
+        lines.append(f"| {names} | {_cell(each.help)}{_choices(each)} | {_default(each)} |")
+    return lines
+
+
+def _usage(argument: Any) -> str:
+    name = argument.name.upper() + ("..." if argument.nargs == -1 else "")
+    return name if argument.required else f"[{name}]"
+
+
+def _default(parameter: Any) -> str:
+    default = parameter.default
+    if parameter.required:
+        return "required"
+    if default is None or default is False or default == [] or default == ():
+        return ""
+    return f"`{getattr(default, 'value', default)}`"
+
+
+def _choices(option: Any) -> str:
+    if not isinstance(option.default, Enum):
+        return ""
+    return " One of " + ", ".join(f"`{each.value}`" for each in type(option.default)) + "."
+
+
+def _cell(text: str | None) -> str:
+    return (text or "").replace("|", "\\|").replace("\n", " ")
