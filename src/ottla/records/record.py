@@ -198,31 +198,37 @@ def _headers(data: bytes, pos: int, end: int) -> tuple[Headers, int]:
 def frames(data: bytes, header: BatchHeader) -> Iterator[Frame]:
     """The frames of all records in an unpacked payload (see `payload`); key, value and headers are skipped over."""
     append_time = header.max_timestamp if header.is_log_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
     pos, size = 0, len(data)
     try:
         for _ in range(header.count):
             start = pos
-            length, pos = _varint(data, pos, 5)
+            byte = data[pos]
+            length, pos = ((byte >> 1) ^ -(byte & 1), pos + 1) if byte < 0x80 else _varint(data, pos, 5)
             end = pos + length
             if length < 0 or end > size:
                 raise invalid(f"Invalid record size: expected {length} bytes, {size - pos} remain")
             attributes = data[pos]
-            timestamp, body = _varint(data, pos + 1, 10)
-            offset, pos = _varint(data, body, 5)
-            length, pos = _varint(data, pos, 5)
+            byte = data[pos + 1]
+            timestamp, body = ((byte >> 1) ^ -(byte & 1), pos + 2) if byte < 0x80 else _varint(data, pos + 1, 10)
+            byte = data[body]
+            offset, pos = ((byte >> 1) ^ -(byte & 1), body + 1) if byte < 0x80 else _varint(data, body, 5)
+            byte = data[pos]
+            length, pos = ((byte >> 1) ^ -(byte & 1), pos + 1) if byte < 0x80 else _varint(data, pos, 5)
             key_start, key_end = pos, -1
             if length >= 0:
                 pos = key_end = pos + length
-            length, pos = _varint(data, pos, 5)
+            byte = data[pos]
+            length, pos = ((byte >> 1) ^ -(byte & 1), pos + 1) if byte < 0x80 else _varint(data, pos, 5)
             has_value = length >= 0
             if has_value:
                 pos += length
             pos = pos + 1 if not data[pos] else _skip_headers(data, pos, end)
             if pos != end:
                 raise invalid("Invalid record size: the fields do not fill the record exactly")
-            timestamp = append_time if append_time is not None else timestamp + header.base_timestamp
-            offset += header.base_offset
-            yield Frame(start, end, body, attributes, timestamp, offset, key_start, key_end, has_value)
+            timestamp = timestamp + base_timestamp if append_time is None else append_time
+            offset += base_offset
+            yield _new(Frame, (start, end, body, attributes, timestamp, offset, key_start, key_end, has_value))
     except IndexError:
         raise invalid("Incorrect declared batch size, premature end of the records") from None
     if pos != size:
@@ -258,15 +264,18 @@ def scan(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECOMPR
     recompression); everything else is decided by the header.
     """
     keyless: list[int] = []
+    base_offset = header.base_offset
     low = high = None
-    for index, frame in enumerate(frames(payload(view, pos, header, limit_bytes), header)):
-        if frame.offset - header.base_offset != index:
-            raise invalid(f"Record {index} of the batch has offset delta {frame.offset - header.base_offset}")
-        if frame.key_end < 0:
+    data = payload(view, pos, header, limit_bytes)
+    for index, (_, _, _, _, timestamp, offset, _, key_end, _) in enumerate(frames(data, header)):
+        if offset - base_offset != index:
+            raise invalid(f"Record {index} of the batch has offset delta {offset - base_offset}")
+        if key_end < 0:
             keyless.append(index)
-        timestamp = frame.timestamp
-        if low is None or timestamp < low:
-            low = timestamp
-        if high is None or timestamp > high:
+        if low is None or high is None:
+            low = high = timestamp
+        elif timestamp > high:
             high = timestamp
+        elif timestamp < low:
+            low = timestamp
     return Scan(-1 if low is None else low, -1 if high is None else high, keyless)
