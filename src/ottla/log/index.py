@@ -155,7 +155,7 @@ class OffsetIndex:
         self.count = count
         self._written = min(self._written, count)
         self.forget()
-        if self._file is not None:
+        if self._file is not None and self._file.size != self._written * OFFSET_ENTRY_BYTES:
             self._file.truncate(self._written * OFFSET_ENTRY_BYTES)
 
     def reset(self) -> None:
@@ -285,7 +285,7 @@ class TimeIndex:
         else:
             del self._pending[(count - self._written) * TIME_ENTRY_BYTES :]
         self._last = None
-        if self._file is not None:
+        if self._file is not None and self._file.size != self._written * TIME_ENTRY_BYTES:
             self._file.truncate(self._written * TIME_ENTRY_BYTES)
 
     def reset(self) -> None:

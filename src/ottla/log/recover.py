@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ottla.log import leftovers
 from ottla.log.aborted import AbortedTxn
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory
 from ottla.log.epochs import Epochs
-from ottla.log.names import CLEANED, DELETED, LOG, SEGMENT_KINDS, SNAPSHOT, SWAP, TEMPORARY, file_name, parse_name
+from ottla.log.names import LOG, TEMPORARY, parse_name
 from ottla.log.producers import Producers
 from ottla.log.scan import Scanned, scan
 from ottla.log.segment import Segment
@@ -59,10 +60,8 @@ def recover(
     clean: bool,
     progress: Progress | None,
 ) -> Recovered:
-    _settle_leftovers(directory, config, now_ms)
-    names = directory.list()
+    names = leftovers.settle(directory, config, now_ms)
     bases = sorted(found[0] for found in map(parse_name, names) if found is not None and found[1:] == (LOG, ""))
-    _remove_orphans(directory, names, bases)
     snapshots.discover(names)
     epochs_sound = epochs.load()
     interval, index_bytes = config.index_interval_bytes, config.index_bytes
@@ -78,7 +77,7 @@ def recover(
         first = min(first, max(sum(base < recovery_point for base in bases) - 1, 0))
     if not epochs_sound:
         first = 0
-    recovery = _Recovery(config, epochs, producers, snapshots, recovery_point, progress)
+    recovery = _Recovery(config, epochs, producers, snapshots, recovery_point, progress, epochs_sound=epochs_sound)
     result = recovery.run(segments, first, clean=clean, now_ms=now_ms)
     snapshots.keep((segment.base_offset for segment in result.segments), result.next_offset)
     return result
@@ -93,8 +92,11 @@ class _Recovery:
         snapshots: Snapshots,
         recovery_point: int,
         progress: Progress | None,
+        *,
+        epochs_sound: bool,
     ) -> None:
         self._config = config
+        self._epochs_sound = epochs_sound
         self._epochs = epochs
         self._producers = producers
         self._snapshots = snapshots
@@ -118,6 +120,7 @@ class _Recovery:
             replay(self._producers, segments[:first], snapshot[0] if snapshot else 0, scan_from)
         next_offset, cut_bytes = scan_from, 0
         count = len(segments)
+        epochs_before = self._epochs.entries
         if first < count:
             self._epochs.rewind(scan_from)
         believed = self._set_indexes_aside(segments, first)
@@ -140,8 +143,8 @@ class _Recovery:
                 segment.move_indexes("")
         if cut_bytes or len(segments) < count:
             _make_last(segments)
-        if cut_bytes or first < len(segments):
-            self._epochs.truncate_from_end(next_offset)
+        self._epochs.rewind(next_offset)
+        if self._epochs.entries != epochs_before or not self._epochs_sound:
             self._epochs.write()
         return Recovered(segments, next_offset, first, cut_bytes)
 
@@ -264,51 +267,3 @@ def _drop(segments: list[Segment], first: int) -> int:
         segment.remove()
     del segments[first:]
     return dropped
-
-
-def _remove_orphans(directory: Directory, names: list[str], bases: list[int]) -> None:
-    """Indexes without their log file are what a removal left behind."""
-    known = dict.fromkeys(bases)
-    for name in names:
-        found = parse_name(name)
-        if found is not None and found[1] in SEGMENT_KINDS and found[2] == "" and found[0] not in known:
-            directory.remove(name)
-
-
-def _settle_leftovers(directory: Directory, config: LogConfig, now_ms: int) -> None:
-    """Finish or undo what was going on when the process ended."""
-    parsed = [(name, found) for name in directory.list() if (found := parse_name(name)) is not None]
-    cleaned = [base for _, (base, _, suffix) in parsed if suffix == CLEANED]
-    swaps: dict[int, list[str]] = {}
-    for name, (base, kind, suffix) in parsed:
-        if suffix in (DELETED, CLEANED):
-            directory.remove(name)
-        elif suffix == SWAP and cleaned and base >= min(cleaned):
-            # Part of a group whose other files never got that far: the originals are still there.
-            directory.remove(name)
-        elif suffix == SWAP:
-            swaps.setdefault(base, []).append(kind)
-    for base, kinds in sorted(swaps.items()):
-        if LOG not in kinds:
-            # The log file is renamed last: it is in place already, its indexes follow.
-            for kind in kinds:
-                directory.rename(file_name(base, kind, SWAP), file_name(base, kind))
-            continue
-        _finish_swap(
-            directory, config, now_ms, base, [other for _, (other, kind, s) in parsed if kind == LOG and s == ""]
-        )
-    for name in directory.list():
-        if name.endswith(TEMPORARY):
-            directory.remove(name)
-
-
-def _finish_swap(directory: Directory, config: LogConfig, now_ms: int, base: int, originals: list[int]) -> None:
-    swap = Segment(directory, base, interval_bytes=config.index_interval_bytes, now_ms=now_ms, suffix=SWAP)
-    next_offset = base
-    for batch in scan(swap.file, 0, swap.size_bytes, whole=False):
-        next_offset = batch.header.next_offset
-    for original in originals:
-        if base <= original < next_offset:
-            for kind in (*SEGMENT_KINDS, SNAPSHOT) if original != base else SEGMENT_KINDS:
-                directory.remove(file_name(original, kind))
-    swap.rename("")
