@@ -55,10 +55,6 @@ class OffsetMap:
         """Keys it can hold before it is full."""
         return int(self._slots_max * self.load_factor)
 
-    @property
-    def utilization(self) -> float:
-        return self.size / self._slots_max
-
     def put(self, key: bytes, offset: int) -> None:
         """`offset` is the latest of `key` so far. Offsets of one key come in order."""
         low, high = _HALVES.unpack(blake2b(key, digest_size=16).digest())

@@ -39,13 +39,6 @@ class _Codecs(dict[int, Codec]):
 
 CODEC_OF_ID: dict[int, Codec] = _Codecs({int(codec): codec for codec in Codec})
 
-# Levels that compression.<codec>.level accepts, and what None means; Kafka's own.
-LEVELS: dict[Codec, tuple[int, int, int]] = {
-    Codec.GZIP: (1, 9, -1),
-    Codec.LZ4: (1, 17, 9),
-    Codec.ZSTD: (-131072, 22, 3),
-}
-
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 # Magic, version 1, readable by version 1.
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"

@@ -83,12 +83,6 @@ def put_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def varint_size(value: int) -> int:
-    """Bytes that `put_varint` appends for `value`."""
-    value = (value << 1) ^ (value >> 63)
-    return max(1, (value.bit_length() + 6) // 7)
-
-
 def invalid(message: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD, message)
 
