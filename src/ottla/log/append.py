@@ -66,6 +66,7 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
         records, header = validate(records, header, config, now_ms, log.name)
         size_bytes = header.length + PREFIX_BYTES
     offset = log.next_offset
+    max_timestamp = header.max_timestamp
     idempotent = header.producer_id >= 0
     if idempotent:
         original = log.producers.check(header, offset, Origin.CLIENT)
@@ -74,7 +75,6 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
             return Appended(first, last, time, log.log_start_offset, time, True, leader_epoch)
     stamp(records, 0, offset, leader_epoch)
     last = offset + header.last_offset_delta
-    max_timestamp = header.max_timestamp
     segment = log.active
     if (
         segment.file.size + size_bytes > config.segment_bytes

@@ -27,6 +27,9 @@ from ottla.records.batch import TRANSACTIONAL_FLAG, BatchHeader
 from ottla.records.control import EndTxnMarker
 
 
+_new = tuple.__new__
+
+
 class Origin(IntEnum):
     """Who appends: how much is checked depends on it."""
 
@@ -215,7 +218,7 @@ class Producers:
             batches.clear()
         first, delta = header.base_sequence, header.last_offset_delta
         last = first if first < 0 else (first + delta) & INT32_MAX
-        batches.append(WrittenBatch(first, last, base_offset, base_offset + delta, max_timestamp))
+        batches.append(_new(WrittenBatch, (first, last, base_offset, base_offset + delta, max_timestamp)))
         if len(batches) > BATCHES_PER_PRODUCER:
             del batches[0]
         state.last_timestamp = max_timestamp

@@ -110,8 +110,9 @@ class Segment:
 
     def append(self, data: Buffer, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
         """Write one batch at the end and index it. StorageError leaves everything as it was."""
-        position = self.file.size
-        self.file.append(data)
+        file = self.file
+        position = file.size
+        file.append(data)
         self.note(position, size_bytes, last_offset, max_timestamp)
 
     def note(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
