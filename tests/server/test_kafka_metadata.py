@@ -1,0 +1,153 @@
+"""Kafka as the judge of our metadata, and its own metadata as our test: dumped, taken over, and given back."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from tests.support.java import JavaServer
+from tests.support.kafka import RealKafka
+
+from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
+from ottla.cluster.commands.create_topics import CreateTopics
+from ottla.cluster.commands.create_topics import NewTopic as Topic
+from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
+from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
+from ottla.cluster.entities import Resource
+from ottla.cluster.store import DIRECTORY
+from ottla.log.checkpoint import write_clean_shutdown
+from ottla.server.configs import Configs
+from ottla.server.directories import open_directories
+from ottla.server.metadata import MetadataHost
+from ottla.server.node import Ports
+from ottla.server.osdisk import OsDisk
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
+
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+NOW_MS = 1_700_000_000_000
+
+
+def open_host(path: Path, **properties: str) -> MetadataHost:
+    configs = Configs({"node.id": "1", "log.dirs": str(path), **properties})
+    ports: Any = Ports(disk=OsDisk, net=None, now_ms=lambda: NOW_MS, rng=random.Random(1), executor=None)  # type: ignore[arg-type]
+    return MetadataHost.open(open_directories(configs.log_dirs(), ports.disk), configs, ports)
+
+
+def close_host(host: MetadataHost, path: Path) -> None:
+    host.close()
+    write_clean_shutdown(OsDisk(str(path)))
+
+
+def fill(host: MetadataHost) -> None:
+    """Something of every command."""
+    configs = (("retention.ms", "12345"), ("cleanup.policy", "compact"))
+    host.submit(CreateTopics((Topic("kept", 3, 1, configs=configs), Topic("gone", 2, 1), Topic("wide", 10_050, 1))))
+    host.submit(DeleteTopics((Doomed("gone"), Doomed("wide"))))  # a real Kafka takes minutes for ten thousand
+    alterations = (Alteration("log.retention.ms", Op.SET, "99999"),)
+    group = (Alteration("consumer.session.timeout.ms", Op.SET, "50000"),)
+    host.submit(IncrementalAlterConfigs(((Resource(4, "1"), alterations), (Resource(32, "g"), group))))
+    host.submit(UpdateFeatures((FeatureUpdate("streams.version", 0, Upgrade.SAFE_DOWNGRADE),)))
+    host.next_producer_id()
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """A directory we wrote in two lives, with a snapshot between them."""
+    path = tmp_path / "data"
+    host = open_host(path)
+    fill(host)
+    host.upkeep(NOW_MS + 3_600_000)
+    close_host(host, path)
+    host = open_host(path)
+    host.submit(CreateTopics((Topic("late", 1, 1),)))
+    close_host(host, path)
+    return path
+
+
+def dump(java_commands: JavaServer, file: Path) -> list[str]:
+    answer = java_commands.ask({"main": DUMP, "args": ["--cluster-metadata-decoder", "--files", str(file)]})
+    assert answer["code"] == 0, answer
+    assert "isvalid: false" not in answer["out"] and "ERROR" not in answer["out"]
+    lines: list[str] = answer["out"].splitlines()
+    return lines
+
+
+def payloads(lines: list[str]) -> list[dict[str, Any]]:
+    return [json.loads(line.partition("payload: ")[2]) for line in lines if "payload: " in line]
+
+
+def test_kafka_decodes_every_record(ours: Path, java_commands: JavaServer) -> None:
+    found: list[dict[str, Any]] = []
+    leader_changes = 0
+    for file in sorted((ours / DIRECTORY).glob("*.log")):
+        lines = dump(java_commands, file)
+        found += payloads(lines)
+        leader_changes += sum("LeaderChange: " in line for line in lines)
+    assert leader_changes == 2
+    types = [record["type"] for record in found]
+    assert types.count("TOPIC_RECORD") == 4 and types.count("REMOVE_TOPIC_RECORD") == 2
+    assert types.count("PARTITION_RECORD") == 3 + 2 + 10_050 + 1
+    assert types.count("REGISTER_BROKER_RECORD") == types.count("BROKER_REGISTRATION_CHANGE_RECORD") == 2
+    assert {"CONFIG_RECORD", "FEATURE_LEVEL_RECORD", "PRODUCER_IDS_RECORD", "REGISTER_CONTROLLER_RECORD"} <= set(types)
+    # The bootstrap, and the one command that was too large for a single batch.
+    assert types.count("BEGIN_TRANSACTION_RECORD") == types.count("END_TRANSACTION_RECORD") == 2
+
+
+def test_kafka_decodes_our_snapshots(ours: Path, java_commands: JavaServer) -> None:
+    (snapshot,) = (ours / DIRECTORY).glob("*.checkpoint")
+    lines = dump(java_commands, snapshot)
+    types = [record["type"] for record in payloads(lines)]
+    assert types[0] == "FEATURE_LEVEL_RECORD" and types.count("TOPIC_RECORD") == 1
+    assert any("SnapshotHeader" in line for line in lines) and any("SnapshotFooter" in line for line in lines)
+    levels = [record["data"] for record in payloads(dump(java_commands, ours / "bootstrap.checkpoint"))]
+    assert {record["name"]: record["featureLevel"] for record in levels}["metadata.version"] == 30
+
+
+def test_kafka_takes_our_metadata_over(ours: Path, java_tools: None) -> None:
+    kafka = RealKafka(ours.parent)
+    assert kafka.data_dir == ours
+    kafka.start()
+    try:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        topics = admin.list_topics(timeout=30).topics
+        assert {name: len(topic.partitions) for name, topic in topics.items()} == {"kept": 3, "late": 1}
+        resource = ConfigResource(ConfigResource.Type.TOPIC, "kept")
+        described = admin.describe_configs([resource])[resource].result(timeout=30)
+        assert (described["retention.ms"].value, described["cleanup.policy"].value) == ("12345", "compact")
+    finally:
+        kafka.stop()
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_we_take_kafkas_metadata_over(end: str, tmp_path: Path, java_tools: None) -> None:
+    """With snapshots of its own, stopped in order or killed, and given back to it afterwards."""
+    kafka = RealKafka(tmp_path, properties={"metadata.log.max.record.bytes.between.snapshots": "5000"})
+    kafka.start()
+    try:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        wanted = [NewTopic(f"t{number}", 5, 1, config={"retention.ms": "777"}) for number in range(20)]
+        for future in admin.create_topics(wanted).values():
+            future.result(timeout=30)
+        admin.delete_topics(["t19"])["t19"].result(timeout=30)
+        topics = admin.list_topics(timeout=30).topics
+    finally:
+        getattr(kafka, end)()
+    assert list((kafka.data_dir / DIRECTORY).glob("*.checkpoint")), "Kafka wrote no snapshot"
+    copy = tmp_path / "copy"
+    shutil.copytree(kafka.data_dir, copy)
+    host = open_host(copy)
+    state = host.state
+    assert sorted(state.topics) == sorted(name for name in topics if name != "t19")
+    for topic in state.topics.values():
+        assert [(each.index, each.leader, each.isr) for each in topic.partitions] == [(i, 1, (1,)) for i in range(5)]
+        assert state.config(2, topic.name) == {"retention.ms": "777"}
+    host.submit(CreateTopics((Topic("ours", 2, 1),)))
+    host.upkeep(NOW_MS + 3_600_000)
+    close_host(host, copy)
+    assert "ours" in open_host(copy).state.topics
