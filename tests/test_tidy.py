@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "ottla"
 MODULES = sorted(SOURCE.rglob("*.py"))
-PYTHON = sorted([*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")])
+PYTHON = sorted([*MODULES, *(path for part in ("tests", "bench", "scripts") for path in (ROOT / part).rglob("*.py"))])
 
 MODULE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
@@ -55,9 +55,11 @@ def test_every_module_says_what_it_owns() -> None:
 def test_names_explain_themselves() -> None:
     vague = [name_of(path) for path in MODULES if path.stem in BANNED_MODULES]
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and BANNED_NAMES.search(node.name):
-                vague.append(f"{name_of(path)}:{node.lineno} {node.name}")
+        vague += [
+            f"{name_of(path)}:{node.lineno} {node.name}"
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ClassDef) and BANNED_NAMES.search(node.name)
+        ]
     assert not vague
 
 
@@ -96,7 +98,9 @@ def test_every_module_is_reachable() -> None:
         dotted = "ottla." + relative.removesuffix(".py").replace("/", ".")
         package, _, leaf = dotted.rpartition(".")
         pattern = rf"(from {re.escape(dotted)} import|import {re.escape(dotted)}\b|['\"]{re.escape(dotted)}['\":])"
-        sibling = rf"from {re.escape(package)} import [^\n]*\b{leaf}\b|from {re.escape(package)} import \([^)]*\b{leaf}\b"
+        sibling = (
+            rf"from {re.escape(package)} import [^\n]*\b{leaf}\b|from {re.escape(package)} import \([^)]*\b{leaf}\b"
+        )
         if not re.search(pattern, text) and not re.search(sibling, text):
             dead.append(relative)
     assert not dead
@@ -140,3 +144,9 @@ def test_importing_the_package_is_cheap() -> None:
     script = "import sys, ottla.wire.api; print(sum(name.startswith('ottla.wire.messages.') for name in sys.modules))"
     counted = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(counted.stdout) == 0
+
+
+def test_generated_pages_are_fresh() -> None:
+    from scripts.docs import stale
+
+    assert not stale(), "run `make docs`"

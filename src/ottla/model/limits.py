@@ -21,8 +21,6 @@ DOUBLE_MAX = 1.7976931348623157e308
 REQUEST_FRAME_BYTES_MAX = 100 * MIB
 # What our own client accepts from a broker: one answer may hold a batch larger than fetch.max.bytes, never this much.
 RESPONSE_FRAME_BYTES_MAX = 1 * GIB
-# The frame length is an int32, and a frame needs at least api key, version and correlation id.
-REQUEST_FRAME_BYTES_MIN = 8
 # Before a connection is authenticated there is no reason to send more than a handshake (sasl.server.max.receive.size).
 REQUEST_FRAME_BYTES_BEFORE_AUTH_MAX = 512 * KIB
 # An unsigned varint of 32 bits has at most 5 bytes, one of 64 bits at most 10: a longer one is an attack or a bug.
@@ -34,8 +32,6 @@ ARRAY_ELEMENTS_MAX = 16 * 1024 * 1024
 TAGGED_FIELDS_MAX = 1024
 # Strings carry int16 lengths in the classic encoding, and no field of Kafka needs more in the compact one.
 STRING_BYTES_MAX = INT16_MAX
-# A client id goes to logs and metric labels: cut there, never refused.
-CLIENT_ID_CHARS_MAX = 256
 
 # --- requests ---------------------------------------------------------------------------------------------------
 
@@ -101,12 +97,6 @@ WAIT_MS_MAX = 30 * 60_000
 BATCH_BYTES_MAX = 1 * MIB + 12
 # What one compressed batch may unpack to: a guard against decompression bombs, far above what producers send.
 DECOMPRESSED_BATCH_BYTES_MAX = 256 * MIB
-# A batch holds at most int32 records, each at least 7 bytes; checked against the unpacked size as well.
-RECORDS_PER_BATCH_MAX = 64 * 1024 * 1024
-# Headers of one record.
-HEADERS_PER_RECORD_MAX = 100_000
-# Batches above this are (de)compressed in a worker thread, not on the loop: at 500 MB/s this is about 0.5 ms.
-INLINE_DECOMPRESS_BYTES_MAX = 256 * KIB
 
 # --- idempotent producers ---------------------------------------------------------------------------------------
 
@@ -131,10 +121,6 @@ SCAN_READ_BYTES = 1 * MIB
 PARTITIONS_OPENED_PER_TURN = 20
 # Threads for blocking work: fsync, compaction, recovery, big codecs.
 WORKER_THREADS_MAX = 4
-# Jobs waiting for those threads before callers are told to wait themselves.
-WORKER_QUEUE_MAX = 10_000
-# Appends that share one fsync (group commit): bounds the replies released at once.
-APPENDS_PER_FSYNC_MAX = 10_000
 # Transactions that one read_committed fetch may report as aborted; the index is searched no further.
 ABORTED_PER_FETCH_MAX = 100_000
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.

@@ -1,0 +1,72 @@
+"""`make docs`: writes the pages of docs/ that are derived from the registries. `--check` only tells which are stale."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+
+
+def settings() -> str:
+    from ottla.model.settings_table import settings_table
+
+    return settings_table()
+
+
+def cli() -> str:
+    from ottla.cli.docs import render
+
+    return render()
+
+
+def apis() -> str:
+    """The served APIs, from the handlers' own registrations."""
+    from ottla.server import dispatch
+    from ottla.wire.api import API_NAMES, request_class, snake
+
+    dispatch.load_handlers()
+    lines = [
+        "# APIs served",
+        "",
+        "Generated from `@handles` by `make docs`. Every API of Kafka 4.3.1 is declared in `wire/messages`;",
+        "those without versions here come later, and ApiVersions does not offer them.",
+        "",
+        "| key | API | served | declared | handler |",
+        "|---:|---|---|---|---|",
+    ]
+    for key, name in sorted(API_NAMES.items()):
+        low, high = request_class(key).versions
+        endpoint = dispatch.ENDPOINTS.get(key)
+        served = f"{endpoint.low}-{endpoint.high}" if endpoint is not None else ""
+        handler = f"`server/handlers/{snake(name)}.py`" if endpoint is not None else ""
+        lines.append(f"| {key} | {name} | {served} | {low}-{high} | {handler} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"settings.md": settings, "cli.md": cli, "apis.md": apis}
+
+
+def stale() -> list[str]:
+    """Pages whose file differs from what would be written."""
+    return [
+        name for name, render in PAGES.items() if not (DOCS / name).exists() or (DOCS / name).read_text() != render()
+    ]
+
+
+def main() -> int:
+    if "--check" in sys.argv:
+        found = stale()
+        for name in found:
+            print(f"docs/{name} is stale: run `make docs`")
+        return 1 if found else 0
+    for name in stale():
+        (DOCS / name).write_text(PAGES[name]())
+        print(f"wrote docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
