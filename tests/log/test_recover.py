@@ -9,6 +9,7 @@ from tests.log.logs import DIRECTORY, NOW_MS, append, batch, check_indexes, open
 
 from ottla.log.config import LogConfig
 from ottla.log.disk import StorageError
+from ottla.log.leftovers import remove_deleted_directories
 from ottla.log.log import Log, Origin
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.sim.disk import Crash, SimDisk
@@ -244,3 +245,13 @@ def test_crashes_within_recovery(seed: int, kind: Crash) -> None:
     assert log.next_offset in (30, 33)
     assert [header.base_offset for header, _ in read_batches(log)][:10] == list(range(0, 30, 3))
     check_indexes(log)
+
+
+def test_directories_of_deleted_partitions() -> None:
+    disk = SimDisk()
+    kept = ["a-0", "a-0.0123abcd-future", "a-0.0123abcd-stray", "x-delete-0", "nothing-delete"]
+    for name in [*kept, "a-1.0123abcd-delete", "b.c-12.ffff-delete"]:
+        disk.make_directory(name)
+        disk.open(f"{name}/{0:020d}.log", create=True)
+    assert remove_deleted_directories(disk) == ["a-1.0123abcd-delete", "b.c-12.ffff-delete"]
+    assert disk.list("") == sorted(kept)

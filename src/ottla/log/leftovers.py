@@ -9,12 +9,27 @@
 
 from __future__ import annotations
 
+import re
+
 from ottla.log.config import LogConfig
-from ottla.log.disk import Directory
-from ottla.log.names import CLEANED, DELETED, LOG, SEGMENT_KINDS, SNAPSHOT, SWAP, TEMPORARY, file_name, parse_name
+from ottla.log.disk import Directory, Disk
+from ottla.log.names import (
+    CLEANED,
+    DELETE_DIRECTORY,
+    DELETED,
+    LOG,
+    SEGMENT_KINDS,
+    SNAPSHOT,
+    SWAP,
+    TEMPORARY,
+    file_name,
+    parse_name,
+)
 from ottla.log.scan import scan
 from ottla.log.segment import Segment
 
+# What marks a directory as a deleted partition's: `topic-0.0123abcd-delete`. No live one can end so.
+_DELETED_DIRECTORY = re.compile(rf"\S+-\d+\.\S+{DELETE_DIRECTORY}")
 _UNFINISHED = (DELETED, CLEANED, SWAP, TEMPORARY)
 
 
@@ -68,3 +83,13 @@ def _finish_swap(directory: Directory, config: LogConfig, now_ms: int, base: int
             for kind in (*SEGMENT_KINDS, SNAPSHOT) if original != base else SEGMENT_KINDS:
                 directory.remove(file_name(original, kind))
     swap.rename("")
+
+
+def remove_deleted_directories(disk: Disk) -> list[str]:
+    """At a start: the partitions whose removal was waiting for its delay when the process ended; their names."""
+    removed = [name for name in disk.list("") if _DELETED_DIRECTORY.fullmatch(name)]
+    for name in removed:
+        for file in disk.list(name):
+            disk.remove(f"{name}/{file}")
+        disk.remove(name)
+    return removed

@@ -26,7 +26,6 @@ from ottla.model.limits import BATCHES_PER_PRODUCER, INT16_MAX, INT32_MAX, PRODU
 from ottla.records.batch import TRANSACTIONAL_FLAG, BatchHeader
 from ottla.records.control import EndTxnMarker
 
-
 _new = tuple.__new__
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ottla.log import checkpoint
 from ottla.log.disk import Disk, StorageError
+from ottla.log.leftovers import remove_deleted_directories
 from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ class DataDirectory:
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
         self.log_starts = self._read(checkpoint.LOG_STARTS)
         self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS)
+        remove_deleted_directories(disk)
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
