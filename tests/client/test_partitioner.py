@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_sticks_until_a_batch_is_full_then_moves() -> None:
     chosen = [sticky.choose("t", [0, 1, 2], 100) for _ in range(100)]
     runs = [chosen[position : position + 10] for position in range(0, 100, 10)]
     assert all(len(set(run)) == 1 for run in runs)
-    assert all(before[0] != after[0] for before, after in zip(runs, runs[1:], strict=False))
+    assert all(before[0] != after[0] for before, after in pairwise(runs))
     assert set(Counter(chosen)) == {0, 1, 2}
 
 

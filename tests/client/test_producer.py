@@ -137,10 +137,18 @@ def test_without_idempotence_a_lost_answer_doubles() -> None:
 
 def test_acks_0_waits_for_nobody() -> None:
     async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        arrived = asyncio.Event()
+        whole = broker.answers[ProduceRequest]
+
+        def produce(request: ProduceRequest, version: int) -> Any:
+            arrived.set()
+            return whole(request, version)
+
+        broker.answers[ProduceRequest] = produce
         assert (await producer.send("t", b"v")).offset == -1
         async with asyncio.timeout(5):
-            while not logs.values():
-                await asyncio.sleep(0.001)
+            await arrived.wait()
+        assert logs.values() == [b"v"]
 
     with_producer(test, acks=0)
 
@@ -254,11 +262,16 @@ def test_an_error_in_the_block_discards_what_waits() -> None:
     async def run() -> None:
         async with ScriptedBroker() as broker:
             ScriptedPartitions(broker)
-            with pytest.raises(RuntimeError, match="mine"):
+            futures = []
+
+            async def block() -> None:
                 async with Producer(options(broker), ProducerOptions(linger_ms=60_000)) as producer:
-                    future = await producer.enqueue("t", b"v")
+                    futures.append(await producer.enqueue("t", b"v"))
                     raise RuntimeError("mine")
-            assert isinstance(future.exception(), DeliveryFailed)
+
+            with pytest.raises(RuntimeError, match="mine"):
+                await block()
+            assert isinstance(futures[0].exception(), DeliveryFailed)
             assert not broker.of(ProduceRequest)
 
     asyncio.run(run())

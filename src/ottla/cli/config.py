@@ -122,9 +122,8 @@ def apply_changes(
             await admin.configs.alter(resource, changes)
 
     asyncio.run(run())
-    done(
-        f"changed {', '.join(each.name for each in changes)} of {resource.type.name.lower()} {resource.name or 'default'}"
-    )
+    whose = f"{resource.type.name.lower()} {resource.name or 'default'}"
+    done(f"changed {', '.join(each.name for each in changes)} of {whose}")
 
 
 def _value(entry: ConfigEntry) -> str:

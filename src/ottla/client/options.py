@@ -56,12 +56,13 @@ def parse_bootstrap(text: str | Sequence[str | Address]) -> tuple[Address, ...]:
 def parse_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
     """Read `host`, `host:port`, `[v6]:port` or `PROTOCOL://host:port`."""
     rest = text.strip().rpartition("://")[2]
-    host, _, port = rest.rpartition(":")
-    if not host or (rest.startswith("[") and rest.endswith("]")):
-        host, port = rest, ""
-    elif ":" in host and not host.startswith("["):
+    if rest.startswith("["):
+        host, _, port = rest[1:].partition("]")
+        port = port.removeprefix(":")
+    elif rest.count(":") > 1:
         host, port = rest, ""  # a bare IPv6 address
-    host = host.removeprefix("[").removesuffix("]")
+    else:
+        host, _, port = rest.partition(":")
     if not host:
         raise ValueError(f"{text!r} names no host")
     if not port:

@@ -1,0 +1,252 @@
+"""Reading ranges: exactly [start, end), whatever the batches are, and clear errors where that is impossible."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.client.partitions import ScriptedPartitions
+from tests.client.scripted import ScriptedBroker, api_versions
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import OffsetOutOfRange
+from ottla.client.offsets import EARLIEST, LATEST, Time
+from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.client.ranges import RangeReader, ReadOptions, Span
+from ottla.model.errors import ApiError
+from ottla.records.build import build_batch
+from ottla.records.compress import Codec
+from ottla.records.control import EndTxnMarker, end_txn_batch
+from ottla.records.record import Record
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+
+Test = Callable[[ScriptedPartitions, Cluster, ScriptedBroker], Awaitable[None]]
+
+
+def with_cluster(test: Test, partitions: int = 1) -> None:
+    async def run() -> None:
+        async with ScriptedBroker() as broker:
+            logs = ScriptedPartitions(broker, partitions)
+            options = ClientOptions(
+                parse_bootstrap(broker.bootstrap),
+                retry_backoff_ms=1,
+                retry_backoff_max_ms=2,
+                api_timeout_ms=100,
+                rng=random.Random(1),
+            )
+            async with Cluster(options) as cluster:
+                await test(logs, cluster, broker)
+
+    asyncio.run(run())
+
+
+def fill(logs: ScriptedPartitions, sizes: list[int], codec: Codec = Codec.NONE, partition: int = 0) -> None:
+    """Batches of so many records; offset n has timestamp 1000 + n and value `n`."""
+    for size in sizes:
+        first = logs.ends[partition]
+        records = [Record(-1, 1000 + n, b"k", b"%d" % n) for n in range(first, first + size)]
+        logs.append(partition, bytes(build_batch(records, codec=codec)))
+
+
+async def offsets(cluster: Cluster, span: Span, options: ReadOptions | None = None) -> list[int]:
+    async with RangeReader(cluster, [span], options) as reader:
+        return [record.offset async for record in reader]
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_exactly_the_range(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=6))
+    total = sum(sizes)
+    start = data.draw(st.integers(0, total))
+    end = data.draw(st.integers(start, total))
+    codec = data.draw(st.sampled_from(list(Codec)))
+
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, sizes, codec)
+        assert await offsets(cluster, Span("t", 0, start, end)) == list(range(start, end))
+
+    with_cluster(test)
+
+
+def test_places_by_time() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [5, 5])
+        logs.starts[0] = 2
+        assert await offsets(cluster, Span("t", 0, EARLIEST, LATEST)) == list(range(2, 10))
+        assert await offsets(cluster, Span("t", 0, Time(1007), LATEST)) == [7, 8, 9]
+        assert await offsets(cluster, Span("t", 0, EARLIEST, Time(1004))) == [2, 3]
+        assert await offsets(cluster, Span("t", 0, Time(9999), LATEST)) == []
+
+    with_cluster(test)
+
+
+@pytest.mark.parametrize("fetch_version", [4, 11, 12, 13, 18])
+def test_fetch_versions(fetch_version: int) -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        broker.answers[ApiVersionsRequest] = api_versions({1: (4, fetch_version)})
+        fill(logs, [3])
+        assert await offsets(cluster, Span("t", 0)) == [0, 1, 2]
+        assert {version for version, each in broker.requests if isinstance(each, FetchRequest)} == {fetch_version}
+
+    with_cluster(test)
+
+
+def test_small_fetches_get_through_and_a_cut_batch_is_fetched_again() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [3, 3, 3])
+        found = await offsets(cluster, Span("t", 0), ReadOptions(max_partition_bytes=150))
+        assert found == list(range(9))
+        assert len(broker.of(FetchRequest)) >= 3
+
+    with_cluster(test)
+
+
+def test_a_broker_that_sends_less_than_a_batch_is_an_error() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [30])
+        with pytest.raises(ApiError, match="no whole batch came for offset 0 of t-0"):
+            await offsets(cluster, Span("t", 0), ReadOptions(max_partition_bytes=100))
+
+    with_cluster(test)
+
+
+def test_many_partitions_share_one_fetch() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        for index in range(20):
+            fill(logs, [2, 2], partition=index)
+        async with RangeReader(cluster, [Span("t", index) for index in range(20)]) as reader:
+            found = [(record.partition, record.offset) async for record in reader]
+        assert sorted(found) == [(index, offset) for index in range(20) for offset in range(4)]
+        assert len(broker.of(FetchRequest)) == 1
+
+    with_cluster(test, partitions=20)
+
+
+def test_following() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [2])
+        async with RangeReader(cluster, [Span("t", 0, LATEST, None)]) as reader:
+            records = reader.records()
+            waiting = asyncio.ensure_future(anext(records))
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            fill(logs, [2])
+            assert (await waiting).offset == 2
+            assert (await anext(records)).offset == 3
+            await records.aclose()
+
+    with_cluster(test)
+
+
+def test_out_of_range() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [10])
+        logs.starts[0] = 4
+        with pytest.raises(OffsetOutOfRange, match="offset 2 of t-0 is gone: the log now starts at 4"):
+            await offsets(cluster, Span("t", 0, 2))
+        with pytest.raises(OffsetOutOfRange, match="offset 11 of t-0 does not exist yet: the log ends at 10") as caught:
+            await offsets(cluster, Span("t", 0, 11, 20))
+        assert (caught.value.start_offset, caught.value.end_offset) == (4, 10)
+
+    with_cluster(test)
+
+
+def test_a_flipped_bit_is_found() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [3])
+        logs.logs[0][-1] ^= 1
+        with pytest.raises(ApiError, match="CORRUPT_MESSAGE"):
+            await offsets(cluster, Span("t", 0))
+
+    with_cluster(test)
+
+
+def test_errors_that_pass_are_waited_out_and_others_raise() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [3])
+        codes = [6, 6, 74]  # NOT_LEADER_OR_FOLLOWER twice, FENCED_LEADER_EPOCH
+        whole = broker.answers[FetchRequest]
+
+        def failing(request: FetchRequest, version: int) -> FetchResponse:
+            answer = whole(request, version)
+            if codes:
+                answer.responses[0].partitions[0].error_code = codes.pop(0)
+                answer.responses[0].partitions[0].records = None
+            return answer
+
+        broker.answers[FetchRequest] = failing
+        assert await offsets(cluster, Span("t", 0)) == [0, 1, 2]
+        codes.append(29)
+        with pytest.raises(ApiError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await offsets(cluster, Span("t", 0))
+        codes.extend([6] * 1000)
+        with pytest.raises(ApiError, match="NOT_LEADER"):
+            await offsets(cluster, Span("t", 0))
+
+    with_cluster(test)
+
+
+def test_a_lost_connection_is_made_again() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [2, 2])
+        async with RangeReader(cluster, [Span("t", 0, 0, 4)], ReadOptions(max_partition_bytes=100)) as reader:
+            records = reader.records()
+            found = [(await anext(records)).offset]
+            broker.drop()
+            found += [record.offset async for record in records]
+        assert found == [0, 1, 2, 3]
+
+    with_cluster(test)
+
+
+def test_read_committed_leaves_out_aborted_and_control_records() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        def transactional(producer: int, value: bytes) -> None:
+            records = [Record(-1, 1, None, value)]
+            batch = build_batch(records, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+            raw(batch)
+
+        def end(producer: int, commit: bool) -> None:
+            raw(end_txn_batch(EndTxnMarker(commit, 0), producer_id=producer, producer_epoch=0, timestamp=1))
+
+        def raw(batch: bytearray) -> None:
+            batch[:8] = logs.ends[0].to_bytes(8, "big")
+            logs.logs[0] += batch
+            logs.ends[0] += 1
+
+        transactional(1, b"aborted")  # 0
+        transactional(2, b"committed")  # 1
+        raw(build_batch([Record(-1, 1, None, b"plain")]))  # 2
+        end(1, commit=False)  # 3
+        end(2, commit=True)  # 4
+        transactional(1, b"again")  # 5
+        end(1, commit=True)  # 6
+
+        whole = broker.answers[FetchRequest]
+
+        def with_aborted(request: FetchRequest, version: int) -> FetchResponse:
+            answer = whole(request, version)
+            if request.isolation_level:
+                partition = answer.responses[0].partitions[0]
+                partition.aborted_transactions = [partition.AbortedTransaction(producer_id=1, first_offset=0)]
+            return answer
+
+        broker.answers[FetchRequest] = with_aborted
+        assert await offsets(cluster, Span("t", 0), ReadOptions(read_committed=True)) == [1, 2, 5]
+        assert await offsets(cluster, Span("t", 0)) == [0, 1, 2, 5]
+
+    with_cluster(test)
+
+
+def test_unknown_topic_and_partition() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        with pytest.raises(ApiError, match="there is no topic 'nope'"):
+            await offsets(cluster, Span("nope", 0))
+        with pytest.raises(ApiError, match="there is no 7"):
+            await offsets(cluster, Span("t", 7))
+
+    with_cluster(test)
