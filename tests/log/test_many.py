@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from tests.log.logs import NOW_MS, batch, read_records
 
+from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
 from ottla.server.osdisk import OsDisk
+from ottla.sim.disk import Crash, SimDisk
 
 COUNT = 2_000
 
@@ -54,5 +56,30 @@ def test_many_segments_hold_no_index_in_memory(tmp_path: Path, segments: int) ->
     gc.collect()
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    assert held < segments * 1_500, "what a read of everything leaves behind"
+    assert held < segments * 600, "what a read of everything leaves behind"
+    disk.close()
+
+
+@pytest.mark.parametrize("count", [3, 100])
+def test_closing_many_is_one_sync(count: int) -> None:
+    disk = SimDisk()
+    logs = [Log.open(disk, f"t-{i}", LogConfig(), now_ms=NOW_MS) for i in range(count)]
+    for log in logs:
+        log.append(batch(timestamp=NOW_MS), leader_epoch=0, now_ms=NOW_MS)
+    operations: list[str] = []
+    disk.on_operation = lambda what, path, size: operations.append(what)
+    close_logs(disk, logs)
+    assert operations.count("sync_all") == (count > 32)
+    assert operations.count("sync") < 10 * 32
+    assert all(log.recovery_point == 1 and not log.needs_sync for log in logs)
+    disk = disk.crash(Crash.POWER)
+    for i in range(count):
+        log = Log.open(disk, f"t-{i}", LogConfig(), now_ms=NOW_MS, recovery_point=1, clean=True)
+        assert len(read_records(log)) == 1
+
+
+def test_a_real_disk_syncs_as_a_whole(tmp_path: Path) -> None:
+    disk = OsDisk(str(tmp_path))
+    disk.open("a", create=True).append(b"x")
+    disk.sync_all()
     disk.close()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ottla.log import append as appending
-from ottla.log import cut, lookup, retain
+from ottla.log import closing, cut, lookup, retain, swap
 from ottla.log.aborted import AbortedTxn
 from ottla.log.append import Appended
 from ottla.log.checkpoint import read_partition_metadata, write_partition_metadata
@@ -26,7 +26,7 @@ from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, FileSlice
 from ottla.log.durable import Durable, Syncable
 from ottla.log.epochs import Epochs
-from ottla.log.names import DELETE_DIRECTORY, SWAP
+from ottla.log.names import DELETE_DIRECTORY
 from ottla.log.producers import Origin, Producer, Producers
 from ottla.log.recover import Progress, recover
 from ottla.log.segment import Segment
@@ -52,6 +52,7 @@ class Fetched(NamedTuple):
 
 class Log:
     __slots__ = (
+        "_last_read",
         "active",
         "bases",
         "batch_bytes_max",
@@ -145,6 +146,7 @@ class Log:
             self.next_offset = self.durable.recovery_point = log_start_offset
             self.add_segment(now_ms)
         self.bases = [segment.base_offset for segment in self.segments]
+        self._last_read = self.active
         self.log_start_offset = max(log_start_offset, self.bases[0])
         self.epochs.truncate_from_start(self.log_start_offset)
 
@@ -235,6 +237,10 @@ class Log:
                 return Fetched(None, 0, offset)
             found = segments[number].find(offset)
         segment = segments[number]
+        if segment is not self._last_read:
+            # Only one closed segment per log keeps a piece of its index in memory.
+            self._last_read.offsets.forget()
+            self._last_read = segment
         position, first_bytes = found
         end_offset = self.bases[number + 1] if number + 1 < len(segments) else self.next_offset
         end = segment.file.size
@@ -361,32 +367,17 @@ class Log:
         if count == len(self.segments):
             self.roll(now_ms)
         for _ in range(count):
-            self._take_out(self.segments[0], now_ms)
+            self.take_out(self.segments[0], now_ms)
         if count and self.bases[0] > self.log_start_offset:
             self.log_start_offset = self.bases[0]
             self.epochs.truncate_from_start(self.log_start_offset)
         return count
 
     def replace(self, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
-        """Compaction is done: `new` (complete, synced, named `.cleaned`) take the place of `old`.
+        """Compaction is done: `new` (complete, synced, named `.cleaned`) take the place of `old`."""
+        swap.replace(self, new, old, now_ms)
 
-        A crash may come any time.
-        """
-        fresh = sorted(new, key=lambda segment: segment.base_offset)
-        for segment in reversed(fresh):
-            segment.rename(SWAP)
-        self.directory.sync()
-        bases = [segment.base_offset for segment in fresh]
-        for segment in old:
-            self._take_out(segment, now_ms, keep_snapshot=segment.base_offset in bases)
-        for segment in fresh:
-            segment.rename("")
-            at = bisect_right(self.bases, segment.base_offset)
-            self.segments.insert(at, segment)
-            self.bases.insert(at, segment.base_offset)
-        self.directory.sync()
-
-    def _take_out(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
+    def take_out(self, segment: Segment, now_ms: int, *, keep_snapshot: bool = False) -> None:
         """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
         self.trash.add(segment, now_ms + self.config.file_delete_delay_ms)
         at = self.segments.index(segment)
@@ -409,19 +400,13 @@ class Log:
         self.directory.move_to(self.directory.path[: 255 - len(suffix)] + suffix)
 
     def close(self, now_ms: int, *, sync: bool = True) -> None:
-        """Leave the directory as a clean stop leaves it: indexes complete, producers in a snapshot, all on disk."""
-        complete = self.next_offset == 0 or (
-            self.next_offset in self.snapshots.offsets and self.active.indexes_complete()
-        )
-        if not complete or self.unflushed or self.durable.rolled:
-            self.active.write_indexes()
-            self.snapshots.write(self.next_offset, self.producers.snapshot())
-            self.durable.rolled.append(self.active)
-            self.durable.names_changed = True
-            if sync:
-                self.flush()
-        self.trash.empty()
-        self.release()
+        """Leave the directory as a clean stop leaves it; without `sync` that is the caller's (see `closing`)."""
+        closing.close(self, sync=sync)
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether anything is not known to be on disk."""
+        return self.unflushed > 0 or bool(self.durable.rolled) or self.durable.names_changed
 
     def release(self) -> None:
         """Give all descriptors back."""

@@ -80,6 +80,14 @@ class _Directory:
         self.durable = dict(self.names)
         self.journal.clear()
 
+    def sync_all(self) -> None:
+        self.sync()
+        for node in self.names.values():
+            if isinstance(node, _Directory):
+                node.sync_all()
+            else:
+                node.sync()
+
     def lose_power(self, rng: random.Random, garbage_rate: float) -> None:
         for changes in self.journal[: rng.choice((0, len(self.journal), rng.randint(0, len(self.journal))))]:
             _apply(self.durable, changes)
@@ -212,6 +220,12 @@ class SimDisk:
         if self.rng.random() < self.faults.sync_error_rate:
             raise StorageError(errno.EIO, f"cannot sync directory {path}")
         directory.sync()
+
+    def sync_all(self) -> None:
+        self._step("sync_all", "")
+        if self.rng.random() < self.faults.sync_error_rate:
+            raise StorageError(errno.EIO, "cannot sync the disk")
+        self._root.sync_all()
 
     def close(self) -> None:
         """Nothing to give back: descriptors are not simulated."""

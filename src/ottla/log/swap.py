@@ -1,0 +1,33 @@
+"""Putting cleaned segments in the place of those they were made from, so that a crash may come at any time.
+
+`.cleaned` (complete, synced) -> `.swap`, then the originals -> `.deleted`, then `.swap` loses its suffix. Until the
+first `.swap` the originals count; from then on a start finishes the job (`leftovers`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.log.names import SWAP
+
+if TYPE_CHECKING:
+    from ottla.log.log import Log
+    from ottla.log.segment import Segment
+
+
+def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
+    fresh = sorted(new, key=lambda segment: segment.base_offset)
+    for segment in reversed(fresh):
+        segment.rename(SWAP)
+    log.directory.sync()
+    bases = [segment.base_offset for segment in fresh]
+    for segment in old:
+        log.take_out(segment, now_ms, keep_snapshot=segment.base_offset in bases)
+    for segment in fresh:
+        segment.rename("")
+        at = bisect_right(log.bases, segment.base_offset)
+        log.segments.insert(at, segment)
+        log.bases.insert(at, segment.base_offset)
+    log.directory.sync()
