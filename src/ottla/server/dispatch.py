@@ -10,20 +10,17 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from struct import Struct
 from typing import Any, TypeVar
 
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.wire import api, compile, header
+from ottla.wire.frame import framed
 from ottla.wire.message import Request, Response
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT", bound=Response)
 Handler = Callable[[Any, Context], Answer[Any]]
-
-_SHORT_HEAD = Struct(">ii")  # length, correlation id
-_FLEX_HEAD = Struct(">iiB")  # length, correlation id, no tagged fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,48 +70,19 @@ def load_handlers() -> None:
 class Route:
     """All that is needed to decode one request version, handle it, and encode the answer."""
 
-    __slots__ = ("decode", "encode", "endpoint", "flexible_request", "flexible_response", "handler", "version")
+    __slots__ = ("decode", "encode", "endpoint", "flexible_request", "handler", "header_version")
 
     def __init__(self, endpoint: Endpoint, version: int) -> None:
         self.endpoint = endpoint
-        self.version = version
         self.handler = endpoint.handler
         self.decode = compile.decoder(endpoint.request, version)
         self.encode = compile.encoder(api.response_class(endpoint.key), version)
         self.flexible_request = header.request_header_version(endpoint.key, version) >= 2
-        self.flexible_response = header.response_header_version(endpoint.key, version) >= 1
+        self.header_version = header.response_header_version(endpoint.key, version)
 
-    def reply(self, response: Any, correlation_id: int) -> list[Any]:
+    def reply(self, response: Response, correlation_id: int) -> list[Any]:
         """The frame of a response, as byte strings with file slices between them."""
-        out = bytearray(9 if self.flexible_response else 8)
-        splices: list[tuple[int, Any]] = []
-        self.encode(response, out, splices)
-        size = len(out) - 4
-        if splices:
-            size += sum(len(spliced) for _, spliced in splices)
-        if self.flexible_response:
-            _FLEX_HEAD.pack_into(out, 0, size, correlation_id, 0)
-        else:
-            _SHORT_HEAD.pack_into(out, 0, size, correlation_id)
-        return weave(out, splices) if splices else [out]
-
-
-def weave(out: bytearray, splices: list[tuple[int, Any]]) -> list[Any]:
-    """Cuts `out` where a file slice belongs and puts it there."""
-    parts: list[Any] = []
-    start = 0
-    view = memoryview(out)
-    for position, spliced in splices:
-        if position > start:
-            parts.append(view[start:position])
-            start = position
-        if isinstance(spliced, list):
-            parts.extend(spliced)
-        else:
-            parts.append(spliced)
-    if start < len(out):
-        parts.append(view[start:])
-    return parts
+        return framed(response, self.encode, self.header_version, correlation_id)
 
 
 def route(key: int, version: int) -> Route | None:

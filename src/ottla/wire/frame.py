@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct as Layout
 from typing import Any
 
@@ -10,6 +11,8 @@ from ottla.wire.header import RequestHeader, request_header_version, response_he
 from ottla.wire.message import Request, Response
 from ottla.wire.types import WireError
 from ottla.wire.varint import SEVERAL
+
+Encode = Callable[[Any, bytearray, list[tuple[int, Any]]], None]
 
 _LENGTH = Layout(">i")
 # Room for the length, then a ResponseHeader of version 0 or 1: so small that it is written in place.
@@ -35,9 +38,14 @@ def request_frame(message: Request, version: int, correlation_id: int, client_id
 def response_parts(message: Response, version: int, correlation_id: int) -> list[Any]:
     """A response with its length and header, as pieces to send in order: bytes, and the records that were not bytes."""
     cls = type(message)
-    out = bytearray(_RESPONSE_HEADS[response_header_version(cls.key, version)].pack(0, correlation_id))
+    return framed(message, encoder(cls, version), response_header_version(cls.key, version), correlation_id)
+
+
+def framed(message: Response, encode: Encode, header_version: int, correlation_id: int) -> list[Any]:
+    """`response_parts` for who has looked up the encoder and the version of the header already."""
+    out = bytearray(_RESPONSE_HEADS[header_version].pack(0, correlation_id))
     splices: list[tuple[int, Any]] = []
-    encoder(cls, version)(message, out, splices)
+    encode(message, out, splices)
     if not splices:
         _LENGTH.pack_into(out, 0, len(out) - 4)
         return [out]
