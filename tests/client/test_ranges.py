@@ -150,6 +150,9 @@ def test_out_of_range() -> None:
             await offsets(cluster, Span("t", 0, 2))
         with pytest.raises(OffsetOutOfRange, match="offset 11 of t-0 does not exist yet: the log ends at 10") as caught:
             await offsets(cluster, Span("t", 0, 11, 20))
+        with pytest.raises(OffsetOutOfRange, match="does not exist yet"):
+            await offsets(cluster, Span("t", 0, 11))
+        assert await offsets(cluster, Span("t", 0, 10)) == []
         assert (caught.value.start_offset, caught.value.end_offset) == (4, 10)
 
     with_cluster(test)

@@ -167,6 +167,10 @@ class RangeReader:
         self._cursors = {
             partition: _Cursor(partition, starts[partition], ends.get(partition)) for partition, _, _ in wanted
         }
+        for partition, _, end in wanted:
+            cursor = self._cursors[partition]
+            if end == LATEST and cursor.end is not None and cursor.position > cursor.end:
+                raise await self._out_of_range(cursor)
 
     # --- fetching -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,110 @@
+"""`ottla log`, `ottla api`, `ottla wire`, help and docs."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run, invoke
+
+from ottla.cli.docs import render
+from ottla.testing.broker import Broker
+
+Cli = Callable[..., Run]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def data(ottla: Cli, ottla_broker: Broker) -> Path:
+    """A stopped node's directory with 40 records in `t-0` and a compressed batch in `t-1`."""
+    ottla("topic", "create", "t", "-p", "2", "-c", "segment.bytes=1048576")
+    ottla("produce", "t", "-p", "0", stdin="".join(f"value {n}\n" for n in range(40)))
+    ottla("produce", "t", "-p", "1", "-z", "zstd", "-k", "key", "-H", "h=1", stdin="compressed\n" * 10)
+    ottla_broker.stop()
+    return ottla_broker.data_dir
+
+
+def test_dump(data: Path) -> None:
+    overview = invoke("log", "dump", str(data), "--json").json
+    assert {"t-0", "t-1", "__cluster_metadata-0"} <= {row["partition"] for row in overview}
+    assert any(line.startswith("t-0\t1\t0\t") for line in invoke("log", "dump", str(data)).lines)
+    lines = [json.loads(line) for line in invoke("log", "dump", str(data / "t-0"), "--json").lines]
+    assert lines[0]["kind"] == "segment" and lines[1]["kind"] == "batch"
+    assert sum(line["count"] for line in lines[1:]) == 40
+    shown = invoke("log", "dump", str(data / "t-1" / f"{0:020d}.log"), "--records", "--from-offset", "8")
+    assert "codec=zstd" in shown.out and "offset=8" in shown.out and "offset=7" not in shown.out
+    assert "value=compressed" in shown.out and "headers={'h': '1'}" in shown.out
+    metadata = invoke("log", "dump", str(data / "__cluster_metadata-0"), "--records").out
+    assert "TopicRecord(name='t'" in metadata
+    assert len(invoke("log", "dump", str(data / "t-0"), "-r", "-n", "5").lines) == 5
+    assert "kind" not in invoke("log", "dump", str(data / "meta.properties")).out
+    for file in sorted((data / "t-0").iterdir()):
+        assert invoke("log", "dump", str(file)).code == 0, file
+
+
+def test_dump_of_nothing(tmp_path: Path) -> None:
+    assert "does not exist" in invoke("log", "dump", str(tmp_path / "no")).err
+    assert "holds no partitions" in invoke("log", "dump", str(tmp_path)).err
+    assert invoke("log", "verify", str(tmp_path)).code == 1
+
+
+def test_verify_sound(data: Path) -> None:
+    found = invoke("log", "verify", str(data), "--json")
+    assert found.code == 0 and found.json["ok"] and found.json["records"] >= 50
+    assert [each for each in found.json["findings"] if each["severity"] == "error"] == []
+    alone = invoke("log", "verify", str(data / "t-0"))
+    assert alone.code == 0 and "✓ sound" in alone.out and "40 records" in alone.out
+
+
+def test_verify_finds_a_flipped_bit(data: Path) -> None:
+    segment = data / "t-1" / f"{0:020d}.log"
+    raw = bytearray(segment.read_bytes())
+    raw[-1] ^= 1
+    segment.write_bytes(raw)
+    found = invoke("log", "verify", str(data), "--json")
+    assert found.code == 1 and not found.json["ok"]
+    assert any(each["kind"] == "damaged-batch" and "t-1" in each["path"] for each in found.json["findings"])
+    assert "PROBLEM" in invoke("log", "dump", str(segment)).out
+    assert "1 errors" in invoke("log", "verify", str(data / "t-1")).out
+
+
+def test_api(ottla: Cli) -> None:
+    rows = {row["api"]: row for row in ottla("api", "--json").json}
+    assert rows["Fetch"]["served"] == "4-18" and rows["Fetch"]["note"] == ""
+    assert rows["JoinGroup"]["known"] == "0-9"
+    missing = ottla("api", "--missing").lines
+    assert len(missing) - 1 == sum(1 for row in rows.values() if row["note"])
+
+
+def test_wire() -> None:
+    assert "acks" in invoke("wire", "show", "produce", "9").out
+    assert "throttle_time_ms" in invoke("wire", "show", "Produce", "9", "response").out
+    lost = invoke("wire", "show", "prodce")
+    assert lost.code == 1 and "did you mean" in lost.err
+    rows = {row["api"]: row for row in invoke("wire", "list", "--json").json}
+    assert rows["Fetch"] == {"key": 1, "api": "Fetch", "versions": "4-18", "flexible": "12+"}
+    assert rows["SaslHandshake"]["flexible"] == "-"
+
+
+def test_no_broker() -> None:
+    done = invoke("topic", "list", "-b", "127.0.0.1:1")
+    assert done.code == 1
+    assert done.err.splitlines()[0] == "error: no connection to 127.0.0.1:1: connection refused"
+    assert "ottla up" in done.err
+    assert "not a port" in invoke("topic", "list", "-b", "host:port").err
+
+
+def test_help_names_every_command_and_loads_little() -> None:
+    shown = invoke("--help").out
+    for command in ("up", "start", "demo", "topic", "produce", "consume", "config", "log", "api", "wire"):
+        assert command in shown
+    assert invoke("--version").out.startswith("ottla ")
+    probe = "import sys, ottla.cli.app; print([m for m in sys.modules if m.startswith(('ottla.', 'asyncio', 'rich.'))])"
+    loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
+    assert "ottla.client" not in loaded and "ottla.server" not in loaded and "ottla.wire" not in loaded
+
+
+def test_docs_are_current() -> None:
+    assert (ROOT / "docs" / "cli.md").read_text() == render(), "run `make docs`"
