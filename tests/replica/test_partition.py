@@ -146,6 +146,21 @@ def test_delete_records() -> None:
     assert partition.delete_records(-1) == 8
     assert code(partition.delete_records, 9) == ErrorCode.OFFSET_OUT_OF_RANGE
     assert code(partition.delete_records, -2) == ErrorCode.OFFSET_OUT_OF_RANGE
+    compacted = fill(make(LogConfig(compact=True, delete=False)))
+    assert code(compacted.delete_records, 1) == ErrorCode.POLICY_VIOLATION
+
+
+def test_a_disk_that_cannot_be_read() -> None:
+    disk = SimDisk(faults=DiskFaults())
+    fill(make(disk=disk))
+    partition = make(disk=disk)
+    disk.faults.read_error_rate = 1.0
+    partition.log.roll(NOW_MS)
+    assert code(partition.fetch, 1, 100) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert code(partition.list_offset, NOW_MS) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert partition.list_offset(-1) == TimeOffset(8, -1, 3)
+    disk.faults.read_error_rate = 0.0
+    assert fetched(partition, 1) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize(

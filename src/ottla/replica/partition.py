@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import FileSlice
+from ottla.log.disk import FileSlice, StorageError
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.lookup import TimeOffset
 from ottla.model.errors import ApiError, ErrorCode
@@ -31,6 +31,8 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
+# In DeleteRecords: up to wherever the high watermark is.
+HIGH_WATERMARK = -1
 NO_EPOCH = -1
 _NO_TIME = -1
 _ACKS_ALL = -1
@@ -135,15 +137,21 @@ class Partition:
 
     def delete_records(self, offset: int) -> int:
         """Move the log start up to `offset` (-1: to the high watermark); the new log start."""
-        if offset == -1:
+        config = self.log.config
+        if config.compact and not config.delete:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {self.name} can not be deleted due to the configured policy",
+            )
+        if offset == HIGH_WATERMARK:
             offset = self.high_watermark
-        if not 0 <= offset <= self.high_watermark:
+        if offset < 0:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {offset} for partition {self.name} is not valid")
+        if offset > self.high_watermark:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"The specified offset {offset} is higher than the high watermark {self.high_watermark} of the "
-                f"partition {self.name}"
-                if offset > self.high_watermark
-                else f"The offset {offset} for partition {self.name} is not valid",
+                f"Cannot increment the log start offset to {offset} of partition {self.name} since it is larger than "
+                f"the high watermark {self.high_watermark}",
             )
         self.log.advance_log_start(offset)
         return self.log.log_start_offset
@@ -175,10 +183,13 @@ class Partition:
             if diverging is not None:
                 return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
         limit = stable if isolation == READ_COMMITTED else self.high_watermark
-        fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
         aborted: list[tuple[int, int]] = []
-        if isolation == READ_COMMITTED and fetched.slice is not None:
-            aborted = log.aborted(offset, fetched.end_offset)
+        try:
+            fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
+            if isolation == READ_COMMITTED and fetched.slice is not None:
+                aborted = log.aborted(offset, fetched.end_offset)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
@@ -209,11 +220,14 @@ class Partition:
             return TimeOffset(log.log_start_offset, _NO_TIME, log.epochs.epoch_at(log.log_start_offset))
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             return TimeOffset(-1, _NO_TIME, NO_EPOCH)  # nothing is tiered
-        if timestamp == MAX_TIMESTAMP:
-            return log.max_timestamp_offset(max_offset=limit)
-        if timestamp < 0:
+        if timestamp < MAX_TIMESTAMP:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown special timestamp {timestamp}")
-        return log.offset_for_time(timestamp, max_offset=limit)
+        try:
+            if timestamp == MAX_TIMESTAMP:
+                return log.max_timestamp_offset(max_offset=limit)
+            return log.offset_for_time(timestamp, max_offset=limit)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def epoch_end_offset(self, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
