@@ -37,6 +37,9 @@ from ottla.server.waiters import Waiters
 
 log = logging.getLogger(__name__)
 
+# Told while a partition is scanned after an unclean stop: the partition, bytes done, bytes in all.
+Recovery = Callable[[TopicPartition, int, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
@@ -61,10 +64,11 @@ def system_ports() -> Ports:
 
 
 class Node:
-    def __init__(self, values: Mapping[str, str], ports: Ports) -> None:
+    def __init__(self, values: Mapping[str, str], ports: Ports, on_recovery: Recovery | None = None) -> None:
         """`values` are server properties by Kafka's names; what is not given has its default."""
         self.values = dict(values)
         self.ports = ports
+        self._on_recovery = on_recovery or _tell_progress
         self.addresses: list[tuple[str, int]] = []
         self._stop_requested: asyncio.Event | None = None
         self._listeners: list[Listener] = []
@@ -90,7 +94,7 @@ class Node:
             all_usable=len(self.directories) == len(self.configs.log_dirs()),
         )
         self.partitions.load(self.metadata.state)
-        self.partitions.recover(_tell_progress)
+        self.partitions.recover(self._on_recovery)
         self.metadata.on_change = self._changed
         self.services = self._services(loop)
         self.door = self._door()
@@ -186,11 +190,11 @@ def _tell_progress(partition: TopicPartition, done_bytes: int, total_bytes: int)
     log.info("recovering %s-%d: %d of %d bytes", *partition, done_bytes, total_bytes)
 
 
-def run(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
+def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Recovery | None = None) -> None:
     """Runs a node until SIGTERM or SIGINT; returns after a clean stop."""
 
     async def serve() -> None:
-        node = Node(values, system_ports())
+        node = Node(values, system_ports(), on_recovery)
         await node.start()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
