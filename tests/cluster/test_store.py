@@ -38,7 +38,7 @@ class Run:
         self.store = Store.open(disk, config, now_ms=1_000, clean=clean)
         self.store.replay(self.state.apply, 1_000)
         if lead:
-            self.store.lead(1, DIRECTORY_ID, 1_000)
+            self.store.lead(1, 1_000)
 
     def add(self, *numbers: int) -> None:
         entries = [topic(number) for number in numbers]

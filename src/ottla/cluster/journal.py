@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from ottla.cluster.entry import Entry, decode, encode
 from ottla.cluster.state import JournalError
-from ottla.model.ids import NO_ID
 from ottla.model.limits import RECORDS_PER_METADATA_BATCH_MAX
 from ottla.records.batch import check, headers
 from ottla.records.build import build_batch
@@ -84,14 +83,11 @@ def atomic(entries: Sequence[Entry], *, base_offset: int, epoch: int, now_ms: in
     return [batch for batch, _ in entry_batches(framed, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
 
 
-def leader_change(
-    leader_id: int, directory_id: bytes | None, *, base_offset: int, epoch: int, now_ms: int
-) -> bytearray:
-    """The first batch of every epoch: who leads, by whose votes. Voters have directories since kraft.version 1."""
-    version = 0 if directory_id is None else 1
-    voter = control.LeaderChangeMessage.Voter(voter_id=leader_id, voter_directory_id=directory_id or NO_ID)
-    message = control.LeaderChangeMessage(version=version, leader_id=leader_id, voters=[voter], granting_voters=[voter])
-    value = compile.encode(message, version)
+def leader_change(leader_id: int, *, base_offset: int, epoch: int, now_ms: int) -> bytearray:
+    """The first batch of every epoch: who leads, by whose votes. Kafka writes and reads version 0 of it only."""
+    voter = control.LeaderChangeMessage.Voter(voter_id=leader_id)
+    message = control.LeaderChangeMessage(version=0, leader_id=leader_id, voters=[voter], granting_voters=[voter])
+    value = compile.encode(message, 0)
     return control_batch(
         [(ControlType.LEADER_CHANGE, value)], timestamp=now_ms, base_offset=base_offset, leader_epoch=epoch
     )

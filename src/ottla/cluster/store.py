@@ -159,20 +159,14 @@ class Store:
 
     # --- writing
 
-    def lead(self, node_id: int, directory_id: bytes, now_ms: int) -> None:
+    def lead(self, node_id: int, now_ms: int) -> None:
         """Begin a new epoch as its leader. Not synced: what is appended next is, and this before it."""
         voters = self._voters() or [node_id]
         if voters != [node_id]:
             raise JournalError(f"the metadata belongs to a quorum of nodes {voters}: this node cannot decide alone")
         self.epoch += 1
         replace_file(self._directory, QUORUM_STATE, self._quorum_state(node_id))
-        batch = journal.leader_change(
-            node_id,
-            directory_id if self.kraft_version > 0 else None,
-            base_offset=self.end_offset,
-            epoch=self.epoch,
-            now_ms=now_ms,
-        )
+        batch = journal.leader_change(node_id, base_offset=self.end_offset, epoch=self.epoch, now_ms=now_ms)
         self._write([batch], now_ms)
 
     def _quorum_state(self, node_id: int) -> bytes:

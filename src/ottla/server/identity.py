@@ -36,7 +36,6 @@ class Identity:
     cluster_id: str
     directory_ids: tuple[bytes, ...]  # parallel to the data directories
     home: DataDirectory  # where the metadata journal lies
-    home_id: bytes
 
 
 def identify(
@@ -64,7 +63,7 @@ def identify(
             _check_node(directory, properties, node_id)
             directory_id = _directory_id(directory, properties, rng)
         ids.append(directory_id)
-    return Identity(node_id, cluster_id, tuple(ids), home, ids[list(directories).index(home)])
+    return Identity(node_id, cluster_id, tuple(ids), home)
 
 
 def _home(

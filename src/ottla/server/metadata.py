@@ -44,7 +44,6 @@ class MetadataHost:
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
         self.directory_ids = identity.directory_ids
-        self._home_id = identity.home_id
         self.state = ClusterState()
         self.on_change: Callable[[list[Change]], None] = _ignore
         self._store = store
@@ -136,7 +135,7 @@ class MetadataHost:
         begin = self._store.end_offset
         self._sync = False
         features = tuple(SUPPORTED_FEATURES.items())
-        self._store.lead(self.node_id, self._home_id, now_ms)
+        self._store.lead(self.node_id, now_ms)
         self.submit(Activate(bootstrap))
         controller = Controller(self.node_id, random_uuid(self._rng), controller_endpoints(configs.broker), features)
         self.submit(RegisterController(controller))
