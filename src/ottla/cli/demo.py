@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -78,12 +79,16 @@ async def _start(data: Path, listen: str | None) -> Node:
     from ottla.cli.start import StartOptions, node_values
     from ottla.server.node import Node, system_ports
 
-    wanted = [listen] if listen is not None else [DEFAULT_LISTEN, "127.0.0.1:0"]
-    while True:
-        node = Node(node_values(StartOptions(data=str(data), listen=wanted.pop(0))), system_ports())
-        try:
-            await node.start()
-            return node
-        except OSError:
-            if not wanted:
-                raise
+    listen = listen or (DEFAULT_LISTEN if _is_free(DEFAULT_LISTEN) else "127.0.0.1:0")
+    node = Node(node_values(StartOptions(data=str(data), listen=listen)), system_ports())
+    await node.start()
+    return node
+
+
+def _is_free(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_server((host, int(port))):
+            return True
+    except OSError:
+        return False

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
@@ -54,10 +57,48 @@ def _up(listen: str, data: Path, settings: list[str], where: str) -> int:
             console.print(f"  [dim]try[/dim] {command}")
         console.print("[dim]Ctrl-C stops it[/dim]")
 
-    code = serve(values, ready)
+    with RecoveryBar() as recovery:
+
+        def up_and_ready(node: Node) -> None:
+            recovery.stop()
+            ready(node)
+
+        code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
     if code == 0:
         out().print("[dim]stopped cleanly[/dim]")
     return code
+
+
+class RecoveryBar:
+    """Progress of the scan after an unclean stop; nothing is shown when there is none, or nobody to see it."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._tasks: dict[TopicPartition, TaskID] = {}
+
+    def __enter__(self) -> RecoveryBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def advance(self, partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
+        if self._bar is None:
+            from rich.progress import Progress
+
+            from ottla.cli.output import err
+
+            self._bar = Progress(console=err(), transient=True, disable=not err().is_terminal)
+            self._bar.start()
+        task = self._tasks.get(partition)
+        if task is None:
+            task = self._tasks[partition] = self._bar.add_task(f"recovering {partition}", total=total_bytes)
+        self._bar.update(task, completed=done_bytes, visible=done_bytes < total_bytes)
+
+    def stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
 
 def start(

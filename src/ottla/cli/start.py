@@ -17,6 +17,7 @@ from ottla.cli.terminal import print_error, print_warning
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
 USAGE = "ottla start [--config FILE] [--data DIR] [--listen HOST:PORT] [--set NAME=VALUE]..."
@@ -101,19 +102,27 @@ def listener(text: str) -> str:
     return f"PLAINTEXT://{host or '127.0.0.1'}:{port}"
 
 
-def serve(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> int:
+def serve(
+    values: Mapping[str, str],
+    on_ready: Callable[[Node], None],
+    on_recovery: Callable[[TopicPartition, int, int], None] | None = None,
+    *,
+    log_level: str = "INFO",
+) -> int:
     """Run the node until it is told to stop; returns the exit code."""
     from ottla.log.disk import StorageError
     from ottla.model.broker_settings import BROKER_SETTINGS
     from ottla.model.config import unknown
     from ottla.model.errors import ApiError
+    from ottla.observe import logs
     from ottla.server import node
 
+    handler = logs.set_up(sys.stderr, level=log_level)
     for name, nearest in unknown(values, BROKER_SETTINGS):
         advice = f", did you mean {nearest}?" if nearest else ""
         print_warning(f"there is no setting {name}{advice}")
     try:
-        node.run(values, on_ready)
+        node.run(values, on_ready, on_recovery)
     except ApiError as error:
         print_error(error.text)
         return 1
@@ -123,10 +132,11 @@ def serve(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> int:
     except (StorageError, ValueError) as error:
         print_error(str(error))
         return 1
+    finally:
+        logs.tear_down(handler)
     return 0
 
 
 def announce(node: Node) -> None:
     """The one line on stdout."""
     print("ready", *(f"{host}:{port}" for host, port in node.addresses), flush=True)
-    sys.stdout.flush()
