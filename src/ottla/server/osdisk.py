@@ -26,6 +26,7 @@ from ottla.model.limits import OPEN_FILES_MAX
 _OPEN_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _CLOSED = -1
+_fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has the latter only
 # Errors of the socket's side of sendfile: they are the connection's business.
 _SOCKET_ERRORS = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EBADF, errno.ETIMEDOUT)
 
@@ -109,7 +110,7 @@ class OsFile:
             except OSError as error:
                 raise _storage_error("sync", self.path, error) from error
         try:
-            os.fdatasync(fd)
+            _fdatasync(fd)
         except OSError as error:
             raise _storage_error("sync", self.path, error) from error
         finally:
