@@ -8,7 +8,7 @@ import pytest
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.sessions import Sessions
+from ottla.server.sessions import Session, Sessions, asked
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
 Data = FetchResponse.FetchableTopicResponse.PartitionData
@@ -48,27 +48,36 @@ def data(high_watermark: int = 0, *, error: int = 0, records: bytes = b"") -> Da
     )
 
 
+def opened(sessions: Sessions, now_ms: int = 0, *, by_id: bool = False, **topics: dict[int, int]) -> Session:
+    session = sessions.open(asked(request(**topics), by_id).values(), by_id, now_ms)
+    assert session is not None
+    return session
+
+
 @pytest.fixture
 def sessions() -> Sessions:
     return Sessions(3, random.Random(1))
 
 
-def test_a_full_fetch_opens_a_session_and_increments_change_it(sessions: Sessions) -> None:
-    session = sessions.open(request(t={0: 1, 1: 2}), False, 0)
-    assert session is not None
+def test_increments_change_a_session(sessions: Sessions) -> None:
+    session = opened(sessions, t={0: 1, 1: 2})
     assert [wanted.ask.fetch_offset for wanted in session.wanted.values()] == [1, 2]
-    again = sessions.open(request(session.id, 1, t={1: 9, 2: 3}, forget=(0,)), False, 1)
+    again = sessions.enter(request(session.id, 1, t={1: 9, 2: 3}, forget=(0,)), False, 1)
     assert again is session
     assert {key: wanted.ask.fetch_offset for key, wanted in session.wanted.items()} == {("t", 1): 9, ("t", 2): 3}
-    assert sessions.open(request(session.id, 2), False, 2) is session
+    assert sessions.enter(request(session.id, 2), False, 2) is session
 
 
-def test_without_topics_or_with_the_final_epoch_there_is_no_session(sessions: Sessions) -> None:
-    assert sessions.open(request(), False, 0) is None
-    assert sessions.open(request(epoch=-1, t={0: 0}), False, 0) is None
-    session = sessions.open(request(t={0: 0}), False, 0)
-    assert session is not None
-    assert sessions.open(request(session.id, -1), False, 0) is None
+def test_a_full_fetch_closes_the_session_it_names(sessions: Sessions) -> None:
+    for epoch in (0, -1):
+        session = opened(sessions, t={0: 0})
+        assert sessions.enter(request(session.id, epoch, t={0: 0}), False, 0) is None
+        assert len(sessions) == 0
+
+
+def test_a_session_that_has_forgotten_everything_is_closed(sessions: Sessions) -> None:
+    session = opened(sessions, t={0: 0, 1: 0})
+    assert sessions.enter(request(session.id, 1, forget=(0, 1)), False, 0) is None
     assert len(sessions) == 0
 
 
@@ -77,23 +86,30 @@ def test_without_topics_or_with_the_final_epoch_there_is_no_session(sessions: Se
     [
         (1, 1, False, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
         (0, 2, False, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (0, -5, False, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (0, 2, True, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
         (0, 1, True, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
     ],
 )
-def test_mismatches_are_refused(
+def test_mismatches_are_refused_and_change_nothing(
     sessions: Sessions, session_offset: int, epoch: int, by_id: bool, code: ErrorCode
 ) -> None:
-    session = sessions.open(request(t={0: 0}), False, 0)
-    assert session is not None
+    session = opened(sessions, t={0: 0})
     with pytest.raises(ApiError) as refused:
-        sessions.open(request(session.id + session_offset, epoch), by_id, 0)
+        sessions.enter(request(session.id + session_offset, epoch), by_id, 0)
     assert refused.value.code == code
+    assert sessions.enter(request(session.id, 1), False, 0) is session
+
+
+def test_the_last_word_counts_for_a_partition_named_twice() -> None:
+    twice = request(t={0: 5, 1: 6})
+    twice.topics.append(request(t={0: 9}).topics[0])
+    found = asked(twice, False)
+    assert {key: wanted.ask.fetch_offset for key, wanted in found.items()} == {("t", 0): 9, ("t", 1): 6}
 
 
 def test_only_news_is_told(sessions: Sessions) -> None:
-    session = sessions.open(request(t={0: 0}), False, 0)
-    assert session is not None
-    (wanted,) = session.wanted.values()
+    (wanted,) = opened(sessions, t={0: 0}).wanted.values()
     assert wanted.news(data(5))
     assert not wanted.news(data(5))
     assert wanted.news(data(6))
@@ -104,29 +120,40 @@ def test_only_news_is_told(sessions: Sessions) -> None:
 
 
 def test_who_got_data_goes_to_the_end_of_the_line(sessions: Sessions) -> None:
-    session = sessions.open(request(t={0: 0, 1: 0, 2: 0}), False, 0)
-    assert session is not None
+    session = opened(sessions, t={0: 0, 1: 0, 2: 0})
     session.served(session.wanted["t", 0])
     assert [index for _, index in session.wanted] == [1, 2, 0]
 
 
+def test_what_was_forgotten_meanwhile_does_not_come_back(sessions: Sessions) -> None:
+    session = opened(sessions, t={0: 0, 1: 0, 2: 0})
+    served = session.wanted["t", 0]
+    sessions.enter(request(session.id, 1, forget=(0,)), False, 0)
+    session.served(served)
+    assert [index for _, index in session.wanted] == [1, 2]
+
+
 def test_a_full_table_gives_way_only_to_the_stale_or_the_smaller(sessions: Sessions) -> None:
-    opened = [sessions.open(request(t={0: 0, 1: 0}), False, now) for now in range(3)]
-    assert all(opened)
-    assert sessions.open(request(t={0: 0, 1: 0, 2: 0}), False, 10) is None, "all are fresh"
+    large, small, fresh = {0: 0, 1: 0, 2: 0}, {0: 0, 1: 0}, {0: 0}
+    first = [opened(sessions, now, t=small) for now in range(2)]
     settled = limits.FETCH_SESSION_EVICTION_MS + 5
-    for session in opened:
-        assert session is not None
-        sessions.open(request(session.id, 1), False, settled)
-    assert sessions.open(request(t={0: 0}), False, settled) is None, "smaller than all that are there"
-    assert sessions.open(request(t={0: 0, 1: 0, 2: 0}), False, settled) is not None, "larger than a settled one"
-    assert sessions.open(request(t={0: 0}), False, 3 * settled) is not None, "some are stale by now"
+    opened(sessions, settled, t=fresh)
+
+    def more(now_ms: int, topics: dict[int, int]) -> Session | None:
+        return sessions.open(asked(request(t=topics), False).values(), False, now_ms)
+
+    for session in first:
+        sessions.enter(request(session.id, 1), False, settled)
+    assert more(settled, fresh) is None, "smaller than all that are settled"
+    assert more(settled, small) is None, "as large as the smallest"
+    assert more(settled, large) is not None, "larger than a settled one; the fresh one is smaller but may stay"
     assert len(sessions) == 3
+    assert [len(session.wanted) for session in sessions._sessions.values()] == [1, 2, 3]
+    assert more(3 * settled, fresh) is not None, "some are stale by now"
 
 
 def test_the_epoch_wraps_to_one(sessions: Sessions) -> None:
-    session = sessions.open(request(t={0: 0}), False, 0)
-    assert session is not None
+    session = opened(sessions, t={0: 0})
     session.epoch = limits.INT32_MAX
-    sessions.open(request(session.id, limits.INT32_MAX), False, 0)
+    sessions.enter(request(session.id, limits.INT32_MAX), False, 0)
     assert session.epoch == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ottla.server.answer import Later
 from ottla.server.waiters import Waiters
 
 
@@ -39,7 +40,7 @@ def test_an_attempt_is_tried_on_each_change_until_it_succeeds() -> None:
         tries.append(expired)
         return len(tries) == 2
 
-    waiters.watch(["a", "b"], attempt, 100)
+    waiters.watch(Later(), ["a", "b"], attempt, 100)
     waiters.notify("c")
     waiters.notify("a")
     waiters.notify("b")
@@ -52,7 +53,7 @@ def test_the_deadline_is_the_last_try() -> None:
     clock = Clock()
     waiters = Waiters(clock)
     tries: list[bool] = []
-    waiters.watch(["a"], lambda expired: bool(tries.append(expired)), 100)
+    waiters.watch(Later(), ["a"], lambda expired: bool(tries.append(expired)), 100)
     clock.timers[0].fire()
     waiters.notify("a")
     assert tries == [True]
@@ -62,7 +63,7 @@ def test_the_deadline_is_the_last_try() -> None:
 def test_success_cancels_the_timer() -> None:
     clock = Clock()
     waiters = Waiters(clock)
-    waiters.watch(["a"], lambda expired: True, 100)
+    waiters.watch(Later(), ["a"], lambda expired: True, 100)
     waiters.notify("a")
     assert clock.timers[0].cancelled
 
@@ -71,6 +72,6 @@ def test_waiters_of_one_key_are_tried_in_the_order_they_came() -> None:
     waiters = Waiters(Clock())
     order: list[int] = []
     for number in range(5):
-        waiters.watch(["a"], lambda expired, number=number: order.append(number) is None, 100)
+        waiters.watch(Later(), ["a"], lambda expired, number=number: order.append(number) is None, 100)
     waiters.notify("a")
     assert order == [0, 1, 2, 3, 4]

@@ -1,16 +1,19 @@
 """Later: an answer that is not there yet, lighter than a future.
 
 A handler that cannot answer at once returns a `Later`, and somebody (a waiter, the syncer) calls `set` on it exactly
-once. The connection attaches itself with `then`; no event-loop turn lies between `set` and the reply's bytes. When
-the connection dies first it marks the answer `abandoned`, and whoever holds it may forget it.
+once, or `fail` if there will be none. The connection attaches itself with `then`; no event-loop turn lies between `set`
+and the reply's bytes. When the connection dies first it calls `abandon`, and whoever holds the answer forgets it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
+
+# What `then` is given instead of a response when there will be none.
+FAILED: Any = object()
 
 
 class Disconnect(Exception):
@@ -18,11 +21,11 @@ class Disconnect(Exception):
 
 
 class Later(Generic[T]):
-    __slots__ = ("_callback", "_value", "abandoned", "done")
+    __slots__ = ("_callback", "_value", "done", "on_abandon")
 
     def __init__(self) -> None:
         self.done = False
-        self.abandoned = False
+        self.on_abandon: Callable[[], None] | None = None
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
 
@@ -34,12 +37,22 @@ class Later(Generic[T]):
         else:
             self._value = value
 
+    def fail(self) -> None:
+        """There will be no answer: the connection is closed."""
+        if not self.done:
+            self.set(FAILED)
+
     def then(self, callback: Callable[[T], None]) -> None:
         assert self._callback is None, "one reader"
         self._callback = callback
         if self.done:
             value, self._value = self._value, None
             callback(value)  # type: ignore[arg-type]  # set() stored a T
+
+    def abandon(self) -> None:
+        """Nobody reads the answer any more."""
+        if self.on_abandon is not None and not self.done:
+            self.on_abandon()
 
 
 # What a handler returns: the response, a promise of it, or None where the protocol wants no answer (acks=0).

@@ -21,7 +21,7 @@ from typing import Any
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
-from ottla.server.answer import Disconnect, Later
+from ottla.server.answer import FAILED, Disconnect, Later
 from ottla.server.context import Context
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.memory import RequestMemory
@@ -189,13 +189,22 @@ class Connection:
     def _answered(self, slot: _Slot, response: Any) -> None:
         if self.closed:
             return
-        slot.parts = slot.route.reply(response, slot.correlation_id)
-        slots = self._slots
-        if slots[0] is not slot:
+        if response is FAILED:
+            self.close()
             return
-        while slots and (parts := slots[0].parts) is not None:
-            self._outbound.extend(parts)
-            slots.popleft()
+        slots = self._slots
+        try:
+            slot.parts = slot.route.reply(response, slot.correlation_id)
+            if slots[0] is not slot:
+                return
+            while slots and (parts := slots[0].parts) is not None:
+                self._outbound.extend(parts)
+                slots.popleft()
+        except Exception:
+            # Whoever gave the answer (a producer's append, say) must not suffer for it.
+            log.exception("an answer to %s could not be written", self.context.connection.remote_address)
+            self.close()
+            return
         self._flush()
         if not self._reading and not self._writing:
             # Not inline: whoever gave the answer is in the middle of its own work.
@@ -259,7 +268,7 @@ class Connection:
         self._inbound.release()
         for slot in self._slots:
             if slot.waits_for.__class__ is Later:
-                slot.waits_for.abandoned = True
+                slot.waits_for.abandon()
             elif slot.waits_for is not None:
                 slot.waits_for.cancel()
         self._slots.clear()

@@ -97,6 +97,7 @@ class Node:
         self.partitions.recover(self._on_recovery)
         self.metadata.on_change = self._changed
         self.services = self._services(loop)
+        self.partitions.on_change = self.services.waiters.notify
         self.door = self._door()
         for endpoint in endpoints:
             self._listen(endpoint, loop)

@@ -67,6 +67,8 @@ class Partitions:
         self._place: dict[TopicPartition, DataDirectory] = {}  # without an entry: its directory could not be used
         self._unopened: dict[TopicPartition, None] = {}
         self._deleting: list[tuple[int, Log]] = []  # when, what
+        # Told of a partition that was deleted or got other settings: whoever waits for it must look again.
+        self.on_change: Callable[[Partition], None] = _ignore
 
     # Finding
 
@@ -91,6 +93,12 @@ class Partitions:
             return self.find(topic, index)
         except ApiError:
             return None
+
+    def holds(self, partition: Partition) -> bool:
+        """Whether this very partition is still here; its topic may have been deleted, or even made anew."""
+        held = self._by_name.get(partition.topic)
+        index = partition.index
+        return held is not None and index < len(held.opened) and held.opened[index] is partition
 
     def opened(self) -> Iterator[Partition]:
         for held in tuple(self._by_name.values()):
@@ -191,6 +199,7 @@ class Partitions:
             for partition in held.opened:
                 if partition is not None:
                     partition.configure(config)
+                    self.on_change(partition)
 
     def _add(self, topic: Topic, states: Iterable[PartitionState], *, existing: bool = False) -> None:
         held = self._by_name.get(topic.name)
@@ -244,6 +253,9 @@ class Partitions:
             except (StorageError, ApiError) as error:
                 log.warning("%s-%d: %s", *name, error)
             self._unopened.pop(name, None)
+        for partition in held.opened:
+            if partition is not None:
+                self.on_change(partition)
 
     def remove_deleted(self, now_ms: int, everything: bool = False) -> None:
         """Removes the files of topics deleted long enough ago for readers to have left."""
@@ -309,6 +321,10 @@ class Partitions:
 
 def _name(partition: TopicPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
+
+
+def _ignore(_: Partition) -> None:
+    """Until the node is listening."""
 
 
 def _identity_of(opened: Log) -> bytes | None:

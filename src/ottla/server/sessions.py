@@ -1,13 +1,14 @@
 """Fetch sessions (KIP-227): what a consumer or follower reads, remembered, so that each fetch names only changes.
 
-A full fetch (epoch 0) may open a session; incremental fetches (epoch 1, 2, …) add, change or forget partitions and
-are answered only with partitions that have news. Epoch -1 closes a session or fetches without one. The table is
-bounded: a new session may take the place of one that has been idle, or of a smaller, older one.
+A full fetch (epoch 0) may open a session with its answer; incremental fetches (epoch 1, 2, …) add, change or forget
+partitions and are answered only with partitions that have news. Epoch -1 closes a session or fetches without one, and
+a session without partitions is closed too. The table is bounded: a new session may take the place of one that has been
+idle, or of a smaller, older one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from ottla.model import limits
@@ -16,8 +17,11 @@ from ottla.wire.messages.fetch import FetchRequest
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
+# A full table is searched for a place again after this long at the earliest: clients without one ask with every fetch.
+_SEARCH_MS = 1_000
 
 FetchPartition = FetchRequest.Topic.Partition
+Key = tuple[str | bytes, int]
 
 
 class Wanted:
@@ -57,87 +61,99 @@ class Session:
         self.by_id = by_id
         self.epoch = 1
         self.created_ms = self.used_ms = now_ms
-        self.wanted: dict[tuple[str | bytes, int], Wanted] = {}
+        self.wanted: dict[Key, Wanted] = {}
 
-    def add(self, entries: Iterable[Wanted]) -> None:
-        for entry in entries:
-            known = self.wanted.get((entry.topic, entry.index))
+    def change(self, request: FetchRequest) -> None:
+        """Takes over what an incremental request adds, changes and forgets."""
+        for key, entry in asked(request, self.by_id).items():
+            known = self.wanted.get(key)
             if known is not None:
                 known.ask = entry.ask
             elif len(self.wanted) < limits.FETCH_SESSION_PARTITIONS_MAX:
-                self.wanted[entry.topic, entry.index] = entry
-
-    def forget(self, topic: str | bytes, index: int) -> None:
-        self.wanted.pop((topic, index), None)
+                self.wanted[key] = entry
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                self.wanted.pop((topic.topic_id if self.by_id else topic.topic, index), None)
 
     def served(self, entry: Wanted) -> None:
         """Moves a partition that got data to the end, so that all get their turn under max_bytes."""
-        if len(self.wanted) > 1:
-            self.wanted[entry.topic, entry.index] = self.wanted.pop((entry.topic, entry.index))
+        # A later request of a pipeline may have forgotten it while this one waited.
+        if len(self.wanted) > 1 and self.wanted.pop((entry.topic, entry.index), None) is not None:
+            self.wanted[entry.topic, entry.index] = entry
 
 
 class Sessions:
     def __init__(self, slots: int, rng: Any) -> None:
         self._slots = slots
         self._rng = rng
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, Session] = {}  # the longest unused first
+        self._searched_ms = -_SEARCH_MS
+        self._searched_for = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, request: FetchRequest, by_id: bool, now_ms: int) -> Session | None:
-        """The session a request runs in; None for a fetch without one. Raises what KIP-227 says on a mismatch."""
-        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
-            if request.session_epoch == FINAL_EPOCH or not request.topics:
-                return None
-            return self._create(request, by_id, now_ms)
-        session = self._sessions.get(request.session_id)
+    def enter(self, request: FetchRequest, by_id: bool, now_ms: int) -> Session | None:
+        """The session an incremental request runs in; None for a full fetch. Raises what KIP-227 says on a mismatch."""
+        session_id, epoch = request.session_id, request.session_epoch
+        if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self._sessions.pop(session_id, None)
+            return None
+        session = self._sessions.get(session_id)
         if session is None:
             raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.by_id != by_id:
-            del self._sessions[session.id]
-            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        if session.epoch != request.session_epoch:
+        if session.epoch != epoch:
             raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        session.epoch = 1 if session.epoch == limits.INT32_MAX else session.epoch + 1
+        if session.by_id != by_id:
+            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        del self._sessions[session_id]
+        session.change(request)
+        if not session.wanted:
+            return None
+        self._sessions[session_id] = session
+        session.epoch = 1 if epoch == limits.INT32_MAX else epoch + 1
         session.used_ms = now_ms
-        session.add(asked(request, by_id))
-        for topic in request.forgotten_topics_data:
-            for index in topic.partitions:
-                session.forget(topic.topic_id if by_id else topic.topic, index)
         return session
 
-    def _create(self, request: FetchRequest, by_id: bool, now_ms: int) -> Session | None:
-        entries = list(asked(request, by_id))
-        if len(self._sessions) >= self._slots and not self._evict(len(entries), now_ms):
+    def open(self, entries: Iterable[Wanted], by_id: bool, now_ms: int) -> Session | None:
+        """A session of the partitions of a full fetch, in this order; None if the table has no place for it."""
+        wanted = {(entry.topic, entry.index): entry for entry in entries}
+        if len(wanted) > limits.FETCH_SESSION_PARTITIONS_MAX:
+            return None
+        if len(self._sessions) >= self._slots and not self._evict(len(wanted), now_ms):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._rng.getrandbits(31)
         session = self._sessions[session_id] = Session(session_id, by_id, now_ms)
-        session.add(entries)
+        session.wanted = wanted
         return session
 
     def _evict(self, size: int, now_ms: int) -> bool:
         """Makes room for a session of `size` partitions, if one is stale or both older and smaller."""
         if not self._sessions:
             return False
-        oldest = min(self._sessions.values(), key=lambda session: session.used_ms)
+        oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS:
             del self._sessions[oldest.id]
             return True
-        smallest = min(self._sessions.values(), key=lambda session: (len(session.wanted), session.used_ms))
-        settled = now_ms - smallest.created_ms > limits.FETCH_SESSION_EVICTION_MS
-        if settled and len(smallest.wanted) < size:
+        if now_ms - self._searched_ms < _SEARCH_MS and size <= self._searched_for:
+            return False
+        settled_ms = now_ms - limits.FETCH_SESSION_EVICTION_MS
+        settled = [session for session in self._sessions.values() if session.created_ms < settled_ms]
+        smallest = min(settled, key=lambda session: len(session.wanted), default=None)
+        if smallest is not None and len(smallest.wanted) < size:
             del self._sessions[smallest.id]
             return True
+        self._searched_ms, self._searched_for = now_ms, size
         return False
 
 
-def asked(request: FetchRequest, by_id: bool) -> Iterator[Wanted]:
-    """The partitions a request names, in its order."""
+def asked(request: FetchRequest, by_id: bool) -> dict[Key, Wanted]:
+    """The partitions a request names, in its order; the last word counts for one that is named twice."""
+    found: dict[Key, Wanted] = {}
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for partition in topic.partitions:
-            yield Wanted(name, partition)
+            found[name, partition.partition] = Wanted(name, partition)
+    return found

@@ -1,26 +1,38 @@
 """Waiters: the one place where answers wait for partitions to move.
 
 A waiter is an attempt that is tried again whenever one of its partitions changes (data appended, high watermark or
-log start moved) and a last time when its deadline passes. Produce with acks=all, long-polling fetches and
-DeleteRecords all wait here; a change nobody waits for costs one dictionary look-up.
+log start moved, partition deleted) and a last time when its deadline passes. Produce with acks=all and long-polling
+fetches wait here; a change nobody waits for costs one dictionary look-up. A waiter is gone as soon as it is answered
+or its connection is; one that fails loses its own connection and never disturbs whoever made the change.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
+
+from ottla.model import limits
+from ottla.server.answer import Later
+
+log = logging.getLogger(__name__)
 
 # Called with expired=False on every change, with True at the deadline; True means it is done with.
 Attempt = Callable[[bool], bool]
 
 
 class _Waiter:
-    __slots__ = ("attempt", "keys", "timer")
+    __slots__ = ("_waiters", "attempt", "keys", "later", "timer")
 
-    def __init__(self, keys: tuple[Hashable, ...], attempt: Attempt) -> None:
+    def __init__(self, waiters: Waiters, later: Later[Any], keys: tuple[Hashable, ...], attempt: Attempt) -> None:
+        self._waiters = waiters
+        self.later = later
         self.keys = keys
         self.attempt = attempt
-        self.timer: Any = None
+        self.timer: Any = None  # None again once it is done with
+
+    def drop(self) -> None:
+        self._waiters.drop(self)
 
 
 class Waiters:
@@ -29,27 +41,40 @@ class Waiters:
         self._by_key: dict[Hashable, dict[_Waiter, None]] = {}
         self.count = 0
 
-    def watch(self, keys: Iterable[Hashable], attempt: Attempt, timeout_ms: int) -> None:
-        """Parks `attempt` on `keys`; the caller has just tried it in vain."""
-        waiter = _Waiter(tuple(keys), attempt)
+    def watch(self, later: Later[Any], keys: Iterable[Hashable], attempt: Attempt, timeout_ms: int) -> None:
+        """Parks `attempt`, which sets `later`, on `keys`; the caller has just tried it in vain."""
+        waiter = _Waiter(self, later, tuple(keys), attempt)
+        later.on_abandon = waiter.drop
         for key in waiter.keys:
             self._by_key.setdefault(key, {})[waiter] = None
+        # Where too many wait already the newcomer gets its last try in the next turn.
+        wait_ms = min(timeout_ms, limits.WAIT_MS_MAX) if self.count < limits.WAITERS_MAX else 0
         self.count += 1
-        waiter.timer = self._loop.call_later(timeout_ms / 1000, self._expire, waiter)
+        waiter.timer = self._loop.call_later(wait_ms / 1000, self._expire, waiter)
 
     def notify(self, key: Hashable) -> None:
         waiting = self._by_key.get(key)
         if waiting:
             for waiter in tuple(waiting):
-                if waiter.timer is not None and waiter.attempt(False):
-                    self._drop(waiter)
+                if waiter.timer is not None and self._try(waiter, False):
+                    self.drop(waiter)
 
     def _expire(self, waiter: _Waiter) -> None:
         if waiter.timer is not None:
-            self._drop(waiter)
-            waiter.attempt(True)
+            self.drop(waiter)
+            self._try(waiter, True)
 
-    def _drop(self, waiter: _Waiter) -> None:
+    def _try(self, waiter: _Waiter, expired: bool) -> bool:
+        try:
+            return waiter.attempt(expired)
+        except Exception:
+            log.exception("an answer that waited could not be given")
+            waiter.later.fail()
+            return True
+
+    def drop(self, waiter: _Waiter) -> None:
+        if waiter.timer is None:
+            return
         waiter.timer.cancel()
         waiter.timer = None
         self.count -= 1

@@ -1,35 +1,46 @@
 """Fetch (key 1): record batches from an offset on, as ranges of the log files.
 
 v7 fetch sessions   v9 leader epochs   v11 rack   v12 diverging epochs, tagged   v13 topics by id   v15 replica state
+v16 the leader, with an error that says it is another
 
-The answer leaves at once when it has `min_bytes`, an error, or no time to wait; otherwise the request waits for its
-partitions to grow. `max_bytes` bounds the whole answer and `partition_max_bytes` each partition, but the first batch of
-the first partition that has data is always given whole, so that a consumer can never be stuck before a large batch.
+The answer leaves at once when it has `min_bytes`, an error of reading, or no time to wait; otherwise the request waits
+for its partitions to grow. Partitions that do not exist come last in the answer and do not hasten it, so that a client
+which asks for them again and again is slowed down; one that is deleted while the request waits ends the waiting.
+`max_bytes` bounds the whole answer and `partition_max_bytes` each partition, but the first batch of the first partition
+that has data is always given whole, so that a consumer can never be stuck before a large batch.
 """
 
 from __future__ import annotations
 
+from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
-from ottla.replica.partition import Partition
+from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.sessions import Session, Wanted, asked
+from ottla.server.sessions import INITIAL_EPOCH, Session, Wanted, asked
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
 TopicData = FetchResponse.FetchableTopicResponse
 PartitionData = TopicData.PartitionData
+# What one partition has to say.
+Found = tuple[Wanted, PartitionData]
 
 FIRST_VERSION_BY_ID = 13
-READ_COMMITTED = 1
+FIRST_VERSION_WITH_LEADER = 16
+# Consumers up to this version do not know KAFKA_STORAGE_ERROR; Kafka tells them what makes them look for the leader.
+LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
+_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 @handles(FetchRequest)
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     by_id = context.request_version >= FIRST_VERSION_BY_ID
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
-        session = context.services.sessions.open(request, by_id, context.now_ms())
+        session = context.services.sessions.enter(request, by_id, context.now_ms())
     except ApiError as error:
         return FetchResponse(error_code=error.code, responses=[])
     return _Fetch(request, session, by_id, context).answer()
@@ -38,39 +49,45 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
 class _Fetch:
     """One fetch while it is being answered; it may try several times before it has enough."""
 
-    __slots__ = ("by_id", "context", "incremental", "later", "max_bytes", "request", "session", "wanted")
+    __slots__ = ("by_id", "context", "later", "max_bytes", "min_bytes", "missing", "request", "session", "wanted")
 
     def __init__(self, request: FetchRequest, session: Session | None, by_id: bool, context: Context) -> None:
         self.request = request
         self.session = session
         self.by_id = by_id
         self.context = context
-        self.incremental = session is not None and request.session_epoch > 0
-        self.wanted = list(session.wanted.values() if session is not None else asked(request, by_id))
+        self.wanted = list(session.wanted.values() if session is not None else asked(request, by_id).values())
         self.max_bytes = min(request.max_bytes, context.partitions.fetch_max_bytes)
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
+        self.missing = 0  # partitions that did not exist at the first try
         self.later: Later[FetchResponse] | None = None
 
     def answer(self) -> Answer[FetchResponse]:
-        found, size_bytes, urgent, partitions = self._read()
-        if urgent or size_bytes >= self.request.min_bytes or self.request.max_wait_ms <= 0 or not self.wanted:
-            return self._respond(found)
+        version = self.context.request_version
+        found, missing, size_bytes, urgent, partitions = self._read()
+        if urgent or size_bytes >= self.min_bytes or self.request.max_wait_ms <= 0 or not partitions:
+            return self._respond(found + missing, version)
+        self.missing = len(missing)
         self.later = Later()
-        self.context.services.waiters.watch(partitions, self._again, self.request.max_wait_ms)
+        self.context.services.waiters.watch(
+            self.later, partitions, lambda expired: self._again(expired, version), self.request.max_wait_ms
+        )
         return self.later
 
-    def _again(self, expired: bool) -> bool:
+    def _again(self, expired: bool, version: int) -> bool:
         assert self.later is not None
-        if self.later.abandoned:
-            return True
-        found, size_bytes, urgent, _ = self._read()
-        if not (expired or urgent or size_bytes >= self.request.min_bytes):
+        found, missing, size_bytes, urgent, _ = self._read()
+        if not (expired or urgent or size_bytes >= self.min_bytes or len(missing) > self.missing):
             return False
-        self.later.set(self._respond(found))
+        self.later.set(self._respond(found + missing, version))
         return True
 
-    def _read(self) -> tuple[list[tuple[Wanted, PartitionData]], int, bool, list[Partition]]:
-        """What every wanted partition has to say now, its bytes in total, and whether that must not wait."""
-        found: list[tuple[Wanted, PartitionData]] = []
+    def _read(self) -> tuple[list[Found], list[Found], int, bool, list[Partition]]:
+        """What every wanted partition has to say now, those that do not exist, how many bytes, whether it must not
+        wait.
+        """
+        found: list[Found] = []
+        missing: list[Found] = []
         partitions: list[Partition] = []
         left = self.max_bytes
         total = 0
@@ -78,17 +95,24 @@ class _Fetch:
         for wanted in self.wanted:
             try:
                 partition = self._partition(wanted)
-                data = self._read_one(partition, wanted, max(left, 0), first=total == 0)
                 partitions.append(partition)
+                data = self._read_one(partition, wanted, max(left, 0), first=total == 0)
             except ApiError as error:
-                data = _refusal(wanted.index, error.code)
+                if error.code in _NOT_THERE:
+                    missing.append((wanted, _refusal(wanted.index, error.code, [])))
+                    continue
+                data = _refusal(wanted.index, error.code, None)
+                urgent = True
+            except StorageError as error:
+                self.context.partitions.storage_failed(partition, error)
+                data = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, None)
                 urgent = True
             size_bytes = len(data.records)  # type: ignore[arg-type]  # never None here
             total += size_bytes
             left -= size_bytes
             urgent = urgent or data.diverging_epoch.epoch >= 0
             found.append((wanted, data))
-        return found, total, urgent, partitions
+        return found, missing, total, urgent, partitions
 
     def _partition(self, wanted: Wanted) -> Partition:
         partitions = self.context.partitions
@@ -98,11 +122,13 @@ class _Fetch:
 
     def _read_one(self, partition: Partition, wanted: Wanted, left: int, first: bool) -> PartitionData:
         ask = wanted.ask
-        committed = self.request.isolation_level == READ_COMMITTED
+        isolation = self.request.isolation_level
+        if ask.partition_max_bytes < 0:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         fetched = partition.fetch(
             ask.fetch_offset,
             min(ask.partition_max_bytes, left),
-            isolation=self.request.isolation_level,
+            isolation=isolation,
             current_leader_epoch=ask.current_leader_epoch,
             last_fetched_epoch=ask.last_fetched_epoch,
             at_least_one=first,
@@ -117,7 +143,7 @@ class _Fetch:
                 PartitionData.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
                 for producer_id, first_offset in fetched.aborted
             ]
-            if committed
+            if isolation == READ_COMMITTED
             else None,
             records=fetched.records if fetched.records is not None else b"",
         )
@@ -125,27 +151,73 @@ class _Fetch:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = fetched.diverging
         return data
 
-    def _respond(self, found: list[tuple[Wanted, PartitionData]]) -> FetchResponse:
+    def _respond(self, found: list[Found], version: int) -> FetchResponse:
         session = self.session
-        topics: list[TopicData] = []
-        last: str | bytes | None = None
-        for wanted, data in found:
-            if session is not None:
-                # Told or not, the session must remember what this answer says.
-                news = wanted.news(data)
+        if session is not None:
+            found = [(wanted, data) for wanted, data in found if wanted.news(data)]
+            for wanted, data in found:
                 if data.records:
                     session.served(wanted)
-                if self.incremental and not news:
-                    continue
+        elif self.request.session_epoch == INITIAL_EPOCH:
+            session = self._open_session(found)
+        topics: list[TopicData] = []
+        last: str | bytes | None = None
+        failed = False
+        for wanted, data in found:
+            failed = failed or data.error_code != 0
             if wanted.topic != last:
                 last = wanted.topic
                 name, topic_id = ("", last) if self.by_id else (last, NO_ID)
                 topics.append(TopicData(topic=name, topic_id=topic_id, partitions=[]))  # type: ignore[arg-type]
             topics[-1].partitions.append(data)
-        return FetchResponse(responses=topics, session_id=session.id if session is not None else 0)
+        response = FetchResponse(responses=topics, session_id=session.id if session is not None else 0)
+        if failed:
+            self._explain(response, version)
+        return response
+
+    def _open_session(self, found: list[Found]) -> Session | None:
+        session = self.context.services.sessions.open(
+            [wanted for wanted, _ in found], self.by_id, self.context.now_ms()
+        )
+        if session is not None:
+            for wanted, data in found:
+                wanted.news(data)
+        return session
+
+    def _explain(self, response: FetchResponse, version: int) -> None:
+        """What a client of this version can make of the errors, and who leads where it believed in another leader."""
+        for topic in response.responses:
+            for data in topic.partitions:
+                if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:
+                    data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH and version >= FIRST_VERSION_WITH_LEADER:
+                    self._name_leader(topic, data, response)
+
+    def _name_leader(self, topic: TopicData, data: PartitionData, response: FetchResponse) -> None:
+        context = self.context
+        find = context.partitions.find_by_id
+        data.current_leader.leader_id = context.node_id
+        data.current_leader.leader_epoch = find(topic.topic_id, data.partition_index).leader_epoch
+        if not response.node_endpoints:
+            host, port = context.advertised(context.connection.listener)
+            rack = context.settings.get("broker.rack")
+            endpoint = FetchResponse.NodeEndpoint(node_id=context.node_id, host=host, port=port, rack=rack)
+            response.node_endpoints = [endpoint]
 
 
-def _refusal(index: int, code: ErrorCode) -> PartitionData:
+def _refuse_all(request: FetchRequest, code: ErrorCode) -> FetchResponse:
+    topics = [
+        TopicData(
+            topic=topic.topic,
+            topic_id=topic.topic_id,
+            partitions=[_refusal(ask.partition, code, []) for ask in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return FetchResponse(error_code=code, responses=topics)
+
+
+def _refusal(index: int, code: ErrorCode, aborted: list[PartitionData.AbortedTransaction] | None) -> PartitionData:
     return PartitionData(
-        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
+        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=aborted, records=b""
     )

@@ -17,6 +17,7 @@ from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
+TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
 RecordError = PartitionResponse.BatchIndexAndErrorMessage
@@ -33,7 +34,10 @@ def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse
     pending: list[Pending] = []
     failed = False
     topics = []
-    for topic in request.topic_data:
+    topic_data = request.topic_data
+    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
+        topic_data = _without_duplicates(topic_data)
+    for topic in topic_data:
         answers = []
         for data in topic.partition_data:
             try:
@@ -58,6 +62,19 @@ def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse
         return None
     response = ProduceResponse(responses=topics)
     return _when_durable(response, pending, request.timeout_ms, context) if pending else response
+
+
+def _without_duplicates(topic_data: list[TopicData]) -> list[TopicData]:
+    """As Kafka does, of several batches for one partition only the last is taken, and answered once."""
+    last = {
+        (topic.name, topic.topic_id, data.index): (topic, data) for topic in topic_data for data in topic.partition_data
+    }
+    if len(last) == sum(len(topic.partition_data) for topic in topic_data):
+        return topic_data
+    kept: dict[tuple[str, bytes], list[TopicData.PartitionProduceData]] = {}
+    for topic, data in last.values():
+        kept.setdefault((topic.name, topic.topic_id), []).append(data)
+    return [TopicData(name=name, topic_id=id, partition_data=data) for (name, id), data in kept.items()]
 
 
 def _append(
@@ -106,14 +123,14 @@ def _when_durable(
     later: Later[ProduceResponse] = Later()
 
     def settle(expired: bool) -> bool:
-        if later.abandoned:
-            return True
         waiting = []
         for entry in pending:
             partition, end_offset, answer = entry
             if partition.high_watermark >= end_offset:
                 continue
-            if partition.log.next_offset < end_offset:
+            if not context.partitions.holds(partition):
+                _turn_into_error(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif partition.log.next_offset < end_offset:
                 _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)
             elif expired:
                 _turn_into_error(answer, ErrorCode.REQUEST_TIMED_OUT)
@@ -125,7 +142,7 @@ def _when_durable(
         later.set(response)
         return True
 
-    context.services.waiters.watch([partition for partition, _, _ in pending], settle, timeout_ms)
+    context.services.waiters.watch(later, [partition for partition, _, _ in pending], settle, timeout_ms)
     return later
 
 
