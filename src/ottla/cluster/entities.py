@@ -11,10 +11,8 @@ from typing import NamedTuple, TypeAlias
 from ottla.cluster.features import Range
 
 NO_LEADER = -1
-# Kafka's markers for a replica's directory, instead of a real directory id.
+# In place of a directory id: the replica's broker has not chosen one yet.
 UNASSIGNED_DIRECTORY = bytes(16)
-LOST_DIRECTORY = bytes(15) + b"\x01"
-MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 
 
 class ResourceType(IntEnum):

@@ -60,6 +60,7 @@ class ClusterState:
         self.scram: dict[tuple[str, int], journal.UserScramCredentialRecord] = {}
         self.tokens: dict[str, journal.DelegationTokenRecord] = {}
         self.partition_count = 0
+        self._shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._early: dict[bytes, dict[int, PartitionState]] = {}  # partitions that came before a lower index did
         self._transaction: list[Any] | None = None
         self._appliers: dict[type, Callable[[Any], Sequence[Change]]] = {
@@ -156,16 +157,15 @@ class ClusterState:
         topic = self.topic_by_id.get(record.topic_id)
         if topic is None:
             raise JournalError(f"partition {record.partition_id} of unknown topic {record.topic_id.hex()}")
-        replicas = tuple(record.replicas)
-        isr = tuple(record.isr)
+        share = self._share
         state = PartitionState(
             record.partition_id,
-            replicas,
-            replicas if isr == replicas else isr,  # one tuple instead of two: there may be very many partitions
+            share(record.replicas),
+            share(record.isr),
             record.leader,
             record.leader_epoch,
             record.partition_epoch,
-            tuple(record.directories),
+            share(record.directories),
             tuple(record.removing_replicas),
             tuple(record.adding_replicas),
             record.leader_recovery_state,
@@ -184,6 +184,11 @@ class ClusterState:
             return (PartitionChanged(topic, old, state),)
         self._early.setdefault(topic.id, {})[state.index] = state
         return _NOTHING
+
+    def _share(self, values: list[Any]) -> tuple[Any, ...]:
+        """One tuple for all that are equal: very many partitions have the same few replicas and directories."""
+        found = tuple(values)
+        return self._shared.setdefault(found, found)
 
     def _take_early(self, topic: Topic) -> list[PartitionState]:
         early = self._early[topic.id]

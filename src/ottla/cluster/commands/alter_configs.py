@@ -8,7 +8,7 @@ Log levels (BROKER_LOGGER) are not part of the cluster's state and are dealt wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -72,22 +72,7 @@ class IncrementalAlterConfigs:
     validate_only: bool = False
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        _check_count(len(self.resources))
-        records: list[Entry] = []
-        outcomes: list[Altered] = []
-        times = Counter(resource for resource, _ in self.resources)
-        for resource, alterations in self.resources:
-            try:
-                check_form(resource, alterations, times[resource])
-                current = view.state.config(*resource)
-                changes = {each.name: _new_value(resource.type, each, current) for each in alterations}
-                check_values(view, resource, changes)
-            except ApiError as error:
-                outcomes.append(Altered(resource, error))
-                continue
-            records += _records(resource, current, changes)
-            outcomes.append(Altered(resource, None))
-        return Result([] if self.validate_only else records, outcomes)
+        return _decide(view, self.resources, self.validate_only, replace=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +83,35 @@ class AlterConfigs:
     validate_only: bool = False
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        _check_count(len(self.resources))
-        records: list[Entry] = []
-        outcomes: list[Altered] = []
-        times = Counter(resource for resource, _ in self.resources)
-        for resource, values in self.resources:
-            try:
-                check_form(resource, tuple(Alteration(name, Op.SET, text) for name, text in values), times[resource])
-                current = view.state.config(*resource)
-                changes: dict[str, str | None] = dict(values)
-                changes |= {name: None for name in current if name not in changes}
-                check_values(view, resource, changes)
-            except ApiError as error:
-                outcomes.append(Altered(resource, error))
-                continue
-            records += _records(resource, current, changes)
-            outcomes.append(Altered(resource, None))
-        return Result([] if self.validate_only else records, outcomes)
+        asked = [
+            (resource, tuple(Alteration(name, Op.SET, text) for name, text in values))
+            for resource, values in self.resources
+        ]
+        return _decide(view, asked, self.validate_only, replace=True)
 
 
-def _check_count(resources: int) -> None:
-    if resources > CONFIG_RESOURCES_PER_REQUEST_MAX:
+def _decide(
+    view: View, asked: Sequence[tuple[Resource, tuple[Alteration, ...]]], validate_only: bool, *, replace: bool
+) -> Result[Entry]:
+    if len(asked) > CONFIG_RESOURCES_PER_REQUEST_MAX:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of resources per request.")
+    records: list[Entry] = []
+    outcomes: list[Altered] = []
+    times = Counter(resource for resource, _ in asked)
+    for resource, alterations in asked:
+        current = view.state.config(*resource)
+        try:
+            check_form(resource, alterations, times[resource])
+            changes = {each.name: _new_value(resource.type, each, current) for each in alterations}
+            if replace:
+                changes |= {name: None for name in current if name not in changes}
+            _check_values(view, resource, changes)
+        except ApiError as error:
+            outcomes.append(Altered(resource, error))
+            continue
+        records += _records(resource, current, changes)
+        outcomes.append(Altered(resource, None))
+    return Result([] if validate_only else records, outcomes)
 
 
 def check_form(resource: Resource, alterations: tuple[Alteration, ...], times: int) -> None:
@@ -158,7 +150,7 @@ def _new_value(type: int, alteration: Alteration, current: Mapping[str, str]) ->
     return ",".join(parts)
 
 
-def check_values(view: View, resource: Resource, changes: Mapping[str, str | None]) -> None:
+def _check_values(view: View, resource: Resource, changes: Mapping[str, str | None]) -> None:
     """Refuse what a resource may not have."""
     new = {name: text for name, text in {**view.state.config(*resource), **changes}.items() if text is not None}
     if resource.type == ResourceType.TOPIC:
