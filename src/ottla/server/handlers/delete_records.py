@@ -35,9 +35,10 @@ def _delete(name: TopicPartition, offset: int, context: Context) -> PartitionAns
     try:
         if is_internal(name.topic):
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        low_watermark = context.partitions.find(*name).delete_records(offset)
+        partition = context.partitions.find(*name)
+        low_watermark = partition.delete_records(offset)
         context.partitions.remember_log_start(name)
     except ApiError as error:
         return PartitionAnswer(partition_index=name.partition, low_watermark=_NO_LOW_WATERMARK, error_code=error.code)
-    context.services.waiters.notify(name)
+    context.services.waiters.notify(partition)
     return PartitionAnswer(partition_index=name.partition, low_watermark=low_watermark, error_code=ErrorCode.NONE)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import shutil
 
+from ottla.log.disk import Disk
+from ottla.log.names import LOG
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
 from ottla.server.context import Context
 from ottla.server.directories import DataDirectory
 from ottla.server.dispatch import handles
@@ -22,31 +25,33 @@ _UNKNOWN_BYTES = -1
 
 @handles(DescribeLogDirsRequest)
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+    opened = {TopicPartition(partition.topic, partition.index): partition for partition in context.partitions.opened()}
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
     return DescribeLogDirsResponse(
         error_code=ErrorCode.NONE,
-        results=[_describe(directory, wanted, context) for directory in context.partitions.directories],
+        results=[_describe(directory, wanted, opened) for directory in context.partitions.directories],
     )
 
 
-def _describe(directory: DataDirectory, wanted: set[TopicPartition] | None, context: Context) -> Answer:
+def _describe(
+    directory: DataDirectory, wanted: set[TopicPartition] | None, opened: dict[TopicPartition, Partition]
+) -> Answer:
     if directory.failure is not None:
         return Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
     topics: dict[str, list[PartitionAnswer]] = {}
-    for name in context.partitions.in_directory(directory):
+    for name in directory.partitions:
         if wanted is None or name in wanted:
-            partition = context.partitions.get(*name)
-            if partition is not None:
-                topics.setdefault(name.topic, []).append(
-                    PartitionAnswer(
-                        partition_index=name.partition,
-                        partition_size=partition.log.size_bytes,
-                        offset_lag=0,  # the leader is never behind itself
-                        is_future_key=False,
-                    )
+            partition = opened.get(name)
+            topics.setdefault(name.topic, []).append(
+                PartitionAnswer(
+                    partition_index=name.partition,
+                    partition_size=_size_bytes(directory.disk, name) if partition is None else partition.log.size_bytes,
+                    offset_lag=0,  # the leader is never behind itself
+                    is_future_key=False,
                 )
+            )
     total_bytes, usable_bytes = _room(directory.path)
     return Answer(
         error_code=ErrorCode.NONE,
@@ -55,6 +60,12 @@ def _describe(directory: DataDirectory, wanted: set[TopicPartition] | None, cont
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )
+
+
+def _size_bytes(disk: Disk, name: TopicPartition) -> int:
+    """Of a partition that nobody has opened yet; there may be thousands, so this does not open it either."""
+    segments = [file for file in disk.list(str(name)) if file.endswith(LOG)]
+    return sum(disk.open(f"{name}/{file}").size for file in segments)
 
 
 def _room(path: str) -> tuple[int, int]:
