@@ -16,6 +16,7 @@ from ottla.cli.options import (
     parse_duration_ms,
     parse_timestamp_ms,
 )
+from ottla.cli.terminal import is_coloured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +109,7 @@ def _formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedReco
         return records.as_hex
     if fmt is OutputFormat.raw:
         return records.as_raw
-    colour = sys.stdout.isatty()
+    colour = is_coloured(sys.stdout)
     return lambda record: records.as_text(record, colour=colour)
 
 

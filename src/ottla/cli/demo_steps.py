@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
+import shutil
+import sys
 from typing import TYPE_CHECKING
 
 from ottla.cli import log_lines
@@ -146,6 +149,7 @@ def _look(data: Path) -> None:
 
 def _next(bootstrap: str) -> None:
     suffix = "" if bootstrap == DEFAULT_LISTEN else f" -b {bootstrap}"
+    program = "ottla" if shutil.which("ottla") else os.path.relpath(sys.argv[0])
     console = out()
     console.print("\n[bold]Try next[/bold], in another terminal (any Kafka client works as well):")
     for command in (
@@ -156,4 +160,4 @@ def _next(bootstrap: str) -> None:
         f"ottla config get topic {TOPIC} --all{suffix}",
         f"ottla api{suffix}",
     ):
-        console.print(f"   .venv/bin/{command}")
+        console.print(f"   {program}{command.removeprefix('ottla')}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.log import dump, names
 from ottla.log.disk import Directory
 from ottla.model.errors import ApiError
+from ottla.records.control import control_type
 from ottla.server.osdisk import OsDisk
 
 if TYPE_CHECKING:
@@ -125,7 +126,9 @@ def _records(batch: dump.Batch, partition: str, from_offset: int) -> Iterator[Li
             if record.offset < from_offset:
                 continue
             line: Line = {"kind": "record", "offset": record.offset, "timestamp": record.timestamp}
-            if partition == _METADATA_PARTITION and not batch.header.is_control:
+            if batch.header.is_control:
+                line |= {"control": control_type(record.key).name.lower(), "value": _text(record.value)}
+            elif partition == _METADATA_PARTITION:
                 line["value"] = _metadata(record.value or b"")
             else:
                 line |= {"key": _text(record.key), "value": _text(record.value)}
@@ -152,4 +155,6 @@ def _text(data: bytes | None) -> str | None:
     if data is None:
         return None
     text = data.decode("utf-8", errors="backslashreplace")
+    if not text.isprintable():
+        text = repr(data)
     return text if len(text) <= _VALUE_CHARS_MAX else f"{text[:_VALUE_CHARS_MAX]}… ({len(data)} bytes)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ import typer
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from typing import BinaryIO
 
     from ottla.cli.records import Outgoing
@@ -93,19 +94,33 @@ def produce(
         acks={Acks.nobody: 0, Acks.leader: 1, Acks.everyone: -1}[acks],
         codec=Codec[codec.name.upper()],
         batch_size_bytes=256 * 1024,
+        delivery_timeout_ms=30_000,
     )
+    send = partial(_send, bootstrap, options, topic, parse, verbose=verbose)
     if values:
-        source: Iterator[bytes] = (value.encode() for value in values)
-        asyncio.run(_send(bootstrap, options, topic, map(parse, source), verbose=verbose))
+        asyncio.run(send(_each(value.encode() for value in values)))
     elif file is not None:
         with file.open("rb") as stream, _progress(file) as advance:
-            lines = _lines(stream, advance)
-            asyncio.run(_send(bootstrap, options, topic, map(parse, lines), verbose=verbose))
+            asyncio.run(send(_each(_lines(stream, advance))))
+    elif sys.stdin.isatty():
+        asyncio.run(send(_keyboard(), one_by_one=True))
     else:
-        lines = _lines(sys.stdin.buffer, lambda _: None)
-        asyncio.run(
-            _send(bootstrap, options, topic, map(parse, lines), verbose=verbose, interactive=sys.stdin.isatty())
-        )
+        asyncio.run(send(_each(_lines(sys.stdin.buffer, lambda _: None))))
+
+
+async def _each(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
+async def _keyboard() -> AsyncIterator[bytes]:
+    """Lines as they are typed; the loop goes on meanwhile, and Ctrl-C ends it at once."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        if stripped := line.rstrip(b"\r\n"):
+            yield stripped
 
 
 def _lines(stream: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes]:
@@ -148,10 +163,11 @@ async def _send(
     bootstrap: str,
     options: ProducerOptions,
     topic: str,
-    source: Iterator[Outgoing],
+    parse: Callable[[bytes], Outgoing],
+    lines: AsyncIterator[bytes],
     *,
     verbose: bool,
-    interactive: bool = False,
+    one_by_one: bool = False,
 ) -> None:
     from ottla.cli.output import done
     from ottla.client.producer import Producer
@@ -160,20 +176,13 @@ async def _send(
     count = 0
     async with Producer(client_options(bootstrap), options) as producer:
         waiting: list[asyncio.Future[RecordMetadata]] = []
-        # At a terminal a person types one line at a time: reading it must not stop the loop.
-        async for each in _walk(source, interactive):
+        async for line in lines:
+            key, value, headers, partition, timestamp = parse(line)
             waiting.append(
-                await producer.enqueue(
-                    topic,
-                    each.value,
-                    each.key,
-                    headers=each.headers,
-                    partition=each.partition,
-                    timestamp=each.timestamp,
-                )
+                await producer.enqueue(topic, value, key, headers=headers, partition=partition, timestamp=timestamp)
             )
             count += 1
-            if interactive or len(waiting) >= _WAITING_MAX:
+            if one_by_one or len(waiting) >= _WAITING_MAX:
                 await _settle(producer, waiting, verbose)
         await _settle(producer, waiting, verbose)
     seconds = asyncio.get_running_loop().time() - started_s
@@ -190,14 +199,3 @@ async def _settle(producer: Producer, waiting: list[asyncio.Future[RecordMetadat
         if verbose:
             print(json.dumps(where._asdict()))
     waiting.clear()
-
-
-async def _walk(source: Iterator[Outgoing], interactive: bool):  # type: ignore[no-untyped-def]
-    """The records of the source; read in a worker thread when they come from a keyboard."""
-    loop = asyncio.get_running_loop()
-    end = object()
-    while True:
-        item = await loop.run_in_executor(None, next, source, end) if interactive else next(source, end)
-        if item is end:
-            return
-        yield item

@@ -1,6 +1,13 @@
 """Lines on stderr without loading anything: what `ottla start` needs before (and instead of) Rich."""
 
+import os
 import sys
+from typing import IO
+
+
+def is_coloured(stream: IO[str]) -> bool:
+    """Whether colours help there: a terminal, and nobody asked for none (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def print_error(message: str, hint: str | None = None) -> None:
@@ -17,6 +24,6 @@ def print_warning(message: str) -> None:
 
 def _line(label: str, colour: str, message: str) -> None:
     text = " ".join(message.split())
-    if sys.stderr.isatty():
+    if is_coloured(sys.stderr):
         label = f"\x1b[{colour}m{label}\x1b[0m"
     print(f"{label} {text}", file=sys.stderr, flush=True)

@@ -11,7 +11,8 @@ Rules:
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple
@@ -127,13 +128,14 @@ class RangeReader:
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
         return self.records()
 
-    async def records(self) -> AsyncIterator[ConsumedRecord]:
+    async def records(self) -> AsyncGenerator[ConsumedRecord, None]:
         """The records of all spans; in order within a partition."""
-        async for raw in self.batches():
-            for record in decode_batch(raw):
-                yield record
+        async with aclosing(self.batches()) as batches:
+            async for raw in batches:
+                for record in decode_batch(raw):
+                    yield record
 
-    async def batches(self) -> AsyncIterator[RawBatch]:
+    async def batches(self) -> AsyncGenerator[RawBatch, None]:
         """The batches of all spans, undecoded; the first and the last may reach beyond the span."""
         await self._open()
         ready: deque[RawBatch] = deque()
