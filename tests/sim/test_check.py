@@ -150,3 +150,11 @@ def test_nothing_is_erased_that_nobody_asked_to_erase(history: History) -> None:
     assert not history.violations
     history.told_bounds(TP, Bounds(6, 10), history.known_bounds(TP))
     expect(history, "only 5 was asked for")
+
+
+def test_a_late_copy_of_an_erased_record_is_no_disorder(history: History) -> None:
+    one, two, *_ = payloads(5, writer=2)
+    history.erasing(TP, 1)
+    history.acked(TP, one, 0)
+    history.final_log(TP, 1, [(1, value(two)), (2, value(one))])
+    assert not history.violations

@@ -161,9 +161,10 @@ class History:
             )
         if told.start_offset > told.end_offset:
             self.blame(f"{name(partition)}: log start {told.start_offset} lies behind the end {told.end_offset}")
-        known.bounds = Bounds(
-            max(known.bounds.start_offset, told.start_offset), max(known.bounds.end_offset, told.end_offset)
-        )
+        if self.guarantee is Guarantee.SAFE:
+            known.bounds = Bounds(
+                max(known.bounds.start_offset, told.start_offset), max(known.bounds.end_offset, told.end_offset)
+            )
 
     # -- what erasers report
 
@@ -174,7 +175,8 @@ class History:
     def erased(self, partition: TopicPartition, start_offset: int) -> None:
         """DeleteRecords succeeded, and the log starts there now."""
         known = self._of(partition)
-        known.bounds = Bounds(max(known.bounds.start_offset, start_offset), known.bounds.end_offset)
+        if self.guarantee is Guarantee.SAFE:
+            known.bounds = Bounds(max(known.bounds.start_offset, start_offset), known.bounds.end_offset)
 
     # -- the end
 
@@ -210,7 +212,10 @@ class History:
     def _check_order(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
         """First occurrences, without those whose fate the producer did not know: such a one may arrive late."""
         last: dict[int, int] = {}
-        met: dict[Payload, None] = {}
+        # A retried copy may lie behind the original, also if the original has been erased since.
+        start_offset = min(content, default=0)
+        acknowledged = self._of(partition).acknowledged
+        met = {payload: None for payload, offset in acknowledged.items() if offset < start_offset}
         for offset, payload in content.items():
             writer = self.writers.get(payload.writer)
             if writer is None or writer.acks == 0 or payload in met or payload in self.failed:

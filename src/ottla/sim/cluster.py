@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ottla.client.connection import Address
 from ottla.log.disk import Disk, StorageError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.node import Node, Ports
 from ottla.sim.disk import Crash, SimDisk
 from ottla.sim.loop import SimLoop
@@ -157,7 +158,8 @@ class Machine:
 
     def _failed(self, what: str, error: Exception) -> None:
         self._tell(f"{self.name} cannot {what}: {error!r}")
-        if not isinstance(error, StorageError):
+        broken_disk = isinstance(error, ApiError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
+        if not broken_disk and not isinstance(error, StorageError):
             self.failures.append(f"{self.name} cannot {what}: {error!r}")
 
     def _note_operation(self, what: str, path: str, size_bytes: int) -> None:

@@ -61,7 +61,8 @@ class Host:
         self.alive = True
         self.paused = False
         self.off = False  # without power: its kernel does not answer either
-        self.parked: list[events.Handle] = []
+        self.parked: list[events.Handle] = []  # callbacks that wait for it to be resumed
+        self.touched: dict[int, None] = {}  # its sockets that became ready meanwhile
         self.worker_delay_seconds = self.WORKER_DELAY_SECONDS
 
     def __repr__(self) -> str:
@@ -93,7 +94,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *,
         step_limit: int = 5_000_000,
         time_limit_seconds: float = 3600.0,
-        stall_limit: int = 200_000,
+        stall_limit: int = 10_000,
     ) -> None:
         super().__init__()
         self.rng = rng
@@ -109,7 +110,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._step_limit = step_limit
         self._time_limit = time_limit_seconds
         self._stall_limit = stall_limit
-        self._steps_at_this_time = 0
+        self._turns_at_this_time = 0
         self._trace = 0
         self._pollables: dict[int, Pollable] = {}
         self._readers: dict[int, events.Handle] = {}
@@ -142,6 +143,7 @@ class SimLoop(asyncio.BaseEventLoop):
     # -- the loop itself
 
     def _run_once(self) -> None:
+        self._turns_at_this_time += 1
         self._poll()
         self._wake_timers()
         for _ in range(len(self._ready)):
@@ -161,7 +163,12 @@ class SimLoop(asyncio.BaseEventLoop):
                 continue
             for watchers, ready in ((self._readers, pollable.readable), (self._writers, pollable.writable)):
                 handle = watchers.get(number)
-                if handle is not None and ready():
+                if handle is None or not ready():
+                    continue
+                host: Host | None = handle._context.get(HOST)  # type: ignore[attr-defined]
+                if host is not None and host.paused:
+                    host.touched[number] = None
+                else:
                     self._ready.append(handle)
                     self._touched[number] = None
 
@@ -175,7 +182,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 raise SimulationError(f"deadlock at {self._now:.3f} s: nothing is ready and no timer is set")
             if scheduled[0]._when > self._now:
                 self._now = scheduled[0]._when
-                self._steps_at_this_time = self.steps
+                self._turns_at_this_time = 0
         while scheduled and scheduled[0]._when <= self._now:
             handle = heapq.heappop(scheduled)
             handle._scheduled = False
@@ -200,9 +207,9 @@ class SimLoop(asyncio.BaseEventLoop):
             raise SimulationError(f"more than {self._step_limit} steps, at {self._now:.3f} s")
         if self._now > self._time_limit:
             raise SimulationError(f"more than {self._time_limit:.0f} virtual seconds")
-        if self.steps - self._steps_at_this_time > self._stall_limit:
+        if self._turns_at_this_time > self._stall_limit:
             last = self._ready[0] if self._ready else None
-            raise SimulationError(f"livelock: {self._stall_limit} steps at {self._now:.3f} s; next is {last}")
+            raise SimulationError(f"livelock: {self._stall_limit} turns at {self._now:.3f} s; next is {last}")
 
     def _process_events(self, event_list: object) -> None:
         """Part of BaseEventLoop's contract; sockets are polled in `_poll`."""
@@ -244,7 +251,9 @@ class SimLoop(asyncio.BaseEventLoop):
     def resume(self, host: Host) -> None:
         host.paused = False
         self._ready.extend(host.parked)
+        self._touched |= host.touched
         host.parked.clear()
+        host.touched.clear()
 
     def bury(self) -> None:
         """Ends the simulation: closes what is suspended, quietly and in one place, then the loop."""

@@ -37,7 +37,7 @@ from ottla.sim.workload import (
 
 TOPIC = "t"
 WORK_SECONDS_MAX = 900.0  # writers must have come to an end so long after the last fault
-STEP_LIMIT = 3_000_000
+STEP_LIMIT = 600_000
 
 
 @dataclass(frozen=True, slots=True)
