@@ -12,6 +12,7 @@ from tests.server.admin import DIALLED, Admin
 from ottla.cluster.commands.alter_configs import Op
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
+from ottla.sim.disk import DiskFaults, SimDisk
 from ottla.wire.messages.alter_configs import AlterConfigsRequest
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
@@ -252,6 +253,14 @@ def test_init_producer_id(admin: Admin, version: int) -> None:
     if version >= 3:
         assert ask(None, producer_id=5) == (ErrorCode.INVALID_REQUEST, -1, -1)
         assert ask(None, producer_id=5, producer_epoch=3) == (0, 2, 0)
+
+
+def test_no_producer_ids_from_a_disk_that_fails() -> None:
+    disk = SimDisk(faults=DiskFaults())
+    admin = Admin({"data": disk})
+    disk.faults.read_only = True
+    answer = admin.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
+    assert (answer.error_code, answer.producer_id) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
 def test_api_versions_tell_the_features(admin: Admin) -> None:

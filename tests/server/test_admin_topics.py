@@ -124,6 +124,13 @@ class TestMetadata:
         (topic,) = metadata(admin, "__consumer_offsets", auto=True).topics
         assert topic.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
+    def test_a_failing_disk_is_an_answer_too(self) -> None:
+        disk = SimDisk(faults=DiskFaults())
+        admin = Admin({"data": disk})
+        disk.faults.read_only = True
+        (topic,) = metadata(admin, "new", auto=True).topics
+        assert topic.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
     def test_authorized_operations_when_asked(self, admin: Admin) -> None:
         answer = metadata(admin, "t", version=8)
         assert (answer.cluster_authorized_operations, answer.topics[0].topic_authorized_operations) == (

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.cluster.entities import PartitionState, Topic
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
 from ottla.server.context import Context
@@ -91,7 +91,10 @@ def _create(names: Iterable[str], context: Context) -> dict[str, ErrorCode]:
     topics: list[NewTopic] = [new_topic(name, context.settings) for name in names if topic_name_problem(name) is None]
     if not topics:
         return {}
-    outcomes: list[TopicOutcome] = context.metadata.submit(CreateTopics(tuple(topics)))
+    try:
+        outcomes: list[TopicOutcome] = context.metadata.submit(CreateTopics(tuple(topics)))
+    except ApiError as error:
+        return {topic.name: error.code for topic in topics}
     return {outcome.name: outcome.error.code for outcome in outcomes if outcome.error is not None}
 
 
