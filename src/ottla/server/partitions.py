@@ -23,6 +23,7 @@ from ottla.cluster.entities import (
 )
 from ottla.cluster.state import ClusterState
 from ottla.log import checkpoint
+from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
 from ottla.log.disk import StorageError
 from ottla.log.log import Log
@@ -304,19 +305,20 @@ class Partitions:
 
     def close(self) -> None:
         """A clean stop: everything flushed, checkpointed, and marked so."""
-        failed: set[str] = set()
+        logs: dict[str, list[Log]] = {directory.path: [] for directory in self.directories}
         for partition in self.opened():
-            directory = self._place[TopicPartition(partition.topic, partition.index)]
+            logs[self._place[TopicPartition(partition.topic, partition.index)].path].append(partition.log)
+        self.remove_deleted(0, everything=True)
+        closed = []
+        for directory in self.directories:
             try:
-                partition.log.close(self._now_ms())
+                close_logs(directory.disk, logs[directory.path])
+                closed.append(directory)
             except StorageError as error:
                 directory.fail(error)
-                failed.add(directory.path)
-        self.remove_deleted(0, everything=True)
         self.checkpoint()
-        for directory in self.directories:
-            if directory.path not in failed:
-                directory.mark_clean()
+        for directory in closed:
+            directory.mark_clean()
 
 
 def _name(partition: TopicPartition) -> str:
