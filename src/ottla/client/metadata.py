@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 from ottla.client.connection import Address
 from ottla.client.errors import error_code
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.wire.messages.metadata import MetadataResponse
 
 NO_LEADER = -1
-# Topics kept in the cache: a producer that touches more refetches the ones it left longest ago.
-TOPICS_MAX = 100_000
 
 
 class Broker(NamedTuple):
@@ -94,7 +93,7 @@ class Metadata:
                 continue
             known = self.topics.pop(name, None)  # popped, so that the order of the dict is the order of refreshing
             self.topics[name] = _merge(known, _topic_info(topic, now_s))
-        while len(self.topics) > TOPICS_MAX:
+        while len(self.topics) > limits.CLIENT_TOPICS_MAX:
             del self.topics[next(iter(self.topics))]
         return errors
 

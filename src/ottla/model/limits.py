@@ -126,6 +126,11 @@ ABORTED_PER_FETCH_MAX = 100_000
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.
 EPOCHS_PER_PARTITION_MAX = 100_000
 
+# --- client -----------------------------------------------------------------------------------------------------
+
+# Topics whose metadata a client keeps; one that touches more asks again for those it left longest ago.
+CLIENT_TOPICS_MAX = 100_000
+
 # --- observation ------------------------------------------------------------------------------------------------
 
 # Label combinations of one metric: labels come from clients (topic, client id), so they must not grow without end.
