@@ -108,3 +108,17 @@ def test_help_names_every_command_and_loads_little() -> None:
 
 def test_docs_are_current() -> None:
     assert (ROOT / "docs" / "cli.md").read_text() == render(), "run `make docs`"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ottla", "wire", "show", "Fetch", "18"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(20) == 0

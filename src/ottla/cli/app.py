@@ -25,7 +25,9 @@ class _Guarded(TyperGroup):
         from ottla.cli.failures import EXPECTED, report
 
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except BrokenPipeError:
             # The reader of our output went away (`| head`): no error, and Python's last flush must not trip on it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

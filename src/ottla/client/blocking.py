@@ -1,4 +1,4 @@
-"""The client for code without an event loop: scripts, the CLI, notebooks, Spark's driver.
+"""The client for code without an event loop of its own: scripts, tests, Spark's driver.
 
 Rules:
 - A `Blocking` client owns a loop of its own and runs it only inside its calls: no threads. Hence what a producer still
@@ -17,7 +17,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.offsets import EARLIEST, LATEST, Time
 from ottla.client.options import ClientOptions
 from ottla.client.producer import Producer, ProducerOptions
-from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
+from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span, decode_batch
 
 T = TypeVar("T")
 
@@ -109,7 +109,8 @@ class Blocking:
         else:
             indexes = [partition]
         reader = RangeReader(self.cluster, [Span(topic, index, start, end) for index in indexes], options)
-        yield from self.iterate(reader.records())
+        for batch in self.iterate(reader.batches()):  # the loop is entered per batch, not per record
+            yield from decode_batch(batch)
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """Walk an asynchronous iterator from synchronous code."""
