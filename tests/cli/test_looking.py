@@ -93,7 +93,8 @@ def test_no_broker() -> None:
     assert done.code == 1
     assert done.err.splitlines()[0] == "error: no connection to 127.0.0.1:1: connection refused"
     assert "ottla up" in done.err
-    assert "not a port" in invoke("topic", "list", "-b", "host:port").err
+    wrong = invoke("topic", "list", "-b", "host:port")
+    assert wrong.code == 2 and "not a port" in wrong.err
 
 
 def test_help_names_every_command_and_loads_little() -> None:

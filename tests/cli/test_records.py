@@ -46,7 +46,7 @@ def test_json_goes_round(ottla: Cli, tmp_path: Path, codec: str) -> None:
         {"key": "k", "value": "ü", "headers": {"h": "1"}, "partition": 1, "timestamp": 1000},
         {"value": {"nested": [1, 2]}, "partition": 0},
         {"key_base64": "/w==", "value_base64": "AAH/", "partition": 0},
-        {"value": None, "partition": 1},
+        {"value": None, "partition": 1, "headers": [["n", None], ["b", {"base64": "/w=="}]]},
     ]
     file = tmp_path / "records.jsonl"
     file.write_text("\n".join(json.dumps(each) for each in sent))
@@ -56,6 +56,8 @@ def test_json_goes_round(ottla: Cli, tmp_path: Path, codec: str) -> None:
     second = ottla("consume", "copy", "-F", "json").out
     assert second == first.replace('"topic": "t"', '"topic": "copy"')
     assert '"value": "{\\"nested\\":[1,2]}"' in first and '"value_base64": "AAH/"' in first
+    for bad in ("[1]", '{"partition": "x"}', '{"timestamp": 1.5}', '{"headers": [1]}', '{"key_base64": "!"}'):
+        assert "not a record" in ottla("produce", "t", "-F", "json", stdin=bad, code=1).err
     assert "not JSON" in ottla("produce", "t", "-F", "json", stdin="{nope\n", code=1).err
 
 

@@ -22,8 +22,6 @@ class _Guarded(TyperGroup):
     """The root group: turns expected errors into one line."""
 
     def invoke(self, ctx: Any) -> Any:
-        from ottla.cli.failures import EXPECTED, report
-
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -32,7 +30,13 @@ class _Guarded(TyperGroup):
             # The reader of our output went away (`| head`): no error, and Python's last flush must not trip on it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except EXPECTED as error:
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            from ottla.cli.failures import EXPECTED, report
+
+            if not isinstance(error, EXPECTED):
+                raise
             raise typer.Exit(report(error)) from error
 
 

@@ -59,6 +59,7 @@ def get(
 ) -> None:
     """Show settings and where their values come from."""
     from ottla.cli.output import note, print_json, print_table
+    from ottla.cli.terminal import CommandError
     from ottla.client.admin import Admin
 
     async def run() -> list[ConfigEntry]:
@@ -68,7 +69,7 @@ def get(
     entries = asyncio.run(run())
     missing = sorted(set(keys or []) - {each.name for each in entries})
     if missing:
-        raise ValueError(f"{kind.value} {name} has no setting {', '.join(missing)}")
+        raise CommandError(f"{kind.value} {name} has no setting {', '.join(missing)}", "`--all` lists them")
     shown = entries if everything or keys else [each for each in entries if not each.is_default]
     if as_json:
         print_json([_entry(each) for each in shown])

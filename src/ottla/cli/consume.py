@@ -16,7 +16,7 @@ from ottla.cli.options import (
     parse_duration_ms,
     parse_timestamp_ms,
 )
-from ottla.cli.terminal import is_coloured
+from ottla.cli.terminal import CommandError, is_coloured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +124,7 @@ async def _spans(
     wanted = partitions or known
     missing = sorted(set(wanted) - set(known))
     if missing:
-        raise ValueError(f"topic {topic} has {len(known)} partitions, there is no {missing[0]}")
+        raise CommandError(f"topic {topic} has {len(known)} partitions, there is no {missing[0]}")
     end = None if follow else LATEST
     if last is None:
         return [Span(topic, index, start, end) for index in wanted]

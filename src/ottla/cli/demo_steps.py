@@ -10,9 +10,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from ottla.cli import log_lines
-from ottla.cli.failures import CommandError
 from ottla.cli.output import out, size_text, time_text
 from ottla.cli.server import DEFAULT_LISTEN
+from ottla.cli.terminal import CommandError
 from ottla.client import EARLIEST, LATEST, Admin, Cluster, Producer, ProducerOptions, RangeReader, Span
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.log import verify

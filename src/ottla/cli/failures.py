@@ -1,21 +1,23 @@
 """How an error looks on a terminal: one red line, and a hint where one helps."""
 
-from ottla.cli.terminal import print_error
+from ottla.cli.terminal import CommandError, print_error
 from ottla.client.errors import ClientError, NotConnected, OffsetOutOfRange, UnsupportedApi
+from ottla.log.checkpoint import CheckpointError
 from ottla.log.disk import StorageError
+from ottla.log.snapshot import SnapshotError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.types import WireError
 
-
-class CommandError(Exception):
-    """A command cannot do what was asked; `hint` says what would help."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-EXPECTED = (CommandError, ClientError, ApiError, WireError, StorageError, OSError, ValueError, LookupError)
+EXPECTED = (
+    CommandError,
+    ClientError,
+    ApiError,
+    WireError,
+    StorageError,
+    CheckpointError,
+    SnapshotError,
+    OSError,
+)
 
 _HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` shows what there is",

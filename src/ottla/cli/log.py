@@ -27,8 +27,8 @@ def dump(
 ) -> None:
     """Show what lies in a data directory, a partition or a file."""
     from ottla.cli import log_lines
-    from ottla.cli.failures import CommandError
     from ottla.cli.output import print_json, print_table
+    from ottla.cli.terminal import CommandError
 
     if not path.exists():
         raise CommandError(f"{path} does not exist")
@@ -113,7 +113,7 @@ def verify(
 
 def _verify(path: Path, totals: Totals, *, deep: bool, advance: Callable[[], None]) -> Iterator[Finding]:
     from ottla.cli import log_lines
-    from ottla.cli.failures import CommandError
+    from ottla.cli.terminal import CommandError
     from ottla.log.dump import partition_directories
     from ottla.log.verify import verify as check
     from ottla.server.osdisk import OsDisk

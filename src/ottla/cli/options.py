@@ -24,9 +24,11 @@ def client_options(bootstrap: str) -> ClientOptions:
     """How the CLI talks to a cluster: less patient than a program, because somebody is waiting."""
     from ottla.client.options import ClientOptions, parse_bootstrap
 
-    return ClientOptions(
-        parse_bootstrap(bootstrap), client_id="ottla-cli", connect_timeout_ms=5_000, api_timeout_ms=30_000
-    )
+    try:
+        addresses = parse_bootstrap(bootstrap)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
+    return ClientOptions(addresses, client_id="ottla-cli", connect_timeout_ms=5_000, api_timeout_ms=30_000)
 
 
 def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 Rules:
 - The JSON form goes both ways: what `consume --format json` prints, `produce --format json` takes. Bytes that are not
-  UTF-8 travel as base64 under `key_base64` and `value_base64`.
+  UTF-8 travel as base64 under `key_base64` and `value_base64`, in a header as `{"base64": ...}`.
 - Text is decoded with replacement characters, never refused: a look at a record must not fail.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 import base64
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +44,7 @@ def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | Non
     if key_separator is not None:
         key, found, value = line.partition(key_separator)
         if not found:
-            raise ValueError(f"no {key_separator.decode(errors='replace')!r} between key and value in {line[:80]!r}")
+            raise CommandError(f"no {key_separator.decode(errors='replace')!r} between key and value in {line[:80]!r}")
     if null_marker is not None:
         key = None if key == null_marker else key
         value = None if value == null_marker else value
@@ -54,23 +56,37 @@ def from_json(line: bytes) -> Outgoing:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"not JSON: {error}: {line[:80]!r}") from None
+        raise CommandError(f"not JSON: {error}: {line[:80]!r}") from None
+    try:
+        return _outgoing(found)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise CommandError(f"not a record ({error}): {line[:80]!r}") from None
+
+
+def _outgoing(found: Any) -> Outgoing:
     if not isinstance(found, dict):
-        raise ValueError(f"a record is a JSON object, not {line[:80]!r}")
+        raise TypeError("a record is a JSON object")
     headers = found.get("headers") or []
     pairs = headers.items() if isinstance(headers, dict) else [(each[0], each[1]) for each in headers]
     return Outgoing(
         key=_field(found, "key"),
         value=_field(found, "value"),
         headers=tuple((str(name), _bytes(value)) for name, value in pairs),
-        partition=found.get("partition"),
-        timestamp=found.get("timestamp"),
+        partition=_number(found, "partition"),
+        timestamp=_number(found, "timestamp"),
     )
+
+
+def _number(found: dict[str, Any], name: str) -> int | None:
+    number = found.get(name)
+    if number is not None and type(number) is not int:
+        raise TypeError(f"{name} is not a whole number")
+    return number
 
 
 def _field(found: dict[str, Any], name: str) -> bytes | None:
     if f"{name}_base64" in found:
-        return base64.b64decode(found[f"{name}_base64"])
+        return base64.b64decode(found[f"{name}_base64"], validate=True)
     return _bytes(found.get(name))
 
 
@@ -79,6 +95,8 @@ def _bytes(value: Any) -> bytes | None:
         return None
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, dict) and list(value) == ["base64"]:
+        return base64.b64decode(value["base64"], validate=True)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -101,7 +119,7 @@ def as_json(record: ConsumedRecord) -> bytes:
         **_json_field("value", record.value),
     }
     if record.headers:
-        shown["headers"] = [[name, text(value) if value is not None else None] for name, value in record.headers]
+        shown["headers"] = [[name, _json_bytes(value)] for name, value in record.headers]
     return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
 
 
@@ -112,6 +130,14 @@ def _json_field(name: str, data: bytes | None) -> dict[str, str | None]:
         return {name: data.decode()}
     except UnicodeDecodeError:
         return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:
+    """A header's value, which has no second name to put base64 under."""
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data or b"").decode()}
 
 
 def as_raw(record: ConsumedRecord) -> bytes:
@@ -179,5 +205,5 @@ def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
     try:
         show(ConsumedRecord("", 0, 0, 0, None, None, (), 0))
     except (KeyError, IndexError, ValueError) as error:
-        raise ValueError(f"the template cannot be used: {error!r} is not a field of a record") from None
+        raise CommandError(f"the template cannot be used: {error!r} is not a field of a record") from None
     return show

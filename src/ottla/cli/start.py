@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.terminal import print_error, print_warning
+from ottla.cli.terminal import CommandError, print_error, print_warning
+from ottla.model.properties import PropertiesError, parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,7 +44,7 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         print_error(str(error), f"usage: {USAGE}")
         return 2
-    except (OSError, ValueError) as error:
+    except (OSError, CommandError) as error:
         print_error(str(error))
         return 1
     return serve(values, announce)
@@ -74,10 +75,11 @@ def node_values(options: StartOptions) -> dict[str, str]:
     """The node's properties: the file, then what the options say."""
     values: dict[str, str] = {}
     if options.config is not None:
-        from ottla.model.properties import parse_properties
-
-        with open(options.config, encoding="utf-8") as file:
-            values.update(parse_properties(file.read()).values)
+        try:
+            with open(options.config, encoding="utf-8") as file:
+                values.update(parse_properties(file.read()).values)
+        except (PropertiesError, UnicodeDecodeError) as error:
+            raise CommandError(f"{options.config}: {error}") from None
     elif options.data is None:
         raise UsageError("give --config FILE or --data DIR")
     if options.data is not None:
@@ -110,12 +112,16 @@ def serve(
     log_level: str = "INFO",
 ) -> int:
     """Run the node until it is told to stop; returns the exit code."""
+    from ottla.cluster.state import JournalError
+    from ottla.log.checkpoint import CheckpointError
     from ottla.log.disk import StorageError
+    from ottla.log.snapshot import SnapshotError
     from ottla.model.broker_settings import BROKER_SETTINGS
     from ottla.model.config import unknown
     from ottla.model.errors import ApiError
     from ottla.observe import logs
     from ottla.server import node
+    from ottla.server.identity import IdentityError
 
     handler = logs.set_up(sys.stderr, level=log_level)
     for name, nearest in unknown(values, BROKER_SETTINGS):
@@ -129,7 +135,7 @@ def serve(
     except OSError as error:
         print_error(str(error), "is another node running here? --listen HOST:PORT takes another address")
         return 1
-    except (StorageError, ValueError) as error:
+    except (StorageError, IdentityError, JournalError, CheckpointError, SnapshotError) as error:
         print_error(str(error))
         return 1
     finally:

@@ -1,8 +1,16 @@
-"""Lines on stderr without loading anything: what `ottla start` needs before (and instead of) Rich."""
+"""Errors and lines on stderr without loading anything: what `ottla start` needs before (and instead of) Rich."""
 
 import os
 import sys
 from typing import IO
+
+
+class CommandError(Exception):
+    """A command cannot do what was asked; `hint` says what would help."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def is_coloured(stream: IO[str]) -> bool:

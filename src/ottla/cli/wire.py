@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.options import Json
+from ottla.cli.terminal import CommandError
 
 app = typer.Typer(help="The messages of the protocol.", no_args_is_help=True)
 
@@ -29,7 +30,10 @@ def show(
     from ottla.cli.output import out
     from ottla.wire.show import show as describe
 
-    text = describe(name, version, direction.value)
+    try:
+        text = describe(name, version, direction.value)
+    except LookupError as error:
+        raise CommandError(str(error), "`ottla wire list` shows all names") from None
     console = out()
     if console.is_terminal:
         from rich.syntax import Syntax
