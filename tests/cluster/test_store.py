@@ -97,26 +97,28 @@ def test_an_epoch_that_was_seen_but_never_written_is_not_used_again() -> None:
     assert Run(disk).store.epoch == 9
 
 
-def test_a_group_of_any_size_costs_one_sync_of_the_log() -> None:
+def test_ten_thousand_partitions_cost_one_write_and_one_sync() -> None:
     disk = SimDisk()
     run = Run(disk)
     run.add(0)
     before = disk.syncs
-    run.add(*range(1, 10_001))
-    assert disk.syncs == before + 1
-    assert len(Run(disk).names) == 10_001
+    operations: list[str] = []
+    disk.on_operation = lambda operation, path, size_bytes: operations.append(operation)
+    run.add(*range(1, 10_002))  # as many records as a topic of 10,000 partitions has
+    assert operations == ["write", "sync"] and disk.syncs == before + 1
+    assert len(Run(disk).names) == 10_002
 
 
 def test_a_group_too_large_for_one_batch_is_a_transaction() -> None:
-    entries = [topic(number) for number in range(25_000)]
+    entries = [topic(number) for number in range(45_000)]
     batches = journal.atomic(entries, base_offset=7, epoch=1, now_ms=5)
     assert len(batches) == 3
     items = list(journal.items(memoryview(b"".join(batches))))
-    assert [item.offset for item in items] == list(range(7, 7 + 25_002))
+    assert [item.offset for item in items] == list(range(7, 7 + 45_002))
     assert isinstance(items[0].content, Entry) and isinstance(items[-1].content, Entry)
     assert isinstance(items[0].content.record, records.BeginTransactionRecord)
     assert isinstance(items[-1].content.record, records.EndTransactionRecord)
-    assert len(journal.atomic(entries[:10_000], base_offset=7, epoch=1, now_ms=5)) == 1
+    assert len(journal.atomic(entries[:10_001], base_offset=7, epoch=1, now_ms=5)) == 1
 
 
 def test_a_start_reads_the_newest_snapshot_and_what_follows() -> None:

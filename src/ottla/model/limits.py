@@ -41,8 +41,9 @@ TOPICS_PER_REQUEST_MAX = 100_000
 PARTITIONS_PER_REQUEST_MAX = 200_000
 # Partitions one topic may have: each is a directory with five files.
 PARTITIONS_PER_TOPIC_MAX = 100_000
-# Kafka refuses bigger controller batches too (max 10,000 records per metadata transaction).
-RECORDS_PER_METADATA_BATCH_MAX = 10_000
+# A topic of 10,000 partitions still fits one batch, hence one write; larger groups become a transaction of several.
+# (Kafka lets one command write 10,000 records at most, but reads batches of any number: see test_kafka_metadata.)
+RECORDS_PER_METADATA_BATCH_MAX = 20_000
 # DescribeTopicPartitions pages; same default as max.request.partition.size.limit.
 DESCRIBE_PARTITIONS_MAX = 2_000
 # Configuration resources and keys in one alter request.
@@ -71,6 +72,10 @@ STALLED_FRAME_S = 15
 INLINE_SLICE_BYTES_MAX = 16 * KIB
 # iovec entries per sendmsg: Linux takes 1,024 (IOV_MAX).
 SEND_VECTOR_MAX = 512
+# Bytes gathered for one sendmsg, and so the most that small file ranges occupy while a peer is slow to take them.
+SEND_RUN_BYTES = 256 * KIB
+# Answers of one connection that are in memory (file ranges are not) before no more of its requests are handled.
+ANSWERS_HELD_BYTES_MAX = 1 * MIB
 # Accepted sockets over all listeners; below the usual descriptor limit together with OPEN_FILES_MAX.
 CONNECTIONS_MAX = 50_000
 # Connections waiting in the kernel for accept (socket.listen.backlog.size has Kafka's 50; bursts of clients need more).
