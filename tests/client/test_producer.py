@@ -295,3 +295,39 @@ def test_a_leader_that_is_missing_is_asked_for_again() -> None:
         assert (await producer.send("t", b"v", partition=0)).offset == 0
 
     with_producer(test)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND])
+def test_an_error_after_the_append_does_not_double(code: ErrorCode) -> None:
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        whole = broker.answers[ProduceRequest]
+        answers = [code, code]
+
+        def late(request: ProduceRequest, version: int) -> Any:
+            answer = whole(request, version)
+            if answers:
+                answer.responses[0].partition_responses[0].error_code = int(answers.pop())
+            return answer
+
+        broker.answers[ProduceRequest] = late
+        assert (await producer.send("t", b"v")).offset == 0
+        assert logs.values() == [b"v"]
+
+    with_producer(test)
+
+
+def test_flush_waits_for_what_was_sent_before_it() -> None:
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        async def chatter() -> None:
+            while True:
+                await producer.enqueue("t", b"more")
+                await asyncio.sleep(0)
+
+        first = await producer.enqueue("t", b"first")
+        noise = asyncio.create_task(chatter())
+        async with asyncio.timeout(10):
+            await producer.flush()
+        assert first.done()
+        noise.cancel()
+
+    with_producer(test, linger_ms=1000)

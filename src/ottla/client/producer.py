@@ -41,6 +41,14 @@ _SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 # The broker no longer knows the producer: nothing of the batch was appended, and a new identity may start anew.
 _FORGOTTEN = (ErrorCode.UNKNOWN_PRODUCER_ID,)
 _FENCED = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+# The batch may be in the log although the answer is an error.
+_IN_DOUBT = (
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
@@ -80,8 +88,6 @@ class Producer:
         self._buffered_bytes = 0
         self._room: deque[asyncio.Future[None]] = deque()
         self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._flushing = 0
         self._deliveries: dict[asyncio.Task[None], int] = {}  # task -> node it talks to
         self._asking: dict[str | None, asyncio.Task[None]] = {}  # topics we learn about; None is the producer id
@@ -118,8 +124,16 @@ class Producer:
         """Wait until everything sent so far is acknowledged or has failed."""
         self._flushing += 1
         self._wake.set()
+        waiting = [
+            future
+            for queue in self._queues.values()
+            for batch in queue.batches
+            for future in batch.futures
+            if not future.done()
+        ]
         try:
-            await self._idle.wait()
+            if waiting:
+                await asyncio.wait(waiting)
         finally:
             self._flushing -= 1
 
@@ -201,7 +215,6 @@ class Producer:
         before = len(queue.batches)
         queue.append(record, size_bytes, future, batch_size_bytes=self.options.batch_size_bytes, now_s=loop.time())
         self._buffered_bytes += size_bytes
-        self._idle.clear()
         if self._sender is None:
             self._sender = asyncio.create_task(self._run())
             self._sender.add_done_callback(self._stopped)
@@ -224,8 +237,6 @@ class Producer:
         while True:
             self._wake.clear()
             next_s = self._send_ready(loop.time())
-            if not any(queue.batches for queue in self._queues.values()):
-                self._idle.set()
             timer = loop.call_at(next_s, self._wake.set) if next_s is not None else None
             try:
                 await self._wake.wait()
@@ -241,7 +252,6 @@ class Producer:
         for queue in self._queues.values():
             while queue.batches:
                 queue.batches.popleft().fail(sender.exception() or DeliveryFailed("the producer stopped"))
-        self._idle.set()
 
     def _send_ready(self, now_s: float) -> float | None:
         """Start a delivery for every broker that has something; returns when the next batch is due."""
@@ -404,6 +414,7 @@ class Producer:
             self._retry(queue, now_s)
             return
         code = error_code(result.error_code)
+        queue.batches[0].in_doubt |= code in _IN_DOUBT
         if code in _SUCCESS:
             self._finish(queue, result.base_offset, result.log_append_time_ms)
         elif code in _TOO_LARGE and len(queue.batches[0].records) > 1:
