@@ -92,7 +92,6 @@ ODD_BATCHES: dict[str, Callable[[], Batch]] = {
     "a base offset of its own": lambda: corrupt(0, struct.pack(">q", 77)),
     "a leader epoch of its own": lambda: corrupt(12, struct.pack(">i", 77)),
     "a control batch": lambda: plain_batch(1, control=True),
-    "log append time claimed": lambda: plain_batch(log_append_time=NOW),
     "a sequence without a producer": lambda: plain_batch(base_sequence=5),
     "a producer without a sequence": lambda: plain_batch(producer_id=5000, producer_epoch=0),
     "a batch without records": lambda: build_batch([], base_offset=0),

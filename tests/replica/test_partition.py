@@ -78,7 +78,7 @@ def test_out_of_range() -> None:
 def test_list_offsets() -> None:
     partition = make()
     assert partition.list_offset(-1) == TimeOffset(0, -1, 3)
-    assert partition.list_offset(-2) == TimeOffset(0, -1, -1)
+    assert partition.list_offset(-2) == TimeOffset(0, -1, 3)
     assert partition.list_offset(-3) is None and partition.list_offset(NOW_MS) is None
     fill(partition)
     partition.delete_records(1)

@@ -194,7 +194,7 @@ class Partition:
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         """Where our history ends for the reader's last epoch, if that is before what it has already read (KIP-595)."""
-        epoch, end = self.log.epoch_end(last_fetched_epoch)
+        epoch, end = self.epoch_end_offset(last_fetched_epoch)
         if epoch == NO_EPOCH:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -217,7 +217,7 @@ class Partition:
         if timestamp == LATEST:
             return TimeOffset(limit, _NO_TIME, self.leader_epoch)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            return TimeOffset(log.log_start_offset, _NO_TIME, log.epochs.epoch_at(log.log_start_offset))
+            return TimeOffset(log.log_start_offset, _NO_TIME, self._first_epoch())
         if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
             return TimeOffset(-1, _NO_TIME, NO_EPOCH)  # nothing is tiered
         if timestamp < MAX_TIMESTAMP:
@@ -233,7 +233,18 @@ class Partition:
         """(epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
+        latest = self.log.epochs.latest
+        if latest < leader_epoch <= self.leader_epoch:
+            # An epoch begins, for whoever asks, when its leader does, even if it has not written anything yet.
+            known = leader_epoch == self.leader_epoch or latest == NO_EPOCH
+            return leader_epoch if known else latest, self.log.next_offset
         return self.log.epoch_end(leader_epoch)
+
+    def _first_epoch(self) -> int:
+        """The epoch of the first record, or of the one that will be."""
+        log = self.log
+        epoch = log.epochs.epoch_at(log.log_start_offset)
+        return self.leader_epoch if epoch == NO_EPOCH and log.log_start_offset == log.next_offset else epoch
 
     def check_epoch(self, leader_epoch: int) -> None:
         if leader_epoch < self.leader_epoch:

@@ -31,7 +31,7 @@ def _describe(topic: str, index: int, context: Context) -> PartitionAnswer:
         producers = context.partitions.find(topic, index).log.producer_states()
     except ApiError as error:
         return PartitionAnswer(
-            partition_index=index, error_code=error.code, error_message=error.message, active_producers=[]
+            partition_index=index, error_code=error.code, error_message=error.text, active_producers=[]
         )
     return PartitionAnswer(
         partition_index=index,

@@ -27,7 +27,8 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
     topics = []
     for topic in request.topics:
         answers = []
-        for ask in topic.partitions:
+        asked: dict[int, PartitionAsk] = {ask.partition_index: ask for ask in topic.partitions}
+        for ask in asked.values():  # one that is named twice is answered, with an error, once
             try:
                 if seen[topic.name, ask.partition_index] > 1:
                     raise ApiError(ErrorCode.INVALID_REQUEST)

@@ -25,6 +25,17 @@ RecordError = PartitionResponse.BatchIndexAndErrorMessage
 Pending = tuple[Partition, int, PartitionResponse]
 
 ACKS_ALL = -1
+# Kafka tells where the log starts with every refusal by the log, but not with these.
+_LOG_START_UNTOLD = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
 FIRST_VERSION_BY_ID = 13
 
 
@@ -47,7 +58,10 @@ def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse
                     partition = context.partitions.find_by_id(topic.topic_id, data.index)
                 else:
                     partition = context.partitions.find(topic.name, data.index)
-                answers.append(_append(partition, data.records, request.acks, context, pending))
+                answer = _append(partition, data.records, request.acks, context, pending)
+                if answer.error_code:
+                    failed = True
+                answers.append(answer)
             except ApiError as error:
                 failed = True
                 answers.append(_refusal(data.index, error))
@@ -86,7 +100,14 @@ def _append(
     if partition.topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
     assert records is not None, "check_request refuses null records"
-    appended = partition.append(records, acks=acks, now_ms=context.now_ms())
+    try:
+        appended = partition.append(records, acks=acks, now_ms=context.now_ms())
+    except ApiError as error:
+        if error.code in _LOG_START_UNTOLD:
+            raise
+        refusal = _refusal(partition.index, error)
+        refusal.log_start_offset = partition.log.log_start_offset
+        return refusal
     answer = PartitionResponse(
         index=partition.index,
         error_code=0,
