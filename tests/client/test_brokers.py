@@ -271,7 +271,9 @@ def test_nodes(bootstrap: str, name: str) -> None:
             await producer.send(name, bytes(1000), partition=0)
             producers = await admin.topics.producers(TopicPartition(name, 0))
         assert [each.last_sequence for each in producers] == [0]
-        (directory,) = await admin.nodes.log_dirs()
+        (directory,) = await eventually(
+            admin.nodes.log_dirs, lambda found: sum(each.topic == name for each in found[0].replicas) == 2
+        )
         sizes = {each.partition: each.size_bytes for each in directory.replicas if each.topic == name}
         assert sizes[0] > 1000 and sizes[1] == 0 and directory.total_bytes > 0
         quorum = await admin.nodes.quorum()
