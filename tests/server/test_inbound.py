@@ -70,11 +70,59 @@ def test_without_budget_there_is_no_space_until_somebody_gives_back() -> None:
     first.space()
     feed(second, big[:100])
     assert second.space() is None
-    woken = []
-    memory.wait(second.reserved_wish, lambda: woken.append(True))
+    memory.wait(second.wish_bytes, second.granted)
     first.release()
-    assert woken == [True]
+    assert not memory.waiting
     assert second.space() is not None
+    assert feed(second, big[100:]) == [big[4:]]
+
+
+def test_memory_goes_to_whoever_waits_longest() -> None:
+    memory = RequestMemory(100)
+    assert memory.reserve(60)
+    granted: list[str] = []
+    memory.wait(80, lambda size: granted.append(f"large {size}"))
+    memory.wait(10, lambda size: granted.append(f"small {size}"))
+    assert not memory.reserve(10), "somebody waits"
+    memory.release(30)
+    assert granted == [], "the small one does not overtake"
+    memory.release(30)
+    assert granted == ["large 80", "small 10"]
+    assert memory.used_bytes == 90
+
+
+def test_who_gives_up_waiting_makes_way() -> None:
+    memory = RequestMemory(100)
+    assert memory.reserve(60)
+    granted: list[int] = []
+    memory.wait(80, print)
+    memory.wait(40, granted.append)
+    memory.forget(print)
+    memory.forget(print)
+    assert granted == [40]
+
+
+def test_a_lone_request_larger_than_the_budget_is_let_through() -> None:
+    memory = RequestMemory(100)
+    assert memory.reserve(1)
+    granted: list[int] = []
+    memory.wait(1000, granted.append)
+    memory.release(1)
+    assert granted == [1000]
+
+
+def test_while_others_wait_nothing_is_read_beyond_a_frame() -> None:
+    memory = RequestMemory(1 << 30)
+    buffer = InboundBuffer(memory, 1 << 24)
+    body = b"x" * limits.MIB
+    feed(buffer, framed(body)[:100])
+    buffer.space()  # grows
+    memory.wait(1 << 40, print)
+    assert buffer.missing == len(body) + 4 - 100
+    assert len(buffer.space() or b"") == buffer.missing
+    assert feed(buffer, framed(body)[100:]) == [body]
+    buffer.shrink()
+    assert not buffer.holds_memory
 
 
 def test_a_quiet_connection_gives_its_large_buffer_back() -> None:

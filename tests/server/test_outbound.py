@@ -69,9 +69,10 @@ def test_everything_arrives_in_order(plan: list[tuple[bool, int]], seed: int) ->
     parts: list[Any] = [FileSlice(file, 7, size) if slice_ else content[:size] for slice_, size in plan]
     expected = b"".join(part.read() if isinstance(part, FileSlice) else part for part in parts)
     outbound, sock = Outbound(), PickySocket(seed)
-    outbound.extend(parts)
+    outbound.queue.extend(outbound.hold(parts))
     drain(outbound, sock)
     assert bytes(sock.received) == expected
+    assert outbound.held_bytes == 0
 
 
 def test_a_large_slice_holds_no_memory_while_it_waits(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_large_slice_holds_no_memory_while_it_waits(tmp_path: Path) -> None:
     file = disk.open("big", create=True)
     file.append(b"x" * limits.MIB)
     outbound = Outbound()
-    outbound.extend([FileSlice(file, 0, limits.MIB)])
+    outbound.queue.append(FileSlice(file, 0, limits.MIB))
     assert isinstance(outbound.queue[0], FileSlice)
     disk.close()
 
@@ -91,6 +92,30 @@ def test_a_range_that_is_not_there_ends_the_connection() -> None:
 
     outbound = Outbound()
     file: Any = Short(b"")
-    outbound.extend([FileSlice(file, 0, limits.MIB)])
+    outbound.queue.append(FileSlice(file, 0, limits.MIB))
+    with pytest.raises(ConnectionError, match="ended before"):
+        outbound.flush(PickySocket(0))
+
+
+class Stuffed:
+    """A socket that takes nothing."""
+
+    def sendmsg(self, parts: list[Any]) -> int:
+        raise BlockingIOError
+
+
+def test_small_slices_are_read_only_when_their_turn_comes() -> None:
+    file: Any = SliceFile(bytes(limits.INLINE_SLICE_BYTES_MAX))
+    outbound = Outbound()
+    outbound.queue.extend(FileSlice(file, 0, limits.INLINE_SLICE_BYTES_MAX) for _ in range(1_000))
+    for _ in range(3):
+        assert not outbound.flush(Stuffed())
+        assert outbound.held_bytes == limits.SEND_RUN_BYTES
+
+
+def test_a_small_slice_that_is_not_there_ends_the_connection() -> None:
+    file: Any = SliceFile(b"short")
+    outbound = Outbound()
+    outbound.queue.append(FileSlice(file, 0, 100))
     with pytest.raises(ConnectionError, match="ended before"):
         outbound.flush(PickySocket(0))

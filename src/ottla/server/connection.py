@@ -4,8 +4,9 @@ Requests are parsed in the receive buffer and handled at once, in the order they
 the outbound queue; one that must wait takes a slot, and everything behind it queues up, so that replies always leave
 in request order. All requests found in one read are answered with one send.
 
-A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests, while its peer does
-not take what was sent, or while the node has no memory for its next frame. It never holds up another connection.
+A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests or answers of
+`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, or while the node has no memory for its
+next frame. It never holds up another connection.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any
 
+from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
@@ -62,6 +64,7 @@ class Connection:
         self.context = context
         self.closed = False
         self.last_active = loop.time()
+        self._looked_at = self.last_active
         self._loop = loop
         self._fileno = sock.fileno()
         self._memory = memory
@@ -71,13 +74,14 @@ class Connection:
         self._raw_client_id = b""
         self._reading = False
         self._writing = False
+        self._waits_for_memory = False
         self._on_close = on_close
         self._resume_reading()
 
     # Reading
 
     def _resume_reading(self) -> None:
-        if not self._reading and not self.closed:
+        if not (self._reading or self.closed or self._writing or self._waits_for_memory):
             self._reading = True
             self._loop.add_reader(self._fileno, self._readable)
 
@@ -86,65 +90,102 @@ class Connection:
             self._reading = False
             self._loop.remove_reader(self._fileno)
 
-    def _readable(self) -> None:
+    def _readable(self) -> bool:
+        """Reads once and handles what came; whether anything did."""
         space = self._inbound.space()
         if space is None:
             self._pause_reading()
-            self._memory.wait(self._inbound.reserved_wish, self._resume_reading)
-            return
+            self._waits_for_memory = True
+            self._memory.wait(self._inbound.wish_bytes, self._granted)
+            return False
         try:
             received = self.sock.recv_into(space)
         except (BlockingIOError, InterruptedError):
-            return
+            return False
         except OSError:
             received = 0
         if received == 0:
             self.close()
-            return
+            return False
         self._inbound.end += received
         self.last_active = self._loop.time()
         self._work()
+        return True
+
+    def _look(self) -> None:
+        """Reads although nobody said that there is something to read.
+
+        When a peer resets its connection uvloop calls the reader once more and never again; if that call found data
+        only this finds the error behind it.
+        """
+        if self._reading and self._readable() and not self.closed:
+            self._loop.call_soon(self._look)
+
+    def _granted(self, size_bytes: int) -> None:
+        self._waits_for_memory = False
+        self._inbound.granted(size_bytes)
+        # Not inline: whoever gave the memory back is in the middle of its own work.
+        self._loop.call_soon(self._continue)
 
     def _work(self) -> None:
         """Handles every whole frame in the buffer, then sends what was answered."""
-        inbound = self._inbound
         try:
-            while len(self._slots) < limits.IN_FLIGHT_PER_CONNECTION_MAX:
-                frame = inbound.next_frame()
-                if frame is None:
-                    break
-                self._handle(frame)
-                if self.closed:
-                    return
-            else:
-                self._pause_reading()
-        except (FrameTooLarge, WireError, StructError, IndexError, Disconnect) as reason:
-            log.info("closing %s: %s: %s", self.context.connection.remote_address, type(reason).__name__, reason)
+            self._handle_frames()
+        except (FrameTooLarge, Disconnect) as reason:
+            log.info("closing %s: %s", self.context.connection.remote_address, reason)
             self._flush()
             self.close()
-            return
         except Exception:
             # Our fault, not the client's: it loses this connection, everybody else goes on.
             log.exception("a request of %s failed", self.context.connection.remote_address)
             self.close()
-            return
-        self._flush()
+
+    def _handle_frames(self) -> None:
+        inbound, outbound, slots = self._inbound, self._outbound, self._slots
+        while True:
+            while (
+                len(slots) < limits.IN_FLIGHT_PER_CONNECTION_MAX
+                and outbound.held_bytes <= limits.ANSWERS_HELD_BYTES_MAX
+            ):
+                frame = inbound.next_frame()
+                if frame is None:
+                    self._flush()
+                    if self._memory.waiting:
+                        inbound.shrink()
+                    return
+                self._handle(frame)
+                if self.closed:
+                    return
+            self._flush()
+            if (
+                self.closed
+                or self._writing
+                or len(slots) >= limits.IN_FLIGHT_PER_CONNECTION_MAX
+                or outbound.held_bytes > limits.ANSWERS_HELD_BYTES_MAX
+            ):
+                # Enough is waiting: `_answered` or `_writable` goes on.
+                self._pause_reading()
+                return
 
     def _handle(self, frame: memoryview) -> None:
-        key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
-        route = dispatch.route(key, version)
+        try:
+            key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
+            route = dispatch.route(key, version)
+            if route is not None:
+                position = 10 + client_id_size if client_id_size > 0 else 10
+                raw_client_id = frame[10:position]
+                if raw_client_id != self._raw_client_id:
+                    self._learn_client_id(raw_client_id)
+                if route.flexible_request:
+                    tags = frame[position]
+                    position = skip_tags(frame, position + 1, tags) if tags else position + 1
+                request, _ = route.decode(frame, position)
+        except (WireError, StructError, IndexError, UnicodeDecodeError) as error:
+            raise Disconnect(f"a malformed request: {error}") from error
         answer: Any
         if route is None:
             route, answer = _unserved(key, version)
         else:
-            position = 10 + client_id_size if client_id_size > 0 else 10
-            raw_client_id = frame[10:position]
-            if raw_client_id != self._raw_client_id:
-                self._learn_client_id(raw_client_id)
-            if route.flexible_request:
-                tags = frame[position]
-                position = skip_tags(frame, position + 1, tags) if tags else position + 1
-            request, _ = route.decode(frame, position)
             self.context.request_version = version
             answer = route.handler(request, self.context)
             if answer is None:
@@ -153,17 +194,14 @@ class Connection:
             self._wait_for(route, correlation_id, answer)
         elif self._slots:
             slot = _Slot(route, correlation_id)
-            slot.parts = route.reply(answer, correlation_id)
+            slot.parts = self._outbound.hold(route.reply(answer, correlation_id))
             self._slots.append(slot)
         else:
-            self._outbound.extend(route.reply(answer, correlation_id))
+            self._outbound.queue.extend(self._outbound.hold(route.reply(answer, correlation_id)))
 
     def _learn_client_id(self, raw: memoryview) -> None:
+        self.context.client_id = bytes(raw).decode()
         self._raw_client_id = bytes(raw)
-        try:
-            self.context.client_id = self._raw_client_id.decode()
-        except UnicodeDecodeError as error:
-            raise WireError(f"the client id is not UTF-8: {error}") from None
 
     # Answers that wait
 
@@ -194,24 +232,25 @@ class Connection:
             return
         slots = self._slots
         try:
-            slot.parts = slot.route.reply(response, slot.correlation_id)
-            if slots[0] is not slot:
-                return
-            while slots and (parts := slots[0].parts) is not None:
-                self._outbound.extend(parts)
-                slots.popleft()
+            slot.parts = self._outbound.hold(slot.route.reply(response, slot.correlation_id))
         except Exception:
             # Whoever gave the answer (a producer's append, say) must not suffer for it.
             log.exception("an answer to %s could not be written", self.context.connection.remote_address)
             self.close()
             return
+        self.last_active = self._loop.time()
+        if slots[0] is not slot:
+            return
+        while slots and (parts := slots[0].parts) is not None:
+            self._outbound.queue.extend(parts)
+            slots.popleft()
         self._flush()
         if not self._reading and not self._writing:
             # Not inline: whoever gave the answer is in the middle of its own work.
             self._loop.call_soon(self._continue)
 
     def _continue(self) -> None:
-        if not self.closed and not self._reading:
+        if not (self.closed or self._reading or self._writing):
             self._resume_reading()
             self._work()
 
@@ -222,8 +261,8 @@ class Connection:
             return
         try:
             drained = self._outbound.flush(self.sock)
-        except OSError:
-            self.close()
+        except (OSError, StorageError) as error:
+            self._lost(error)
             return
         if not drained:
             # The peer is slow: nothing more is read from it until it has taken its answers.
@@ -234,8 +273,8 @@ class Connection:
     def _writable(self) -> None:
         try:
             drained = self._outbound.flush(self.sock)
-        except OSError:
-            self.close()
+        except (OSError, StorageError) as error:
+            self._lost(error)
             return
         self.last_active = self._loop.time()
         if drained:
@@ -243,18 +282,27 @@ class Connection:
             self._loop.remove_writer(self._fileno)
             self._continue()
 
+    def _lost(self, error: Exception) -> None:
+        if isinstance(error, StorageError):
+            log.error("closing %s: %s", self.context.connection.remote_address, error)
+        self.close()
+
     # Housekeeping
 
     def tidy(self, now: float, max_idle_s: float) -> None:
         """Called about once a second: closes the idle and the stalled, gives back large buffers."""
         quiet_s = now - self.last_active
-        if quiet_s > max_idle_s:
+        # Who waits for us is not idle; who does not take our answers is.
+        if 0 <= max_idle_s < quiet_s and (self._writing or not self._slots):
             self.close()
-        elif quiet_s > limits.STALLED_FRAME_S and self._inbound.holds_memory and self._memory.contended:
+        elif quiet_s > limits.STALLED_FRAME_S and self._inbound.holds_memory and self._memory.waiting:
             log.warning("closing %s: it holds memory others wait for", self.context.connection.remote_address)
             self.close()
         elif quiet_s > limits.BUFFER_KEEP_S:
             self._inbound.shrink()
+        if self._looked_at != self.last_active:
+            self._looked_at = self.last_active
+            self._look()
 
     def close(self) -> None:
         if self.closed:
@@ -265,6 +313,8 @@ class Connection:
             self._loop.remove_writer(self._fileno)
         self.sock.close()
         self._outbound.queue.clear()
+        if self._waits_for_memory:
+            self._memory.forget(self._granted)
         self._inbound.release()
         for slot in self._slots:
             if slot.waits_for.__class__ is Later:

@@ -19,7 +19,18 @@ class FrameTooLarge(Exception):
 
 
 class InboundBuffer:
-    __slots__ = ("_memory", "_reserved", "buffer", "capacity", "end", "max_frame_bytes", "missing", "start", "view")
+    __slots__ = (
+        "_memory",
+        "_reserved",
+        "buffer",
+        "capacity",
+        "end",
+        "max_frame_bytes",
+        "missing",
+        "start",
+        "view",
+        "wish_bytes",
+    )
 
     def __init__(self, memory: RequestMemory, max_frame_bytes: int) -> None:
         self._memory = memory
@@ -28,6 +39,7 @@ class InboundBuffer:
         self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.start = self.end = 0
         self.missing = 0  # bytes the frame at `start` still lacks
+        self.wish_bytes = 0  # what `space` was refused
 
     def _use(self, buffer: bytearray) -> None:
         self.buffer = buffer
@@ -35,26 +47,38 @@ class InboundBuffer:
         self.capacity = len(buffer)
 
     def space(self) -> memoryview | None:
-        """Where the next bytes go; None when the shared budget has no memory for them now."""
+        """Where the next bytes go; None when the shared budget does not have `wish_bytes` for them now."""
         if self.start == self.end:
             self.start = self.end = 0
         held = self.end - self.start
         wanted = held + max(self.missing, limits.RECEIVE_READ_BYTES_MIN)
-        if self.start + wanted <= self.capacity:
-            return self.view[self.end :]
-        target = self._target(held, wanted)
+        if self.start + wanted > self.capacity and not self._make_room(held, self._target(held, wanted)):
+            return None
+        if self.missing and self._memory.waiting:
+            # Not beyond this frame, so that the buffer is empty behind it and can be given to the others.
+            return self.view[self.end : self.end + self.missing]
+        return self.view[self.end :]
+
+    def _make_room(self, held: int, target: int) -> bool:
+        """Moves what is held to the front of a buffer of `target` bytes; False if there is no memory for it."""
         if target > self.capacity:
-            grown = target - self.capacity
-            if not self._memory.reserve(grown):
-                return None
-            self._reserved += grown
+            grown = target - limits.RECEIVE_BUFFER_BYTES - self._reserved
+            if grown > 0:
+                if not self._memory.reserve(grown):
+                    self.wish_bytes = grown
+                    return False
+                self._reserved += grown
             fresh = bytearray(target)
             fresh[:held] = self.view[self.start : self.end]
             self._use(fresh)
         elif self.start:
             self.buffer[:held] = bytes(self.view[self.start : self.end])
         self.start, self.end = 0, held
-        return self.view[held:]
+        return True
+
+    def granted(self, size_bytes: int) -> None:
+        """The budget had `wish_bytes` in the end."""
+        self._reserved += size_bytes
 
     def _target(self, held: int, wanted: int) -> int:
         """The capacity to have now: at once for ordinary frames, doubling behind the data for giants."""
@@ -86,13 +110,8 @@ class InboundBuffer:
     def holds_memory(self) -> bool:
         return self._reserved > 0
 
-    @property
-    def reserved_wish(self) -> int:
-        """How much `space` would ask for; what a refused connection waits for."""
-        return max(self.capacity, limits.RECEIVE_READ_BYTES_MIN)
-
     def shrink(self) -> None:
-        """Back to the small buffer when nothing is held; housekeeping calls it on quiet connections."""
+        """Back to the small buffer when nothing is held."""
         if self._reserved and self.start == self.end:
             self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
             self.start = self.end = 0

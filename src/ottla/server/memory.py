@@ -1,42 +1,56 @@
 """RequestMemory: one budget for the receive buffers of all connections (`queued.max.request.bytes`).
 
 A connection owns a small buffer for free and reserves what it grows beyond that. When the budget is spent the
-connection stops reading and queues here; whoever gives memory back wakes the next one. A client that opens large
-frames and never finishes them is found by `stalled` and closed by housekeeping, so it cannot starve the others.
+connection stops reading and queues here. Memory that comes back is handed to whoever waits longest, and while anybody
+waits nobody else gets any, so a large request is not starved by small ones. Connections give their buffers back between
+two frames as long as others wait; one that holds memory in the middle of a frame and never finishes it is closed by
+housekeeping (`limits.STALLED_FRAME_S`).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 
 class RequestMemory:
-    __slots__ = ("_waiting", "limit_bytes", "used_bytes")
+    __slots__ = ("limit_bytes", "used_bytes", "waiting")
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        # Who waits, in order: to be called with how much they asked for and now have.
+        self.waiting: dict[Callable[[int], None], int] = {}
 
     def reserve(self, size_bytes: int) -> bool:
         """Takes `size_bytes` if the budget allows; a lone reservation larger than the budget is let through."""
-        if self.used_bytes and self.used_bytes + size_bytes > self.limit_bytes:
+        if self.waiting or not self._has(size_bytes):
             return False
         self.used_bytes += size_bytes
         return True
 
+    def _has(self, size_bytes: int) -> bool:
+        return not self.used_bytes or self.used_bytes + size_bytes <= self.limit_bytes
+
     def release(self, size_bytes: int) -> None:
         self.used_bytes -= size_bytes
         assert self.used_bytes >= 0, "released more than was reserved"
-        while self._waiting and (not self.used_bytes or self.used_bytes + self._waiting[0][0] <= self.limit_bytes):
-            _, retry = self._waiting.popleft()
-            retry()
+        self._hand_out()
 
-    def wait(self, size_bytes: int, retry: Callable[[], None]) -> None:
-        """Calls `retry` once when `size_bytes` may be free; it must reserve again."""
-        self._waiting.append((size_bytes, retry))
+    def wait(self, size_bytes: int, granted: Callable[[int], None]) -> None:
+        """Calls `granted` once, when `size_bytes` are reserved for it; not before this returns."""
+        self.waiting[granted] = size_bytes
 
-    @property
-    def contended(self) -> bool:
-        return bool(self._waiting)
+    def forget(self, granted: Callable[[int], None]) -> None:
+        """It waits no more."""
+        if self.waiting.pop(granted, None) is not None:
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self.waiting:
+            granted = next(iter(self.waiting))
+            size_bytes = self.waiting[granted]
+            if not self._has(size_bytes):
+                return
+            del self.waiting[granted]
+            self.used_bytes += size_bytes
+            granted(size_bytes)

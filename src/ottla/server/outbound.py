@@ -1,13 +1,12 @@
 """Outbound: what a connection still has to send — byte strings and file slices, in order.
 
 Bytes that lie next to each other leave in one `sendmsg`; a file slice leaves by `sendfile`, so a slow reader holds
-no memory. A small slice is read instead: one packet with its headers beats three system calls.
+no memory. A small slice is read instead, when its turn comes: one packet with its headers beats three system calls.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -16,34 +15,35 @@ from ottla.model import limits
 
 
 class Outbound:
-    __slots__ = ("queue",)
+    __slots__ = ("held_bytes", "queue")
 
     def __init__(self) -> None:
         self.queue: deque[Any] = deque()
+        self.held_bytes = 0  # in memory; of an answer that waits for its turn, too
 
-    def extend(self, parts: Iterable[Any]) -> None:
+    def hold(self, parts: list[Any]) -> list[Any]:
+        """Counts an answer that cannot join the queue yet; gives it back."""
         for part in parts:
-            if part.__class__ is FileSlice and len(part) <= limits.INLINE_SLICE_BYTES_MAX:
-                self.queue.append(part.read())
-            else:
-                self.queue.append(part)
+            if part.__class__ is not FileSlice:
+                self.held_bytes += len(part)
+        return parts
 
     def flush(self, sock: Any) -> bool:
-        """Sends as much as the socket takes; True when nothing is left. Raises OSError when the peer is gone."""
+        """Sends as much as the socket takes; True when nothing is left. Raises OSError when the peer is gone,
+        StorageError when a file is.
+        """
         queue = self.queue
         try:
             while queue:
                 head = queue[0]
                 if head.__class__ is FileSlice:
-                    self._send_file(sock, head)
+                    if head.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
+                        self._send_file(sock, head)
+                        continue
                 elif len(queue) == 1:
-                    sent = sock.send(head)
-                    if sent < len(head):
-                        queue[0] = memoryview(head)[sent:]
-                    else:
-                        queue.popleft()
-                else:
-                    self._send_bytes(sock)
+                    self._sent(sock.send(head))
+                    continue
+                self._sent(sock.sendmsg(self._run()))
         except (BlockingIOError, InterruptedError):
             return False
         return True
@@ -51,24 +51,46 @@ class Outbound:
     def _send_file(self, sock: Any, part: FileSlice) -> None:
         sent = part.file.send(sock, part.position, part.size_bytes)
         if sent == 0:
-            raise ConnectionError(f"{part.file.path} ended before the range that was promised")
+            raise _too_short(part)
         if sent < part.size_bytes:
             self.queue[0] = FileSlice(part.file, part.position + sent, part.size_bytes - sent)
         else:
             self.queue.popleft()
 
-    def _send_bytes(self, sock: Any) -> None:
+    def _run(self) -> list[Any]:
+        """The bytes at the head of the queue, small file slices read."""
         queue = self.queue
         run: list[Any] = []
-        for part in islice(queue, limits.SEND_VECTOR_MAX):
+        size_bytes = 0
+        for at, part in enumerate(list(islice(queue, limits.SEND_VECTOR_MAX))):
             if part.__class__ is FileSlice:
-                break
+                if part.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
+                    break
+                data = part.read()
+                if len(data) < part.size_bytes:
+                    raise _too_short(part)
+                queue[at] = part = data
+                self.held_bytes += len(data)
             run.append(part)
-        sent = sock.sendmsg(run)
-        while sent:
+            size_bytes += len(part)
+            if size_bytes >= limits.SEND_RUN_BYTES:
+                break
+        return run
+
+    def _sent(self, sent: int) -> None:
+        queue = self.queue
+        self.held_bytes -= sent
+        while True:
             head = queue[0]
-            if sent < len(head):
+            size_bytes = len(head)
+            if sent < size_bytes:
                 queue[0] = memoryview(head)[sent:]
                 return
-            sent -= len(head)
             queue.popleft()
+            sent -= size_bytes
+            if not sent:
+                return
+
+
+def _too_short(part: FileSlice) -> ConnectionError:
+    return ConnectionError(f"{part.file.path} ended before the range that was promised")
