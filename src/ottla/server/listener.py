@@ -1,19 +1,21 @@
-"""Listener: accepts connections on one address, within the limits per node and per client address."""
+"""Listener: accepts connections on one address, as far as the door lets them in."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from socket import IPPROTO_TCP, TCP_NODELAY
 from typing import Any
 
 from ottla.model import limits
 from ottla.server.connection import Connection
 from ottla.server.context import Context, Peer, Services
-from ottla.server.memory import RequestMemory
+from ottla.server.door import Door
 
 log = logging.getLogger(__name__)
+
+# After accept failed for want of descriptors or memory; the socket stays readable, so trying at once would spin.
+ACCEPT_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +27,6 @@ class Endpoint:
     port: int
 
 
-@dataclass(slots=True)
-class Door:
-    """What all listeners of a node share: the bounds on connections and on their memory."""
-
-    memory: RequestMemory
-    max_frame_bytes: int
-    max_connections: int
-    max_per_address: int
-    per_address_overrides: dict[str, int]
-    max_idle_s: float
-    connections: dict[Connection, None] = field(default_factory=dict)
-    per_address: Counter[str] = field(default_factory=Counter)
-
-    def refuses(self, address: str) -> str | None:
-        """Why a connection from `address` may not enter, or None."""
-        if len(self.connections) >= self.max_connections:
-            return f"max.connections ({self.max_connections}) reached"
-        allowed = self.per_address_overrides.get(address, self.max_per_address)
-        if self.per_address[address] >= allowed:
-            return f"max.connections.per.ip ({allowed}) reached by {address}"
-        return None
-
-    def tidy(self, now: float) -> None:
-        for connection in tuple(self.connections):
-            connection.tidy(now, self.max_idle_s)
-
-
 class Listener:
     def __init__(self, endpoint: Endpoint, sock: Any, loop: Any, services: Services, door: Door) -> None:
         self.endpoint = endpoint
@@ -60,18 +35,37 @@ class Listener:
         self._loop = loop
         self._services = services
         self._door = door
-        loop.add_reader(sock.fileno(), self._accept)
+        self._accepting = False
+        self._closed = False
+        self._resume()
+
+    def _resume(self) -> None:
+        if not (self._accepting or self._closed):
+            self._accepting = True
+            self._loop.add_reader(self._sock.fileno(), self._accept)
+
+    def _pause(self) -> None:
+        if self._accepting:
+            self._accepting = False
+            self._loop.remove_reader(self._sock.fileno())
 
     def _accept(self) -> None:
+        door = self._door
         for _ in range(limits.ACCEPTS_PER_WAKEUP_MAX):
+            if door.full:
+                self._pause()
+                door.when_there_is_room(self._resume)
+                return
             try:
                 sock, address = self._sock.accept()
-            except (BlockingIOError, InterruptedError):
+            except (BlockingIOError, InterruptedError, ConnectionError):
                 return
             except OSError as error:
                 log.warning("accept failed: %s", error)
+                self._pause()
+                self._loop.call_later(ACCEPT_PAUSE_S, self._resume)
                 return
-            reason = self._door.refuses(address[0])
+            reason = door.refuses(address[0])
             if reason is not None:
                 log.info("refused a connection: %s", reason)
                 sock.close()
@@ -88,20 +82,10 @@ class Listener:
             return
         peer = Peer(self.endpoint.name, (local[0], local[1]), (address[0], address[1]))
         door = self._door
-        connection = Connection(
-            sock, self._loop, Context(self._services, peer), door.memory, door.max_frame_bytes, self._leave
-        )
-        door.connections[connection] = None
-        door.per_address[address[0]] += 1
-
-    def _leave(self, connection: Connection) -> None:
-        door = self._door
-        door.connections.pop(connection, None)
-        address = connection.context.connection.remote_address[0]
-        door.per_address[address] -= 1
-        if door.per_address[address] <= 0:
-            del door.per_address[address]
+        context = Context(self._services, peer)
+        door.entered(Connection(sock, self._loop, context, door.memory, door.max_frame_bytes, door.left))
 
     def close(self) -> None:
-        self._loop.remove_reader(self._sock.fileno())
+        self._closed = True
+        self._pause()
         self._sock.close()

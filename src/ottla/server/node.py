@@ -23,10 +23,10 @@ from ottla.server import dispatch
 from ottla.server.configs import Configs
 from ottla.server.context import Services
 from ottla.server.directories import open_directories
+from ottla.server.door import Door
 from ottla.server.durability import Syncer
-from ottla.server.listener import Door, Endpoint, Listener
+from ottla.server.listener import Endpoint, Listener
 from ottla.server.listeners import DEFAULT_LISTENERS, parse_listeners
-from ottla.server.memory import RequestMemory
 from ottla.server.metadata import MetadataHost
 from ottla.server.net import Net, OsNet
 from ottla.server.osdisk import OsDisk
@@ -98,7 +98,7 @@ class Node:
         self.metadata.on_change = self._changed
         self.services = self._services(loop)
         self.partitions.on_change = self.services.waiters.notify
-        self.door = self._door()
+        self.door = Door(settings)
         for endpoint in endpoints:
             self._listen(endpoint, loop)
         self.upkeep = Upkeep(loop, self)
@@ -126,18 +126,6 @@ class Node:
             advertised=addresses.get,
         )
 
-    def _door(self) -> Door:
-        settings = self.configs.broker
-        queued = settings.get("queued.max.request.bytes")
-        return Door(
-            memory=RequestMemory(queued if queued > 0 else limits.QUEUED_REQUEST_BYTES_MAX),
-            max_frame_bytes=settings.get("socket.request.max.bytes"),
-            max_connections=min(settings.get("max.connections"), limits.CONNECTIONS_MAX),
-            max_per_address=settings.get("max.connections.per.ip"),
-            per_address_overrides=_overrides(settings.get("max.connections.per.ip.overrides")),
-            max_idle_s=settings.get("connections.max.idle.ms") / 1000,
-        )
-
     def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         sock = self.ports.net.listen(endpoint.host, endpoint.port)
         listener = Listener(endpoint, sock, loop, self.services, self.door)
@@ -147,6 +135,7 @@ class Node:
     def _changed(self, changes: Any) -> None:
         self.configs.forget()
         self.partitions.apply(changes)
+        self.door.configure(self.configs.broker)
 
     def request_stop(self) -> None:
         """Makes `stopped` shut the node down; from the node's own loop."""
@@ -176,15 +165,6 @@ class Node:
             self.ports.executor.shutdown(wait=True)
         for directory in self.directories:
             directory.disk.close()
-
-
-def _overrides(text: str) -> dict[str, int]:
-    """`address:count,…`; the address may itself contain colons."""
-    found = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        address, _, count = entry.rpartition(":")
-        found[address.strip("[]")] = int(count)
-    return found
 
 
 def _tell_progress(partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
