@@ -12,7 +12,7 @@ Claims:
 3. stable: an offset once read or acknowledged never shows another record, and never disappears again;
 4. dense: a reader sees every offset from where it began, without gaps;
 5. none duplicated: a record of an idempotent producer is in the log once, whatever was retried;
-6. none reordered: acknowledged records of one producer lie in a partition in the order in which they were sent;
+6. none reordered: the records of one producer lie in a partition in the order in which they were sent;
 7. log start and end offsets never go back, and nothing is erased that nobody asked to erase.
 
 Violations are collected, not raised: code under test could catch an exception, and the first one is rarely the only
@@ -204,27 +204,30 @@ class History:
     def _check_duplicates(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
         found: dict[Payload, int] = {}
         for offset, payload in content.items():
-            writer = self.writers.get(payload.writer)
-            if payload in found and writer is not None and writer.idempotent:
+            if payload in found and self._is_exactly_once(payload):
                 self.blame(f"{name(partition)}: duplicate of {payload} at offsets {found[payload]} and {offset}")
             found.setdefault(payload, offset)
 
     def _check_order(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
-        """First occurrences, without those whose fate the producer did not know: such a one may arrive late."""
+        """What was acknowledged lies in the order in which it was sent; so does all else of an idempotent producer.
+
+        Except what the producer gave up: that may arrive late. And without idempotence there are copies of what was
+        retried, anywhere; the acknowledged one counts.
+        """
+        placed = [(offset, payload) for payload, offset in self._of(partition).acknowledged.items()]
+        placed += [(offset, payload) for offset, payload in content.items() if self._is_exactly_once(payload)]
         last: dict[int, int] = {}
-        # A retried copy may lie behind the original, also if the original has been erased since.
-        start_offset = min(content, default=0)
-        acknowledged = self._of(partition).acknowledged
-        met = {payload: None for payload, offset in acknowledged.items() if offset < start_offset}
-        for offset, payload in content.items():
-            writer = self.writers.get(payload.writer)
-            if writer is None or writer.acks == 0 or payload in met or payload in self.failed:
+        for offset, payload in sorted(placed):
+            if payload in self.failed:
                 continue
-            met[payload] = None
-            if payload.sequence < last.get(payload.writer, -1):
-                later = last[payload.writer]
+            later = last.get(payload.writer, -1)
+            if payload.sequence < later:
                 self.blame(f"{name(partition)}: reordered: {payload} at {offset} comes after sequence {later}")
             last[payload.writer] = payload.sequence
+
+    def _is_exactly_once(self, payload: Payload) -> bool:
+        writer = self.writers.get(payload.writer)
+        return writer is not None and writer.idempotent
 
     def _of(self, partition: TopicPartition) -> _Partition:
         known = self._partitions.get(partition)

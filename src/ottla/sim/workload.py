@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import Admin
@@ -233,7 +232,7 @@ async def ask_bounds(around: Surroundings, cluster: Cluster, partition: TopicPar
 
 def records_of(cluster: Cluster, spans: list[Span], options: ReadOptions | None = None) -> aclosing[Records]:
     """The records of some ranges; the generator is closed as soon as its user leaves, not when it is collected."""
-    return aclosing(cast("Records", RangeReader(cluster, spans, options).records()))
+    return aclosing(RangeReader(cluster, spans, options).records())
 
 
 async def create_topic(around: Surroundings, configs: dict[str, str], rng: random.Random) -> None:
