@@ -29,6 +29,8 @@ from ottla.sim.check import Bounds, Guarantee, History, Payload, Writer, encode_
 
 Records = AsyncGenerator[ConsumedRecord, None]
 
+# Small enough to arrive within the request timeout over the slowest link.
+SMALL_READS = ReadOptions(max_partition_bytes=20_000)
 PATIENCE_SECONDS = 600.0  # how long the last reader keeps trying once all faults are over
 
 
@@ -251,7 +253,7 @@ async def read_everything(around: Surroundings, rng: random.Random) -> None:
             try:
                 async with Cluster(around.options("last-reader", rng)) as cluster:
                     start, end = await ask_bounds(around, cluster, partition)
-                    async with records_of(cluster, [Span(*partition, start, end)]) as records:
+                    async with records_of(cluster, [Span(*partition, start, end)], SMALL_READS) as records:
                         content = [(record.offset, record.value) async for record in records]
                 break
             except (ClientError, ApiError) as error:
