@@ -9,16 +9,19 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.kafka import RealKafka
 from tests.support.ports import free_ports
 
 
 class OttlaNode:
     """`ottla start` on `directory`/data; from a server.properties file if `properties` are given, else from options."""
 
-    def __init__(self, directory: Path, *, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *, properties: Mapping[str, str] | None = None, data_dir: Path | None = None
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.data_dir = directory / "data"
+        self.data_dir = data_dir or directory / "data"
         self.port, controller_port = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.ready_line = ""
@@ -34,6 +37,14 @@ class OttlaNode:
             path = directory / "server.properties"
             path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
             self._arguments = ["--config", str(path)]
+
+    @classmethod
+    def in_place_of(cls, kafka: RealKafka) -> "OttlaNode":
+        """A node on a (stopped) Kafka's own file, directory and ports."""
+        node = cls(kafka.directory)
+        node.data_dir, node.port, node.bootstrap = kafka.data_dir, kafka.port, kafka.bootstrap
+        node._arguments = ["--config", str(kafka.properties_path)]
+        return node
 
     @property
     def pid(self) -> int:
