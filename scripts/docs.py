@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from scripts import compatibility
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 
@@ -65,6 +67,8 @@ def main() -> int:
     for name in stale():
         (DOCS / name).write_text(PAGES[name]())
         print(f"wrote docs/{name}")
+    if compatibility.update():
+        print("wrote docs/compatibility.md")
     return 0
 
 

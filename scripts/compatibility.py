@@ -1,0 +1,63 @@
+"""The tables of docs/compatibility.md, from the results that the compatibility tests left in .tools/compatibility.json.
+
+The page's words are written by hand; what stands between a pair of markers is replaced. Without results the page stays
+as it is, so that a machine without Java does not empty the scoreboard.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / ".tools" / "compatibility.json"
+PAGE = ROOT / "docs" / "compatibility.md"
+
+Results = dict[str, dict[str, str]]
+MARKS = {"passed": "✓", "failed": "✗"}
+CLIENTS = ("java", "confluent-kafka", "aiokafka", "kafka-python")
+
+
+def render(page: str, results: Results) -> str:
+    """The page with its tables made anew."""
+    clients = {row: cells for row, cells in results.items() if row.startswith(CLIENTS)}
+    others = {row: cells for row, cells in results.items() if row not in clients}
+    return _replace(_replace(page, "clients", _matrix(clients)), "tools", _list(others))
+
+
+def _replace(page: str, name: str, table: str) -> str:
+    pattern = re.compile(rf"(<!-- {name}: generated -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
+    assert pattern.search(page), f"docs/compatibility.md has no place for the table of {name}"
+    return pattern.sub(lambda match: match[1] + table + match[2], page)
+
+
+def _matrix(clients: Results) -> str:
+    """One row per feature, one column per client: there are more features than clients."""
+    columns = sorted(clients, key=lambda row: next(at for at, name in enumerate(CLIENTS) if row.startswith(name)))
+    features = sorted({feature for cells in clients.values() for feature in cells})
+    lines = ["| | " + " | ".join(columns) + " |", "|---|" + ":-:|" * len(columns)]
+    for feature in features:
+        marks = [MARKS.get(clients[column].get(feature, ""), "") for column in columns]
+        lines.append(f"| {feature} | " + " | ".join(marks) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _list(others: Results) -> str:
+    lines = ["| | |", "|---|---|"]
+    for row, cells in sorted(others.items()):
+        outcome = "failed" if "failed" in cells.values() else "passed"
+        what = ", ".join(feature for feature in sorted(cells) if feature != "tool")
+        lines.append(f"| {row}{': ' + what if what else ''} | {MARKS[outcome]} |")
+    return "\n".join(lines) + "\n"
+
+
+def update() -> bool:
+    """Rewrites the page if there are results that it does not show; tells whether it did."""
+    if not RESULTS.exists():
+        return False
+    old = PAGE.read_text()
+    new = render(old, json.loads(RESULTS.read_text()))
+    if new != old:
+        PAGE.write_text(new)
+    return new != old
