@@ -13,15 +13,18 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from ottla.log.disk import StorageError
 from ottla.replica.partition import Partition
+from ottla.server.partitions import Partitions
 
 log = logging.getLogger(__name__)
 
 
 class Syncer:
-    def __init__(self, loop: Any, executor: Any, changed: Callable[[Partition], None]) -> None:
+    def __init__(self, loop: Any, executor: Any, partitions: Partitions, changed: Callable[[Partition], None]) -> None:
         self._loop = loop
         self._executor = executor
+        self._partitions = partitions
         self._changed = changed
         self._running: dict[Partition, bool] = {}  # value: appended again since the sync began
         self._idle: asyncio.Event | None = None
@@ -33,27 +36,41 @@ class Syncer:
             self._start(partition)
 
     def _start(self, partition: Partition) -> None:
-        self._running[partition] = False
         end_offset = partition.log.next_offset
-        files = partition.log.files_to_sync()
+        try:
+            files = partition.log.files_to_sync()
+        except StorageError as error:
+            self._failed(partition, error)
+            return
+        self._running[partition] = False
         future = self._loop.run_in_executor(self._executor, _sync_all, files)
         future.add_done_callback(lambda done: self._finished(partition, end_offset, done))
 
     def _finished(self, partition: Partition, end_offset: int, done: Any) -> None:
-        if done.cancelled():
-            return
-        error = done.exception()
-        if error is None:
-            partition.synced(end_offset)
-        else:
-            log.error("fsync of %s failed: %s", partition, error)
-            partition.sync_failed()
         again = self._running.pop(partition)
-        self._changed(partition)
-        if again and error is None:
-            self._start(partition)
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is not None:
+            self._failed(partition, error)
+        else:
+            partition.synced(end_offset)
+            self._changed(partition)
+            if again:
+                self._start(partition)
         if self._idle is not None and not self._running:
             self._idle.set()
+
+    def _failed(self, partition: Partition, error: BaseException) -> None:
+        if not self._partitions.holds(partition):
+            return  # deleted meanwhile, its files with it; whoever waited was told
+        log.error("fsync of %s failed: %s", partition, error)
+        try:
+            partition.sync_failed()
+        except StorageError as second:
+            # What could not be cut off stays above the high watermark; the log writes it again before its next sync.
+            error = second
+        if isinstance(error, StorageError):
+            self._partitions.storage_failed(partition, error)
+        self._changed(partition)
 
     async def idle(self) -> None:
         """Waits until no sync runs any more."""

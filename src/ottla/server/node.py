@@ -120,7 +120,7 @@ class Node:
             metadata=self.metadata,
             partitions=self.partitions,
             waiters=waiters,
-            syncer=Syncer(loop, self.ports.executor, waiters.notify),
+            syncer=Syncer(loop, self.ports.executor, self.partitions, waiters.notify),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             now_ms=self.ports.now_ms,
             advertised=addresses.get,

@@ -17,7 +17,6 @@ from ottla.cluster.entities import (
     PartitionChanged,
     PartitionsAdded,
     PartitionState,
-    ResourceType,
     Topic,
     TopicDeleted,
 )
@@ -29,6 +28,7 @@ from ottla.log.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.resources import ResourceType
 from ottla.replica.partition import Partition
 from ottla.server.directories import DataDirectory
 
@@ -152,12 +152,10 @@ class Partitions:
             )
             if _identity_of(opened) is None:
                 checkpoint.write_partition_metadata(opened.directory, held.topic.id, sync=False)
-            if opened.config.fsync_before_ack and not directory.clean:
-                opened.flush()  # what survived the crash is served at once, so it must survive the next one too
+            partition = Partition(name.topic, index, opened, leader_epoch=state.leader_epoch)
         except StorageError as error:
             directory.fail(error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        partition = Partition(name.topic, index, opened, leader_epoch=state.leader_epoch)
         held.opened[index] = partition
         self._unopened.pop(name, None)
         directory.recovery_points.pop(name, None)
@@ -165,7 +163,8 @@ class Partitions:
         return partition
 
     def storage_failed(self, partition: Partition, error: StorageError) -> None:
-        self._place[TopicPartition(partition.topic, partition.index)].fail(error)
+        if self.holds(partition):
+            self._place[TopicPartition(partition.topic, partition.index)].fail(error)
 
     # Following the cluster
 
