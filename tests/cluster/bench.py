@@ -8,7 +8,7 @@ from typing import Any
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.start import Activate, StartBroker
-from ottla.cluster.entities import Broker, Change, Endpoint, Resource
+from ottla.cluster.entities import Broker, Change, Endpoint
 from ottla.cluster.entry import Entry
 from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
 from ottla.cluster.machine import ClusterMachine, Command
@@ -17,6 +17,7 @@ from ottla.cluster.state import ClusterState
 from ottla.cluster.view import View
 from ottla.model.errors import ApiError
 from ottla.model.node_config import NodeConfig
+from ottla.model.resources import Resource
 
 NODE = 1
 

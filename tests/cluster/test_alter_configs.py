@@ -6,8 +6,9 @@ import pytest
 from tests.cluster.bench import Cluster, verdict
 
 from ottla.cluster.commands.alter_configs import Alteration, AlterConfigs, Altered, IncrementalAlterConfigs, Op
-from ottla.cluster.entities import ConfigChanged, Resource
+from ottla.cluster.entities import ConfigChanged
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.resources import Resource
 
 TOPIC = Resource(2, "t")
 BROKER = Resource(4, "1")

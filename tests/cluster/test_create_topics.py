@@ -8,8 +8,9 @@ import pytest
 from tests.cluster.bench import Cluster, verdict
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
-from ottla.cluster.entities import PartitionsAdded, Resource, TopicCreated
+from ottla.cluster.entities import PartitionsAdded, TopicCreated
 from ottla.model.ids import NO_ID
+from ottla.model.resources import Resource
 
 
 def create(cluster: Cluster, *topics: NewTopic, validate_only: bool = False) -> list[TopicOutcome]:

@@ -6,9 +6,10 @@ import pytest
 from tests.cluster.bench import Cluster, verdict
 
 from ottla.cluster.commands.delete_topics import DeleteTopics, Deletion, Doomed
-from ottla.cluster.entities import Resource, TopicDeleted
+from ottla.cluster.entities import TopicDeleted
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
+from ottla.model.resources import Resource
 
 UNKNOWN = b"\x07" * 16
 

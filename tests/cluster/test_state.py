@@ -16,11 +16,12 @@ from ottla.cluster.commands.create_partitions import CreatePartitions, Growth
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
 from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
-from ottla.cluster.entities import BrokerChanged, Controller, PartitionChanged, PartitionsAdded, Resource
+from ottla.cluster.entities import BrokerChanged, Controller, PartitionChanged, PartitionsAdded
 from ottla.cluster.entry import Entry
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
 ID = b"\x01" * 16

@@ -6,9 +6,9 @@ import pytest
 from tests.support.kafka import RealKafka
 from tests.support.node import OttlaNode
 
-from ottla.client.admin.configs import Resource
 from ottla.client.blocking import Blocking
 from ottla.client.producer import ProducerOptions
+from ottla.model.resources import Resource
 from ottla.records.compress import Codec
 
 

@@ -39,45 +39,45 @@ def test_a_topic_shows_every_public_setting_once() -> None:
 
 
 def test_a_default_names_the_broker_setting_behind_it() -> None:
-    assert topic(NODE, "segment.bytes") == "1073741824 DEFAULT_CONFIG [log.segment.bytes=1073741824@DEFAULT_CONFIG]"
-    assert topic(NODE, "remote.storage.enable") == "false DEFAULT_CONFIG []"
+    assert topic(NODE, "segment.bytes") == "1073741824 DEFAULT [log.segment.bytes=1073741824@DEFAULT]"
+    assert topic(NODE, "remote.storage.enable") == "false DEFAULT []"
 
 
 def test_a_value_of_its_own_comes_first() -> None:
     assert topic(NODE, "segment.bytes", segment_bytes="2000000") == (
-        "2000000 TOPIC_CONFIG [segment.bytes=2000000@TOPIC_CONFIG log.segment.bytes=1073741824@DEFAULT_CONFIG]"
+        "2000000 TOPIC [segment.bytes=2000000@TOPIC log.segment.bytes=1073741824@DEFAULT]"
     )
 
 
 def test_a_retention_in_hours_shows_no_source_as_in_kafka() -> None:
-    assert topic(NODE, "retention.ms") == "360000000 DEFAULT_CONFIG []"
+    assert topic(NODE, "retention.ms") == "360000000 DEFAULT []"
 
 
 def test_all_layers_are_listed_best_first() -> None:
     node = NODE.with_dynamic({"log.retention.ms": "2"}, {"log.retention.ms": "3"})
     assert topic(node, "retention.ms", retention_ms="4") == (
-        "4 TOPIC_CONFIG [retention.ms=4@TOPIC_CONFIG log.retention.ms=3@DYNAMIC_BROKER_CONFIG "
-        "log.retention.ms=2@DYNAMIC_DEFAULT_BROKER_CONFIG log.retention.hours=100@STATIC_BROKER_CONFIG "
-        "log.retention.hours=168@DEFAULT_CONFIG]"
+        "4 TOPIC [retention.ms=4@TOPIC log.retention.ms=3@DYNAMIC_BROKER "
+        "log.retention.ms=2@DYNAMIC_DEFAULT_BROKER log.retention.hours=100@STATIC_BROKER "
+        "log.retention.hours=168@DEFAULT]"
     )
 
 
 def test_brokers() -> None:
     assert line(broker(NODE, "log.cleaner.threads")) == (
-        "2 STATIC_BROKER_CONFIG [log.cleaner.threads=2@STATIC_BROKER_CONFIG log.cleaner.threads=1@DEFAULT_CONFIG]"
+        "2 STATIC_BROKER [log.cleaner.threads=2@STATIC_BROKER log.cleaner.threads=1@DEFAULT]"
     )
     assert line(broker(NODE, "broker.id")) == (
-        "1 STATIC_BROKER_CONFIG [broker.id=1@STATIC_BROKER_CONFIG broker.id=-1@DEFAULT_CONFIG]"
+        "1 STATIC_BROKER [broker.id=1@STATIC_BROKER broker.id=-1@DEFAULT]"
     )
-    assert line(broker(NODE, "log.retention.ms")) == "None DEFAULT_CONFIG []"
-    assert line(broker(NODE, "process.roles")) == "None DEFAULT_CONFIG []"
+    assert line(broker(NODE, "log.retention.ms")) == "None DEFAULT []"
+    assert line(broker(NODE, "process.roles")) == "None DEFAULT []"
     assert broker(NODE, "num.partitions").read_only
     assert not broker(NODE, "num.io.threads").read_only
 
 
 def test_an_unknown_key_might_be_a_secret() -> None:
     entry = broker(NODE, "my.key")
-    assert line(entry) == "None STATIC_BROKER_CONFIG [my.key=None@STATIC_BROKER_CONFIG]"
+    assert line(entry) == "None STATIC_BROKER [my.key=None@STATIC_BROKER]"
     assert entry.sensitive and entry.read_only and entry.kind is Kind.UNKNOWN and entry.doc is None
 
 
@@ -90,8 +90,8 @@ def test_a_listeners_own_value() -> None:
     node = NODE.with_dynamic({}, {"listener.name.plaintext.max.connections": "5"})
     entry = broker(node, "listener.name.plaintext.max.connections")
     assert line(entry) == (
-        "5 DYNAMIC_BROKER_CONFIG [listener.name.plaintext.max.connections=5@DYNAMIC_BROKER_CONFIG "
-        "max.connections=2147483647@DEFAULT_CONFIG]"
+        "5 DYNAMIC_BROKER [listener.name.plaintext.max.connections=5@DYNAMIC_BROKER "
+        "max.connections=2147483647@DEFAULT]"
     )
     assert entry.read_only and entry.kind is Kind.INT
 
@@ -99,8 +99,8 @@ def test_a_listeners_own_value() -> None:
 def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
     node = NODE.with_dynamic({"log.retention.ms": "2", "nope": "x"}, {"log.retention.ms": "3"})
     assert [line(entry) for entry in describe_default_broker(node)] == [
-        "2 DYNAMIC_DEFAULT_BROKER_CONFIG [log.retention.ms=2@DYNAMIC_DEFAULT_BROKER_CONFIG]",
-        "None DYNAMIC_DEFAULT_BROKER_CONFIG [nope=None@DYNAMIC_DEFAULT_BROKER_CONFIG]",
+        "2 DYNAMIC_DEFAULT_BROKER [log.retention.ms=2@DYNAMIC_DEFAULT_BROKER]",
+        "None DYNAMIC_DEFAULT_BROKER [nope=None@DYNAMIC_DEFAULT_BROKER]",
     ]
 
 
@@ -109,7 +109,7 @@ def test_dynamic_only_settings_appear_when_set() -> None:
     assert list(describe_broker(NODE, [name])) == []
     assert (
         line(broker(NODE.with_dynamic({}, {name: "5"}), name))
-        == f"5 DYNAMIC_BROKER_CONFIG [{name}=5@DYNAMIC_BROKER_CONFIG]"
+        == f"5 DYNAMIC_BROKER [{name}=5@DYNAMIC_BROKER]"
     )
 
 
@@ -117,23 +117,23 @@ def test_groups() -> None:
     entries = {entry.name: line(entry) for entry in describe_group(NODE, {"share.isolation.level": "read_committed"})}
     assert len(entries) == 17
     assert entries["consumer.session.timeout.ms"] == (
-        "45000 DEFAULT_CONFIG [group.consumer.session.timeout.ms=45000@DEFAULT_CONFIG]"
+        "45000 DEFAULT [group.consumer.session.timeout.ms=45000@DEFAULT]"
     )
     assert entries["share.renew.acknowledge.enable"] == (
-        "true DEFAULT_CONFIG [share.renew.acknowledge.enable=true@DEFAULT_CONFIG]"
+        "true DEFAULT [share.renew.acknowledge.enable=true@DEFAULT]"
     )
     assert entries["share.isolation.level"] == (
-        "read_committed GROUP_CONFIG [share.isolation.level=read_committed@GROUP_CONFIG "
-        "share.isolation.level=read_uncommitted@DEFAULT_CONFIG]"
+        "read_committed GROUP [share.isolation.level=read_committed@GROUP "
+        "share.isolation.level=read_uncommitted@DEFAULT]"
     )
 
 
 def test_client_metrics() -> None:
     entries = {entry.name: line(entry) for entry in describe_client_metrics(NODE, {"interval.ms": "1000"})}
     assert entries == {
-        "metrics": " DEFAULT_CONFIG []",
-        "interval.ms": "1000 CLIENT_METRICS_CONFIG [interval.ms=1000@CLIENT_METRICS_CONFIG]",
-        "match": " DEFAULT_CONFIG []",
+        "metrics": " DEFAULT []",
+        "interval.ms": "1000 CLIENT_METRICS [interval.ms=1000@CLIENT_METRICS]",
+        "match": " DEFAULT []",
     }
 
 

@@ -18,9 +18,9 @@ from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.cluster.commands.create_topics import NewTopic as Topic
 from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
 from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
-from ottla.cluster.entities import Resource
 from ottla.cluster.store import DIRECTORY
 from ottla.log.checkpoint import write_clean_shutdown
+from ottla.model.resources import Resource
 from ottla.server.configs import Configs
 from ottla.server.directories import open_directories
 from ottla.server.metadata import MetadataHost

@@ -8,11 +8,12 @@ from tests.server.admin import Admin
 from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
-from ottla.cluster.entities import PartitionsAdded, Resource, TopicCreated, TopicDeleted
+from ottla.cluster.entities import PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.cluster.store import DIRECTORY
 from ottla.log.checkpoint import read_meta_properties
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
+from ottla.model.resources import Resource
 from ottla.server.identity import BOOTSTRAP, IdentityError
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
 

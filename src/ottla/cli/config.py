@@ -13,7 +13,8 @@ from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ottla.client.admin.configs import ConfigEntry, Resource
+    from ottla.client.admin.configs import ConfigEntry
+    from ottla.model.resources import Resource
 
 app = typer.Typer(help="Look at and change settings, with their sources and defaults.", no_args_is_help=True)
 
@@ -38,7 +39,7 @@ NameArgument = Annotated[
 
 
 def _resource(kind: Kind, name: str) -> Resource:
-    from ottla.client.admin.configs import Resource, ResourceType
+    from ottla.model.resources import Resource, ResourceType
 
     if kind is Kind.broker and name == "default":
         return Resource.broker(None)
@@ -110,6 +111,7 @@ def apply_changes(
     from ottla.cli.output import done
     from ottla.client.admin import Admin
     from ottla.client.admin.configs import Change, Operation
+    from ottla.model.resources import ResourceType
 
     changes = [Change(each, value) for each, value in parse_pairs(settings).items()]
     changes += [Change(each, None, Operation.DELETE) for each in unset]
@@ -123,7 +125,7 @@ def apply_changes(
             await admin.configs.alter(resource, changes)
 
     asyncio.run(run())
-    whose = f"{resource.type.name.lower()} {resource.name or 'default'}"
+    whose = f"{ResourceType(resource.type).name.lower()} {resource.name or 'default'}"
     done(f"changed {', '.join(each.name for each in changes)} of {whose}")
 
 
@@ -137,10 +139,10 @@ def _source(entry: ConfigEntry) -> str:
 
 def _default(entry: ConfigEntry) -> str:
     """The value behind the override: the last synonym is what the setting falls back to in the end."""
-    from ottla.client.admin.configs import ConfigSource
+    from ottla.model.resources import Source
 
     for each in entry.synonyms:
-        if each.source == ConfigSource.DEFAULT:
+        if each.source == Source.DEFAULT:
             return "-" if each.value is None else each.value
     return _value(entry) if entry.is_default else "-"
 

@@ -107,8 +107,8 @@ def describe(
 
 
 async def _describe(admin: Admin, name: str) -> dict[str, Any]:
-    from ottla.client.admin.configs import ConfigSource, Resource
     from ottla.model.ids import uuid_text
+    from ottla.model.resources import Resource, Source
 
     topic = await admin.topics.describe(name)
     bounds = await admin.topics.bounds(name)
@@ -122,7 +122,7 @@ async def _describe(admin: Admin, name: str) -> dict[str, Any]:
         "topic": name,
         "id": uuid_text(topic.topic_id),
         "internal": topic.is_internal,
-        "settings": {each.name: each.value for each in settings if each.source == ConfigSource.TOPIC},
+        "settings": {each.name: each.value for each in settings if each.source == Source.TOPIC},
         "partitions": [
             {
                 "partition": each.index,
@@ -151,7 +151,7 @@ def alter(
 ) -> None:
     """Change settings of a topic."""
     from ottla.cli.config import apply_changes
-    from ottla.client.admin.configs import Resource
+    from ottla.model.resources import Resource
 
     apply_changes(bootstrap, Resource.topic(name), settings or [], unset, append, subtract)
 

@@ -5,32 +5,14 @@ Everything here is immutable but `Topic`, which has identity: partitions come an
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from ottla.cluster.features import Range
+from ottla.model.resources import Resource
 
 NO_LEADER = -1
 # In place of a directory id: the replica's broker has not chosen one yet.
 UNASSIGNED_DIRECTORY = bytes(16)
-
-
-class ResourceType(IntEnum):
-    """What a configuration belongs to; Kafka's ids."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class Resource(NamedTuple):
-    """The owner of a configuration. A broker's name is its id, or empty for the default of all brokers."""
-
-    type: int
-    name: str
 
 
 class PartitionState(NamedTuple):

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.cluster import features
-from ottla.cluster.entities import Broker, Controller, PartitionState, Resource, Topic
+from ottla.cluster.entities import Broker, Controller, PartitionState, Topic
 from ottla.cluster.entry import Entry
 from ottla.cluster.state import ClusterState
+from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
 

@@ -25,13 +25,13 @@ from ottla.cluster.entities import (
     PartitionChanged,
     PartitionsAdded,
     PartitionState,
-    Resource,
     Topic,
     TopicCreated,
     TopicDeleted,
 )
 from ottla.cluster.features import METADATA_VERSION, Range
 from ottla.model.names import collision_key
+from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
 _UNCHANGED_LEADER = -2

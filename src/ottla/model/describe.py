@@ -5,7 +5,6 @@ unknown broker key is shown as a secret) are Kafka 4.3.1's, observed on a real b
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ottla.model.broker_settings import BROKER_SETTINGS
@@ -13,22 +12,9 @@ from ottla.model.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.model.config import declared
 from ottla.model.group_settings import GROUP_SETTINGS
 from ottla.model.node_config import NodeConfig
+from ottla.model.resources import Source
 from ottla.model.setting import Dynamic, Kind, Setting
 from ottla.model.topic_settings import TOPIC_SETTINGS
-
-
-class Source(IntEnum):
-    """Where a value comes from; Kafka's numbers."""
-
-    UNKNOWN = 0
-    TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
 
 
 class SynonymValue(NamedTuple):
@@ -60,7 +46,7 @@ def describe_topic(node: NodeConfig, overrides: Mapping[str, str], wanted: Wante
     config = node.topic(overrides)
     for setting in _asked(TOPIC_SETTINGS, overrides, wanted):
         synonyms = _broker_values(node, setting.synonyms[0]) if setting.synonyms else ()
-        yield _entry(setting, config.get(setting), overrides, Source.TOPIC_CONFIG, synonyms)
+        yield _entry(setting, config.get(setting), overrides, Source.TOPIC, synonyms)
 
 
 def describe_group(node: NodeConfig, overrides: Mapping[str, str], wanted: Wanted = None) -> Iterator[Described]:
@@ -70,8 +56,8 @@ def describe_group(node: NodeConfig, overrides: Mapping[str, str], wanted: Wante
         if setting.synonyms:
             synonyms = _broker_values(node, setting.synonyms[0])
         else:
-            synonyms = (SynonymValue(setting.name, setting.render(setting.default), Source.DEFAULT_CONFIG),)
-        yield _entry(setting, config.get(setting), overrides, Source.GROUP_CONFIG, synonyms)
+            synonyms = (SynonymValue(setting.name, setting.render(setting.default), Source.DEFAULT),)
+        yield _entry(setting, config.get(setting), overrides, Source.GROUP, synonyms)
 
 
 def describe_client_metrics(
@@ -80,7 +66,7 @@ def describe_client_metrics(
     """Describe the settings of a client metrics subscription."""
     config = node.client_metrics(overrides)
     for setting in _asked(CLIENT_METRICS_SETTINGS, overrides, wanted):
-        yield _entry(setting, config.get(setting), overrides, Source.CLIENT_METRICS_CONFIG, ())
+        yield _entry(setting, config.get(setting), overrides, Source.CLIENT_METRICS, ())
 
 
 def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[Described]:
@@ -98,7 +84,7 @@ def describe_default_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator
     """Describe the dynamic defaults of all brokers (the broker resource with an empty name)."""
     for name, text in node.dynamic_default.items():
         if wanted is None or name in wanted:
-            synonyms = (s for s in _broker_values(node, name) if s.source is Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
+            synonyms = (s for s in _broker_values(node, name) if s.source is Source.DYNAMIC_DEFAULT_BROKER)
             yield _broker_entry(name, text, tuple(synonyms))
 
 
@@ -120,13 +106,13 @@ def _entry(
     shown = None if setting.sensitive else setting.render(value)
     if setting.name in overrides:
         inherited = (SynonymValue(setting.name, shown, own_source), *inherited)
-    source = inherited[0].source if inherited else Source.DEFAULT_CONFIG
+    source = inherited[0].source if inherited else Source.DEFAULT
     return Described(setting.name, shown, source, False, setting.sensitive, setting.kind, inherited, setting.doc)
 
 
 def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ...]) -> Described:
     setting = declared(name, BROKER_SETTINGS)
-    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    source = synonyms[0].source if synonyms else Source.DEFAULT
     if setting is None:
         # Nobody knows what it is, so it might be a secret.
         return Described(name, None, source, True, True, Kind.UNKNOWN, synonyms, None)
@@ -146,15 +132,15 @@ def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
         names = setting.synonyms if setting.name == name else (name, setting.name)
     found: list[SynonymValue] = []
     for values, source in (
-        (node.dynamic_broker, Source.DYNAMIC_BROKER_CONFIG),
-        (node.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
-        (node.static, Source.STATIC_BROKER_CONFIG),
+        (node.dynamic_broker, Source.DYNAMIC_BROKER),
+        (node.dynamic_default, Source.DYNAMIC_DEFAULT_BROKER),
+        (node.static, Source.STATIC_BROKER),
     ):
         found += [SynonymValue(n, None if sensitive else values[n], source) for n in names if n in values]
     for n in names:
         default = BROKER_SETTINGS[n].render(BROKER_SETTINGS[n].default) if n in BROKER_SETTINGS else None
         if default is not None:
-            found.append(SynonymValue(n, None if sensitive else default, Source.DEFAULT_CONFIG))
+            found.append(SynonymValue(n, None if sensitive else default, Source.DEFAULT))
     # Kafka drops what stands before the setting's own name: log.retention.ms says nothing of a file's ...hours alone.
     start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[start:])

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.cluster.entities import ResourceType
 from ottla.cluster.state import ClusterState
 from ottla.log.config import LogConfig
 from ottla.model.config import Config
 from ottla.model.node_config import NodeConfig
+from ottla.model.resources import ResourceType
 
 # What a node is that was told nothing: alone, with both roles. Kafka wants these spelled out; we do not.
 SINGLE_NODE = {"process.roles": "broker,controller", "node.id": "1", "controller.listener.names": "CONTROLLER"}

@@ -12,52 +12,14 @@ from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import check
+from ottla.model.resources import Resource, ResourceType, Source
+from ottla.model.setting import Kind
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
-
-
-class ResourceType(IntEnum):
-    """What can have a configuration."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from."""
-
-    UNKNOWN = 0
-    TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
-    STATIC_BROKER = 4
-    DEFAULT = 5
-    DYNAMIC_BROKER_LOGGER = 6
-    CLIENT_METRICS = 7
-    GROUP = 8
-
-
-class ConfigType(IntEnum):
-    """The kind of a value."""
-
-    UNKNOWN = 0
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
 
 
 class Operation(IntEnum):
@@ -69,27 +31,12 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-class Resource(NamedTuple):
-    """Something that has a configuration; the empty name of BROKER is the default of all brokers."""
-
-    type: ResourceType
-    name: str
-
-    @classmethod
-    def topic(cls, name: str) -> "Resource":
-        return cls(ResourceType.TOPIC, name)
-
-    @classmethod
-    def broker(cls, node_id: int | None) -> "Resource":
-        return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
-
-
 class Synonym(NamedTuple):
     """A value that this one is taken from or would fall back to."""
 
     name: str
     value: str | None
-    source: ConfigSource
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +45,8 @@ class ConfigEntry:
 
     name: str
     value: str | None
-    source: ConfigSource
-    type: ConfigType
+    source: Source
+    type: Kind
     is_read_only: bool
     is_sensitive: bool
     documentation: str | None
@@ -107,7 +54,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        return self.source == ConfigSource.DEFAULT
+        return self.source == Source.DEFAULT
 
 
 class Change(NamedTuple):
@@ -200,17 +147,17 @@ def _kind(number: int) -> ResourceType:
     return ResourceType(number) if number in ResourceType._value2member_map_ else ResourceType.UNKNOWN
 
 
-def _source(number: int) -> ConfigSource:
-    return ConfigSource(number) if number in ConfigSource._value2member_map_ else ConfigSource.UNKNOWN
+def _source(number: int) -> Source:
+    return Source(number) if number in Source._value2member_map_ else Source.UNKNOWN
 
 
 def _entry(entry: DescribeConfigsResponse.Result.ResourceResult) -> ConfigEntry:
-    kind = entry.config_type if entry.config_type in ConfigType._value2member_map_ else 0
+    kind = entry.config_type if entry.config_type in Kind._value2member_map_ else 0
     return ConfigEntry(
         name=entry.name,
         value=entry.value,
         source=_source(entry.config_source),
-        type=ConfigType(kind),
+        type=Kind(kind),
         is_read_only=entry.read_only,
         is_sensitive=entry.is_sensitive,
         documentation=entry.documentation,

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from ottla.cluster.entities import Resource, ResourceType
 from ottla.cluster.entry import Entry
 from ottla.cluster.features import ELR_VERSION
 from ottla.cluster.snapshot import config_entry
@@ -29,6 +28,7 @@ from ottla.model.config_checks import (
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import CONFIG_RESOURCES_PER_REQUEST_MAX, CONFIG_VALUE_BYTES_MAX
 from ottla.model.names import check_topic_name
+from ottla.model.resources import Resource, ResourceType
 from ottla.model.setting import Kind, Setting
 from ottla.model.topic_settings import TOPIC_SETTINGS
 

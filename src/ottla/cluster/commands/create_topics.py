@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
-from ottla.cluster.entities import PartitionState, Resource, ResourceType
+from ottla.cluster.entities import PartitionState
 from ottla.cluster.entry import Entry
 from ottla.cluster.snapshot import config_entry, partition_entry
 from ottla.cluster.view import View
@@ -17,6 +17,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, random_uuid
 from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, PARTITIONS_PER_TOPIC_MAX, TOPICS_PER_REQUEST_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
+from ottla.model.resources import Resource, ResourceType
 from ottla.wire.journal import cluster_metadata as journal
 
 DEFAULT = -1

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ottla.cluster import features
-from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState, Resource, ResourceType
+from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState
 from ottla.cluster.entry import Entry
 from ottla.cluster.snapshot import broker_entry, config_entry, controller_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
+from ottla.model.resources import Resource, ResourceType
 from ottla.wire.journal import cluster_metadata as journal
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.alter_configs import AlterConfigs, Altered
-from ottla.cluster.entities import Resource
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.resources import Resource
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ottla.cluster.entities import ResourceType
 from ottla.model.describe import (
     Described,
-    Source,
     describe_broker,
     describe_client_metrics,
     describe_default_broker,
@@ -19,6 +17,7 @@ from ottla.model.describe import (
 )
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
+from ottla.model.resources import ResourceType, Source
 from ottla.model.setting import Kind
 from ottla.server import loggers
 from ottla.server.context import Context
@@ -88,7 +87,7 @@ def _describe(type: int, name: str, wanted: frozenset[str] | None, context: Cont
 
 
 def _describe_loggers(wanted: frozenset[str] | None) -> Iterable[Described]:
-    source = Source.DYNAMIC_BROKER_LOGGER_CONFIG
+    source = Source.DYNAMIC_BROKER_LOGGER
     for name, level in loggers.levels().items():
         if wanted is None or name in wanted:
             yield Described(name, level, source, False, False, Kind.UNKNOWN, (), None)

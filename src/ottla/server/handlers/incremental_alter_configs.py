@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ottla.cluster.commands.alter_configs import Alteration, Altered, IncrementalAlterConfigs, check_form
-from ottla.cluster.entities import Resource, ResourceType
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.resources import Resource, ResourceType
 from ottla.server import loggers
 from ottla.server.context import Context
 from ottla.server.dispatch import handles

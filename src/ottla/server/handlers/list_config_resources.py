@@ -5,8 +5,8 @@ v0 knew client metrics only   v1 all types, or those asked for
 
 from __future__ import annotations
 
-from ottla.cluster.entities import ResourceType
 from ottla.model.errors import ErrorCode
+from ottla.model.resources import ResourceType
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse

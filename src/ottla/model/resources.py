@@ -1,0 +1,46 @@
+"""What has a configuration, and where a value can come from; Kafka's numbers, shared by broker and client."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Source(IntEnum):
+    """Where a value comes from."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Resource(NamedTuple):
+    """The owner of a configuration. A broker's name is its id, or empty for the default of all brokers."""
+
+    type: int
+    name: str
+
+    @classmethod
+    def topic(cls, name: str) -> Resource:
+        return cls(ResourceType.TOPIC, name)
+
+    @classmethod
+    def broker(cls, node_id: int | None) -> Resource:
+        return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
