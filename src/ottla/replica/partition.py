@@ -135,8 +135,8 @@ class Partition:
         if self.durable:
             self.log.truncate_to(self.high_watermark, now_ms=now_ms)
 
-    def delete_records(self, offset: int) -> int:
-        """Move the log start up to `offset` (-1: to the high watermark); the new log start."""
+    def deletion_point(self, offset: int) -> int:
+        """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""
         config = self.log.config
         if config.compact and not config.delete:
             raise ApiError(
@@ -153,7 +153,11 @@ class Partition:
                 f"Cannot increment the log start offset to {offset} of partition {self.name} since it is larger than "
                 f"the high watermark {self.high_watermark}",
             )
-        self.log.advance_log_start(offset)
+        return max(offset, self.log.log_start_offset)
+
+    def delete_records(self, offset: int) -> int:
+        """Move the log start up to `offset`; the new log start."""
+        self.log.advance_log_start(self.deletion_point(offset))
         return self.log.log_start_offset
 
     # --- reading

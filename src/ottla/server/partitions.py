@@ -269,11 +269,12 @@ class Partitions:
 
     # Checkpoints
 
-    def remember_log_start(self, name: TopicPartition) -> None:
-        """Makes the log start of a partition last; Kafka may show deleted records again after a crash, we do not."""
+    def remember_log_start(self, name: TopicPartition, offset: int) -> None:
+        """Puts the coming log start of a partition on disk; Kafka may show deleted records again after a crash."""
         directory = self._place[name]
         try:
-            checkpoint.write_offsets(directory.disk, checkpoint.LOG_STARTS, self._log_starts(directory))
+            starts = self._log_starts(directory) | {name: offset}
+            checkpoint.write_offsets(directory.disk, checkpoint.LOG_STARTS, starts)
         except StorageError as error:
             directory.fail(error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import is_internal
@@ -36,9 +37,17 @@ def _delete(name: TopicPartition, offset: int, context: Context) -> PartitionAns
         if is_internal(name.topic):
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = context.partitions.find(*name)
+        # On disk before anyone can see it: a log start must not go back after a crash.
+        context.partitions.remember_log_start(name, partition.deletion_point(offset))
         low_watermark = partition.delete_records(offset)
-        context.partitions.remember_log_start(name)
     except ApiError as error:
-        return PartitionAnswer(partition_index=name.partition, low_watermark=_NO_LOW_WATERMARK, error_code=error.code)
+        return _refused(name, error.code)
+    except StorageError as error:
+        context.partitions.storage_failed(partition, error)
+        return _refused(name, ErrorCode.KAFKA_STORAGE_ERROR)
     context.services.waiters.notify(partition)
     return PartitionAnswer(partition_index=name.partition, low_watermark=low_watermark, error_code=ErrorCode.NONE)
+
+
+def _refused(name: TopicPartition, code: ErrorCode) -> PartitionAnswer:
+    return PartitionAnswer(partition_index=name.partition, low_watermark=_NO_LOW_WATERMARK, error_code=code)
