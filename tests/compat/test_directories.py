@@ -30,7 +30,7 @@ def messages(first: int) -> list[Message]:
 
 @pytest.mark.slow
 @pytest.mark.tool("data directory of Kafka 4.3.1")
-@pytest.mark.feature("taken over and given back")
+@pytest.mark.feature("taken over, given back, recovered after kill -9")
 def test_there_and_back(kafka: RealKafka, java_431: Java, java_commands: JavaServer) -> None:
     kafka.start()
     configs = {"cleanup.policy": "compact,delete", "segment.bytes": "1048576", "index.interval.bytes": "500"}
@@ -73,7 +73,7 @@ def test_there_and_back(kafka: RealKafka, java_431: Java, java_commands: JavaSer
     more = messages(1000)
     java_431.produce(kafka.bootstrap, "moved", 1, more, Sending(idempotent=True))
     written += more
-    kafka.stop()
+    kafka.kill()  # this time Ottla has to recover what a crash left
 
     node = OttlaNode.in_place_of(kafka).start()
     try:

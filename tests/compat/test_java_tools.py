@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.compat.conftest import MakeTopic, Node
 from tests.support.clients import Java, Message, Sending
-from tests.support.java import JavaServer
+from tests.support.java import JavaServer, run_tool
 
 TOOLS = "org.apache.kafka.tools."
 Run = Callable[..., str]
@@ -140,6 +140,30 @@ def test_producer_performance(run: Run, node: Node, java_431: Java, make_topic: 
     out = run(TOOLS + "ProducerPerformance", *words)
     assert "20000 records sent" in out
     assert java_431.watermarks(node.bootstrap, topic, 0) == (0, 20000)
+
+
+@pytest.mark.tool("kafka-verifiable-producer 4.3.1")
+@pytest.mark.feature("tool")
+def test_verifiable_producer(node: Node, make_topic: MakeTopic) -> None:
+    """In a JVM of its own: it reports when the JVM ends."""
+    words = ("--bootstrap-server", node.bootstrap, "--topic", make_topic(), "--max-messages", "500")
+    done = run_tool(TOOLS + "VerifiableProducer", *words)
+    assert done.returncode == 0, done
+    assert done.stdout.count('"name":"producer_send_success"') == 500
+    assert '"acked":500' in done.stdout
+
+
+@pytest.mark.tool("kafka-dump-log 4.3.1")
+@pytest.mark.feature("tool")
+def test_dump_metadata_log(run: Run, node: Node, make_topic: MakeTopic) -> None:
+    """The metadata log, decoded record by record."""
+    topic = make_topic(**{"retention.ms": "7654321"})
+    segments = sorted((node.data_dir / "__cluster_metadata-0").glob("*.log"))
+    words = ("--cluster-metadata-decoder", "--skip-record-metadata", "--files", ",".join(map(str, segments)))
+    out = run(TOOLS + "DumpLogSegments", *words, address=None)
+    assert f'"type":"TOPIC_RECORD","version":0,"data":{{"name":"{topic}"' in out
+    assert f'"resourceName":"{topic}","name":"retention.ms","value":"7654321"' in out
+    assert "isControl: true" in out and "Could not" not in out and "isvalid: false" not in out
 
 
 @pytest.mark.tool("kafka-dump-log 4.3.1")
