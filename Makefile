@@ -24,7 +24,7 @@ run: $(VENV)/.core    ## start the embedded node and run the demo against it
 
 test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
 	@$(BIN)/ruff check src tests scripts bench
