@@ -9,20 +9,29 @@ from tests.support.clients import Java, Message, Sending
 from tests.support.java import JavaError
 
 
+def eventually(ask: Callable[[], object], wanted: object) -> None:
+    """A Kafka broker learns of changes from the metadata log, a moment after they were acknowledged."""
+    for _ in range(100):
+        if ask() == wanted:
+            return
+        time.sleep(0.05)
+    assert ask() == wanted
+
+
 @pytest.mark.feature("topics")
 def test_topic_life(java: Java, node: Node, new_name: Callable[[str], str]) -> None:
     topic = new_name("life")
     made = java.ask("create_topic", node.bootstrap, topic=topic, partitions=3, configs={"retention.ms": "1000000"})
     assert made["partitions"] == 3 and made["configs"] > 30
-    assert topic in java.ask("list_topics", node.bootstrap)
+    eventually(lambda: topic in java.ask("list_topics", node.bootstrap), True)
     described = java.ask("describe_topic", node.bootstrap, topic=topic)
     assert described["id"] == made["id"] and not described["internal"]
     assert [each["index"] for each in described["partitions"]] == [0, 1, 2]
     assert all(each["replicas"] == each["isr"] == [each["leader"]] for each in described["partitions"])
     java.ask("create_partitions", node.bootstrap, topic=topic, total=5)
-    assert len(java.ask("describe_topic", node.bootstrap, topic=topic)["partitions"]) == 5
+    eventually(lambda: len(java.ask("describe_topic", node.bootstrap, topic=topic)["partitions"]), 5)
     java.ask("delete_topic", node.bootstrap, topic=topic)
-    assert topic not in java.ask("list_topics", node.bootstrap)
+    eventually(lambda: topic in java.ask("list_topics", node.bootstrap), False)
 
 
 @pytest.mark.feature("topics")
@@ -60,11 +69,11 @@ def test_topic_configs(java: Java, node: Node, make_topic: MakeTopic) -> None:
     assert config("segment.bytes") == ("1073741824", "DEFAULT_CONFIG")
     operations = [["APPEND", "cleanup.policy", "delete"], ["SET", "retention.ms", "12345"]]
     java.ask("alter_configs", node.bootstrap, **where, operations=operations)
-    assert config("cleanup.policy")[0] == "compact,delete"
+    eventually(lambda: config("cleanup.policy")[0], "compact,delete")
     assert config("retention.ms") == ("12345", "DYNAMIC_TOPIC_CONFIG")
     operations = [["SUBTRACT", "cleanup.policy", "compact"], ["DELETE", "retention.ms", None]]
     java.ask("alter_configs", node.bootstrap, **where, operations=operations)
-    assert config("cleanup.policy")[0] == "delete"
+    eventually(lambda: config("cleanup.policy")[0], "delete")
     assert config("retention.ms") == ("604800000", "DEFAULT_CONFIG")
 
 
@@ -74,22 +83,17 @@ def test_broker_configs(java: Java, node: Node) -> None:
     found = java.ask("describe_configs", node.bootstrap, type="BROKER", name=broker)
     assert found["log.segment.bytes"]["value"] == "1073741824"
     assert found["log.dirs"]["read_only"]
+
+    def threads() -> tuple[str, str]:
+        entry = java.ask("describe_configs", node.bootstrap, type="BROKER", name=broker)["log.cleaner.threads"]
+        return entry["value"], entry["source"]
+
     dynamic = {"type": "BROKER", "name": broker, "operations": [["SET", "log.cleaner.threads", "2"]]}
     java.ask("alter_configs", node.bootstrap, **dynamic)
-    wait_for_config(java, node, broker, "log.cleaner.threads", ("2", "DYNAMIC_BROKER_CONFIG"))
+    eventually(threads, ("2", "DYNAMIC_BROKER_CONFIG"))
     dynamic["operations"] = [["DELETE", "log.cleaner.threads", None]]
     java.ask("alter_configs", node.bootstrap, **dynamic)
-    wait_for_config(java, node, broker, "log.cleaner.threads", ("1", "DEFAULT_CONFIG"))
-
-
-def wait_for_config(java: Java, node: Node, broker: str, name: str, wanted: tuple[str, str]) -> None:
-    """A broker learns of its own configs from the metadata log, a moment after the change was acknowledged."""
-    for _ in range(100):
-        found = java.ask("describe_configs", node.bootstrap, type="BROKER", name=broker)[name]
-        if (found["value"], found["source"]) == wanted:
-            return
-        time.sleep(0.05)
-    assert (found["value"], found["source"]) == wanted
+    eventually(threads, ("1", "DEFAULT_CONFIG"))
 
 
 @pytest.mark.feature("offsets and delete-records")
