@@ -93,6 +93,9 @@ class CleanOffsets:
     def get(self, partition: TopicPartition) -> int | None:
         return self._offsets.get(partition)
 
+    def known(self) -> list[TopicPartition]:
+        return list(self._offsets)
+
     def set(self, partition: TopicPartition, offset: int) -> None:
         self._write({**self._offsets, partition: offset})
 
@@ -101,10 +104,10 @@ class CleanOffsets:
         if self._offsets.get(partition, -1) > offset:
             self.set(partition, offset)
 
-    def drop(self, partition: TopicPartition) -> None:
-        """The log is gone, or no longer compacted."""
-        if partition in self._offsets:
-            self._write({known: offset for known, offset in self._offsets.items() if known != partition})
+    def drop(self, *partitions: TopicPartition) -> None:
+        """The logs are gone, or no longer compacted."""
+        if any(partition in self._offsets for partition in partitions):
+            self._write({known: offset for known, offset in self._offsets.items() if known not in partitions})
 
     def _write(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Memory follows the file, so that a failed write changes nothing."""

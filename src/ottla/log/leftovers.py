@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import Directory, Disk
+from ottla.log.disk import Directory
 from ottla.log.names import (
     CLEANED,
     DELETE_DIRECTORY,
@@ -85,11 +85,6 @@ def _finish_swap(directory: Directory, config: LogConfig, now_ms: int, base: int
     swap.rename("")
 
 
-def remove_deleted_directories(disk: Disk) -> list[str]:
-    """At a start: the partitions whose removal was waiting for its delay when the process ended; their names."""
-    removed = [name for name in disk.list("") if _DELETED_DIRECTORY.fullmatch(name)]
-    for name in removed:
-        for file in disk.list(name):
-            disk.remove(f"{name}/{file}")
-        disk.remove(name)
-    return removed
+def is_deleted_directory(name: str) -> bool:
+    """Whether it is a partition's whose removal was waiting for its delay when the process ended."""
+    return _DELETED_DIRECTORY.fullmatch(name) is not None

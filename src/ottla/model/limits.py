@@ -124,6 +124,10 @@ INDEX_READ_BYTES = 8 * KIB
 SCAN_READ_BYTES = 1 * MIB
 # Partitions nobody has asked for yet that upkeep opens at one turn: some milliseconds of work, twenty times a second.
 PARTITIONS_OPENED_PER_TURN = 20
+# Partitions that upkeep looks at between two turns of the loop: about a millisecond.
+PARTITIONS_VISITED_PER_TURN = 200
+# Directories of deleted partitions that are removed by one job of a worker thread; a stop waits for such a job.
+DIRECTORIES_REMOVED_AT_ONCE = 50
 # Threads for blocking work: fsync, compaction, recovery, big codecs.
 WORKER_THREADS_MAX = 4
 # Transactions that one read_committed fetch may report as aborted; the index is searched no further.

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ottla.cluster.entities import Topic
 from ottla.log.clean import Cleanable, CleanOffsets, Throttle, cleanable, dirtiest
 from ottla.log.compact import Cleaned, Compaction, CompactionError
 from ottla.log.disk import StorageError
 from ottla.log.offset_map import OffsetMap
+from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
+from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
     from ottla.server.node import Node
@@ -27,26 +30,45 @@ _MORE = object()
 
 
 class Cleaner:
-    def __init__(self, loop: asyncio.AbstractEventLoop, node: Node) -> None:
-        settings = node.configs.broker
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, node: Node, on_swap: Callable[[Partition], None] = lambda _: None
+    ) -> None:
         self._loop = loop
         self._node = node
-        self._backoff_s = settings.get("log.cleaner.backoff.ms") / 1000
-        self._throttle = Throttle(settings.get("log.cleaner.io.max.bytes.per.second"))
-        self._map_bytes = settings.get("log.cleaner.dedupe.buffer.size")
-        self._load_factor = settings.get("log.cleaner.io.buffer.load.factor")
+        self._on_swap = on_swap
         self._clean_offsets = {directory.path: CleanOffsets(directory.disk) for directory in node.directories}
+        for offsets in self._clean_offsets.values():
+            self._drop(offsets, [name for name in offsets.known() if node.partitions.directory_of(name) is None])
         self._uncleanable: set[str] = set()
-        self._task = loop.create_task(self._forever()) if settings.get("log.cleaner.enable") else None
+        self._throttle_bytes = 0.0
+        self._throttle = Throttle(1.0)
+        self._task = loop.create_task(self._forever()) if self._setting("log.cleaner.enable") else None
+
+    def _setting(self, name: str) -> Any:
+        """As it is now: most of the cleaner's settings may change while the node runs."""
+        return self._node.configs.broker.get(name)
 
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def forget(self, topic: Topic) -> None:
+        """It was deleted: one of the same name is dirty from its first record on."""
+        names = [TopicPartition(topic.name, state.index) for state in topic.partitions]
+        self._uncleanable.difference_update(f"{name}-{index}" for name, index in names)
+        for offsets in self._clean_offsets.values():
+            self._drop(offsets, names)
+
+    def _drop(self, offsets: CleanOffsets, names: list[TopicPartition]) -> None:
+        try:
+            offsets.drop(*names)
+        except StorageError as error:
+            log.error("the cleaner's checkpoint cannot be written: %s", error)
+
     async def _forever(self) -> None:
         while True:
-            await asyncio.sleep(self._backoff_s)
+            await asyncio.sleep(self._setting("log.cleaner.backoff.ms") / 1000)
             try:
                 while await self.clean_one():
                     pass
@@ -55,7 +77,7 @@ class Cleaner:
 
     async def clean_one(self) -> bool:
         """Compacts the dirtiest log if one is due; whether there was one."""
-        found = self._choose()
+        found = await self._choose()
         if found is None:
             return False
         partition, part = found
@@ -69,30 +91,40 @@ class Cleaner:
             return False
         return True
 
-    def _choose(self) -> tuple[Partition, Cleanable] | None:
+    async def _choose(self) -> tuple[Partition, Cleanable] | None:
         now_ms = self._node.ports.now_ms()
+        partitions = self._node.partitions
         parts: dict[Partition, Cleanable] = {}
-        for partition in self._node.partitions.opened():
-            if partition.log.config.compact and partition.name not in self._uncleanable:
+        for number, partition in enumerate(tuple(partitions.opened()), start=1):
+            compacted = partition.log.config.compact and partition.name not in self._uncleanable
+            if compacted and partitions.holds(partition):
                 parts[partition] = cleanable(
                     partition.log,
                     self._offsets_of(partition).get(_key(partition)),
                     last_stable_offset=partition.last_stable_offset,
                     now_ms=now_ms,
                 )
+            if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
+                await asyncio.sleep(0)
         chosen = dirtiest(
-            (partition, part, partition.log.config.min_cleanable_dirty_ratio) for partition, part in parts.items()
+            (partition, part, partition.log.config.min_cleanable_dirty_ratio)
+            for partition, part in parts.items()
+            if partitions.holds(partition)
         )
         return (chosen, parts[chosen]) if chosen is not None else None
 
     def _offsets_of(self, partition: Partition) -> CleanOffsets:
-        return self._clean_offsets[self._node.partitions.directory_of(_key(partition)).path]
+        directory = self._node.partitions.directory_of(_key(partition))
+        assert directory is not None, "it is here"
+        return self._clean_offsets[directory.path]
 
     async def _clean(self, partition: Partition, part: Cleanable) -> None:
         now_ms = self._node.ports.now_ms
         compaction = Compaction(
             partition.log,
-            OffsetMap(self._map_bytes, self._load_factor),
+            OffsetMap(
+                self._setting("log.cleaner.dedupe.buffer.size"), self._setting("log.cleaner.io.buffer.load.factor")
+            ),
             first_dirty_offset=part.first_dirty_offset,
             first_uncleanable_offset=part.first_uncleanable_offset,
             now_ms=now_ms(),
@@ -101,30 +133,29 @@ class Cleaner:
         for group in compaction.groups():
             cleaned: Cleaned = await self._drive(compaction.rewrite(group))
             # The topic may be gone by now; its files are then nobody's, and follow it.
-            if self._node.partitions.get(partition.topic, partition.index) is not partition:
+            if not self._node.partitions.holds(partition) or not compaction.swap(cleaned, now_ms()):
                 return
-            if not compaction.swap(cleaned, now_ms()):
-                return
+            self._on_swap(partition)
         self._offsets_of(partition).set(_key(partition), compaction.end_offset)
         log.info("compacted %s up to offset %d", partition.name, compaction.end_offset)
 
     async def _drive(self, work: Iterator[int]) -> Any:
         """Runs a generator step by step in a worker, sleeping as the throttle wants; what it returns."""
-        running: asyncio.Future[Any] | None = None
         try:
             while True:
-                running = asyncio.ensure_future(self._loop.run_in_executor(self._node.ports.executor, _step, work))
-                result, size_bytes = await asyncio.shield(running)
+                result, size_bytes = await in_worker(self._loop, self._node.ports.executor, _step, work)
                 if result is not _MORE:
                     return result
-                wait_ms = self._throttle.wait_ms(size_bytes, self._loop.time() * 1000)
-                if wait_ms > 0:
-                    await asyncio.sleep(wait_ms / 1000)
-        except asyncio.CancelledError:
-            if running is not None:
-                await asyncio.wait([running])
+                await asyncio.sleep(self._pause_ms(size_bytes) / 1000)
+        finally:
             work.close()  # type: ignore[attr-defined]  # a generator
-            raise
+
+    def _pause_ms(self, size_bytes: int) -> float:
+        bytes_per_second = self._setting("log.cleaner.io.max.bytes.per.second")
+        if bytes_per_second != self._throttle_bytes:
+            self._throttle_bytes = bytes_per_second
+            self._throttle = Throttle(bytes_per_second)
+        return max(self._throttle.wait_ms(size_bytes, self._loop.time() * 1000), 0.0)
 
 
 def _step(work: Iterator[int]) -> tuple[Any, int]:

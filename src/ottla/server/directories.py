@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 
 from ottla.log import checkpoint
 from ottla.log.disk import Disk, StorageError
-from ottla.log.leftovers import remove_deleted_directories
+from ottla.log.leftovers import is_deleted_directory
+from ottla.log.names import parse_directory
 from ottla.model.ids import TopicPartition
+from ottla.model.names import CLUSTER_METADATA_TOPIC
 
 log = logging.getLogger(__name__)
+
+_METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 
 
 class DataDirectory:
@@ -25,7 +30,13 @@ class DataDirectory:
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
         self.log_starts = self._read(checkpoint.LOG_STARTS)
         self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS)
-        remove_deleted_directories(disk)
+        # What lay here at the start: partitions, whose topics may exist or not, and what is left of deleted ones.
+        names = disk.list("")
+        self.found = {TopicPartition(*parsed): None for name in names if (parsed := parse_directory(name)) is not None}
+        self.found.pop(_METADATA, None)
+        self.deleted = [name for name in names if is_deleted_directory(name)]
+        self._writing = threading.Lock()
+        self._written: dict[str, int] = {}
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -36,22 +47,30 @@ class DataDirectory:
             self.clean = False
             return {}
 
-    def remember(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Writes a checkpoint; a disk that cannot take it is noted, and asked again at the next round."""
-        try:
-            checkpoint.write_offsets(self.disk, name, offsets)
-            self.failure = None
-        except StorageError as error:
-            self.fail(error)
+    def write(self, name: str, offsets: Mapping[TopicPartition, int], number: int) -> None:
+        """Writes a checkpoint, from any thread, unless one with a higher `number` was written before."""
+        with self._writing:
+            if number > self._written.get(name, 0):
+                checkpoint.write_offsets(self.disk, name, offsets)
+                self._written[name] = number
 
     def fail(self, error: StorageError) -> None:
         if self.failure is None:
             log.error("%s: %s; its partitions answer with storage errors until it recovers", self.path, error)
         self.failure = error
 
+    def forget(self, partition: TopicPartition) -> None:
+        """It was deleted: one of the same name begins anew."""
+        self.partitions.pop(partition, None)
+        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
+            offsets.pop(partition, None)
+
     def mark_clean(self) -> None:
         if self.failure is None:
-            checkpoint.write_clean_shutdown(self.disk)
+            try:
+                checkpoint.write_clean_shutdown(self.disk)
+            except StorageError as error:
+                self.fail(error)
 
 
 def open_directories(paths: list[str], make_disk: Callable[[str], Disk]) -> list[DataDirectory]:

@@ -136,6 +136,7 @@ class Node:
         self.configs.forget()
         self.partitions.apply(changes)
         self.door.configure(self.configs.broker)
+        self.upkeep.follow(changes)
 
     def request_stop(self) -> None:
         """Makes `stopped` shut the node down; from the node's own loop."""

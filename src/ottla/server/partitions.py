@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 
 from ottla.cluster.entities import (
     Change,
@@ -24,13 +25,16 @@ from ottla.cluster.state import ClusterState
 from ottla.log import checkpoint
 from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
-from ottla.log.disk import StorageError
+from ottla.log.disk import Directory, StorageError
 from ottla.log.log import Log
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.resources import ResourceType
 from ottla.replica.partition import Partition
+from ottla.server.checkpoints import Checkpoints
 from ottla.server.directories import DataDirectory
+from ottla.server.removal import Doomed, Removal, mark_deleted, set_aside
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +71,9 @@ class Partitions:
         self._by_id: dict[bytes, _Held] = {}
         self._place: dict[TopicPartition, DataDirectory] = {}  # without an entry: its directory could not be used
         self._unopened: dict[TopicPartition, None] = {}
-        self._deleting: list[tuple[int, Log]] = []  # when, what
+        self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
+        self.removal = Removal()
+        self.checkpoints = Checkpoints(self)
         # Told of a partition that was deleted or got other settings: whoever waits for it must look again.
         self.on_change: Callable[[Partition], None] = _ignore
 
@@ -107,11 +113,17 @@ class Partitions:
                 if partition is not None:
                     yield partition
 
+    def opened_in(self, directory: DataDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
+        for name in directory.partitions:
+            partition = self._by_name[name.topic].opened[name.partition]
+            if partition is not None:
+                yield name, partition
+
     def in_directory(self, directory: DataDirectory) -> Iterable[TopicPartition]:
         return tuple(directory.partitions)
 
-    def directory_of(self, partition: TopicPartition) -> DataDirectory:
-        return self._place[partition]
+    def directory_of(self, partition: TopicPartition) -> DataDirectory | None:
+        return self._place.get(partition)
 
     # Opening
 
@@ -128,7 +140,7 @@ class Partitions:
 
     def open_some(self, count: int) -> int:
         """Opens up to `count` partitions nobody asked for yet; how many are left."""
-        for partition in tuple(self._unopened)[:count]:
+        for partition in tuple(islice(self._unopened, count)):
             if self.get(*partition) is None:  # its directory fails: asked for again by its next client
                 self._unopened.pop(partition, None)
         return len(self._unopened)
@@ -139,7 +151,14 @@ class Partitions:
         if directory is None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data directory of {_name(name)} is not available")
         state = held.topic.partitions[index]
+        home = Directory(directory.disk, _name(name))
         try:
+            identity = _identity_of(home)
+            if identity not in (None, held.topic.id):
+                set_aside(Directory(directory.disk, home.path), identity)
+                identity = None
+                directory.forget(name)
+                directory.partitions[name] = None
             opened = Log.open(
                 directory.disk,
                 _name(name),
@@ -150,13 +169,14 @@ class Partitions:
                 clean=directory.clean,
                 progress=progress,
             )
-            if _identity_of(opened) is None:
+            if identity is None:
                 checkpoint.write_partition_metadata(opened.directory, held.topic.id, sync=False)
             partition = Partition(name.topic, index, opened, leader_epoch=state.leader_epoch)
         except StorageError as error:
             directory.fail(error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         held.opened[index] = partition
+        self._note_flush_ms(partition)
         self._unopened.pop(name, None)
         directory.recovery_points.pop(name, None)
         directory.log_starts.pop(name, None)
@@ -172,6 +192,19 @@ class Partitions:
         """Takes over the topics that exist; nothing is opened yet."""
         for topic in state.topics.values():
             self._add(topic, topic.partitions, existing=True)
+        for directory in self.directories:
+            for name in directory.deleted:
+                self.removal.add(0, Doomed(Directory(directory.disk, name)))
+            for partition in directory.found:
+                if partition not in directory.partitions:
+                    self._set_aside_stray(Directory(directory.disk, _name(partition)))
+            directory.deleted, directory.found = [], {}
+
+    def _set_aside_stray(self, home: Directory) -> None:
+        try:
+            set_aside(home, _identity_of(home) or NO_ID)
+        except StorageError as error:
+            log.warning("%s", error)
 
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -199,7 +232,14 @@ class Partitions:
             for partition in held.opened:
                 if partition is not None:
                     partition.configure(config)
+                    self._note_flush_ms(partition)
                     self.on_change(partition)
+
+    def _note_flush_ms(self, partition: Partition) -> None:
+        if partition.log.config.flush_ms < limits.INT64_MAX:
+            self.flushed_by_time[partition] = None
+        else:
+            self.flushed_by_time.pop(partition, None)
 
     def _add(self, topic: Topic, states: Iterable[PartitionState], *, existing: bool = False) -> None:
         held = self._by_name.get(topic.name)
@@ -208,13 +248,13 @@ class Partitions:
         for state in states:
             name = TopicPartition(topic.name, state.index)
             held.opened.append(None)
-            directory = self._choose_directory(name, existing)
+            directory = self._choose_directory(name, topic.id, existing)
             if directory is not None:
                 directory.partitions[name] = None
                 self._place[name] = directory
                 self._unopened[name] = None
 
-    def _choose_directory(self, name: TopicPartition, existing: bool) -> DataDirectory | None:
+    def _choose_directory(self, name: TopicPartition, topic_id: bytes, existing: bool) -> DataDirectory | None:
         """Where its files are; a new partition goes to the working directory that holds the fewest.
 
         One that existed before and is found nowhere while a directory is missing may lie there: None, rather than
@@ -222,11 +262,12 @@ class Partitions:
         """
         if len(self.directories) == 1 and self._all_usable:
             return self.directories[0]
-        for directory in self.directories:
-            if directory.disk.exists(_name(name)):
-                return directory
-        if existing and not self._all_usable:
-            return None
+        if existing:
+            found = [directory for directory in self.directories if name in directory.found]
+            # An older topic of that name may have left its files where they could not be removed.
+            own = [each for each in found if _identity_of(Directory(each.disk, _name(name))) == topic_id]
+            if found or not self._all_usable:
+                return next(iter(own or found), None)
         working = [directory for directory in self.directories if directory.failure is None] or self.directories
         return min(working, key=lambda directory: len(directory.partitions))
 
@@ -237,86 +278,41 @@ class Partitions:
         del self._by_id[topic.id]
         for index, partition in enumerate(held.opened):
             name = TopicPartition(topic.name, index)
-            directory = self._place.pop(name, None)
-            if directory is None:
-                continue
-            del directory.partitions[name]
-            try:
-                if partition is None and directory.disk.exists(_name(name)):
-                    self._place[name] = directory
-                    partition = self._open(held, index)
-                    del self._place[name]
-                if partition is not None:
-                    delay_ms = partition.log.config.file_delete_delay_ms
-                    partition.log.retire()
-                    self._deleting.append((self._now_ms() + delay_ms, partition.log))
-            except (StorageError, ApiError) as error:
-                log.warning("%s-%d: %s", *name, error)
             self._unopened.pop(name, None)
+            directory = self._place.pop(name, None)
+            if directory is not None:
+                directory.forget(name)
+                try:
+                    self._retire(directory, name, topic, partition)
+                except StorageError as error:
+                    log.warning("%s-%d: %s", *name, error)
         for partition in held.opened:
             if partition is not None:
+                self.flushed_by_time.pop(partition, None)
                 self.on_change(partition)
 
-    def remove_deleted(self, now_ms: int, everything: bool = False) -> None:
-        """Removes the files of topics deleted long enough ago for readers to have left."""
-        due = [entry for entry in self._deleting if everything or entry[0] <= now_ms]
-        self._deleting = [entry for entry in self._deleting if not (everything or entry[0] <= now_ms)]
-        for _, retired in due:
-            try:
-                retired.delete()
-            except StorageError as error:
-                log.warning("%s", error)
-
-    # Checkpoints
-
-    def remember_log_start(self, name: TopicPartition, offset: int) -> None:
-        """Puts the coming log start of a partition on disk; Kafka may show deleted records again after a crash."""
-        directory = self._place[name]
-        try:
-            starts = self._log_starts(directory) | {name: offset}
-            checkpoint.write_offsets(directory.disk, checkpoint.LOG_STARTS, starts)
-        except StorageError as error:
-            directory.fail(error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-
-    def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
-        starts = dict(directory.log_starts)
-        for name in directory.partitions:
-            held = self._by_name.get(name.topic)
-            partition = held.opened[name.partition] if held is not None else None
-            if partition is not None and partition.log.log_start_offset > 0:
-                starts[name] = partition.log.log_start_offset
-        return starts
-
-    def checkpoint(self) -> None:
-        """Writes what the next start should begin from, per directory."""
-        for directory in self.directories:
-            recovery = dict(directory.recovery_points)
-            watermarks = dict(directory.high_watermarks)
-            for name in directory.partitions:
-                held = self._by_name.get(name.topic)
-                partition = held.opened[name.partition] if held is not None else None
-                if partition is not None:
-                    recovery[name] = partition.log.recovery_point
-                    watermarks[name] = partition.high_watermark
-            directory.remember(checkpoint.RECOVERY_POINTS, recovery)
-            directory.remember(checkpoint.LOG_STARTS, self._log_starts(directory))
-            directory.remember(checkpoint.HIGH_WATERMARKS, watermarks)
+    def _retire(self, directory: DataDirectory, name: TopicPartition, topic: Topic, opened: Partition | None) -> None:
+        """Out of the way at once, so that a new topic may have the name; removed later."""
+        if opened is not None:
+            home, config = opened.log.directory, opened.log.config
+        elif directory.disk.exists(_name(name)):
+            home, config = Directory(directory.disk, _name(name)), self._config_of(topic.name)
+        else:
+            return
+        mark_deleted(home, topic.id)
+        doomed = Doomed(home, opened.log if opened is not None else None)
+        self.removal.add(self._now_ms() + config.file_delete_delay_ms, doomed)
 
     def close(self) -> None:
-        """A clean stop: everything flushed, checkpointed, and marked so."""
-        logs: dict[str, list[Log]] = {directory.path: [] for directory in self.directories}
-        for partition in self.opened():
-            logs[self._place[TopicPartition(partition.topic, partition.index)].path].append(partition.log)
-        self.remove_deleted(0, everything=True)
+        """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
         closed = []
         for directory in self.directories:
             try:
-                close_logs(directory.disk, logs[directory.path])
+                close_logs(directory.disk, [partition.log for _, partition in self.opened_in(directory)])
                 closed.append(directory)
             except StorageError as error:
                 directory.fail(error)
-        self.checkpoint()
+        self.checkpoints.write_now()
         for directory in closed:
             directory.mark_clean()
 
@@ -329,9 +325,9 @@ def _ignore(_: Partition) -> None:
     """Until the node is listening."""
 
 
-def _identity_of(opened: Log) -> bytes | None:
-    """The topic id in the partition's directory; None also when a crash left the file empty: the cluster knows it."""
+def _identity_of(home: Directory) -> bytes | None:
+    """The topic id in a partition's directory; None also when a crash left the file empty: the cluster knows it."""
     try:
-        return checkpoint.read_partition_metadata(opened.directory)
+        return checkpoint.read_partition_metadata(home)
     except checkpoint.CheckpointError:
         return None

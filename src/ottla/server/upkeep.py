@@ -1,19 +1,24 @@
 """Upkeep: what a node does by the clock — retention, checkpoints, flushes, compaction, idle connections.
 
-Every job is short, or does a bounded part of its work at each turn; what blocks goes to the worker threads. A job that
-fails is logged and comes back at its next turn: upkeep never takes the node down.
+Every job is proportional to what is due, or looks at a bounded number of partitions per turn of the loop; what blocks
+goes to the worker threads. A job that fails is logged and comes back at its next turn: upkeep never takes the node
+down.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from ottla.cluster.entities import Change, TopicDeleted
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.cleaning import Cleaner
+from ottla.server.removal import remove_all
+from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
     from ottla.server.node import Node
@@ -26,83 +31,122 @@ REMOVING_MS = 1_000
 FLUSH_CHECK_MS = 500
 METADATA_MS = 10_000
 
+Job = Callable[[], Awaitable[None] | None]
+
 
 class Upkeep:
-    def __init__(self, loop: Any, node: Node) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, node: Node) -> None:
         self._loop = loop
         self._node = node
-        self._timers: dict[str, Any] = {}
-        self._stopped = False
+        self._partitions = node.partitions
+        self._now_ms = node.ports.now_ms
+        self._tasks: list[asyncio.Task[None]] = []
         self._unflushed_since_ms: dict[Partition, int] = {}
-        self._cleaner = Cleaner(loop, node)
+        self._trash_due_ms: dict[Partition, int] = {}  # segments of theirs wait for their removal
+        self._cleaner = Cleaner(loop, node, on_swap=self._has_trash)
         settings = node.configs.broker
         self._every("connections", TIDY_MS, self._tidy_connections)
         self._every("opening", OPENING_MS, self._open_some)
-        self._every("removing", REMOVING_MS, self._remove_deleted)
+        self._every("removing", REMOVING_MS, self._remove)
         self._every("flush", FLUSH_CHECK_MS, self._flush)
         self._every("retention", settings.get("log.retention.check.interval.ms"), self._retain)
         self._every("checkpoints", settings.get("log.flush.offset.checkpoint.interval.ms"), self._checkpoint)
         self._every("metadata", METADATA_MS, lambda: node.metadata.upkeep(node.ports.now_ms()))
         self._every("producers", settings.get("producer.id.expiration.check.interval.ms"), self._expire_producers)
 
-    def _every(self, name: str, interval_ms: float, job: Callable[[], None]) -> None:
+    def _every(self, name: str, interval_ms: float, job: Job) -> None:
         """Runs `job` again and again, `interval_ms` after it ended."""
 
-        def turn() -> None:
-            if self._stopped:
-                return
-            try:
-                job()
-            except Exception:
-                log.exception("upkeep: %s failed", name)
-            self._timers[name] = self._loop.call_later(interval_ms / 1000, turn)
+        async def forever() -> None:
+            while True:
+                await asyncio.sleep(interval_ms / 1000)
+                try:
+                    waiting = job()
+                    if waiting is not None:
+                        await waiting
+                except Exception:
+                    log.exception("upkeep: %s failed", name)
 
-        self._timers[name] = self._loop.call_later(interval_ms / 1000, turn)
+        self._tasks.append(self._loop.create_task(forever()))
 
     async def stop(self) -> None:
-        self._stopped = True
-        for timer in self._timers.values():
-            timer.cancel()
+        """Returns when nothing of it runs any more, in no thread."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._cleaner.stop()
+
+    def follow(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if isinstance(change, TopicDeleted):
+                self._cleaner.forget(change.topic)
+
+    async def _each(self, visit: Callable[[Partition], object]) -> None:
+        """Visits all opened partitions, a part of them at each turn of the loop."""
+        for number, partition in enumerate(tuple(self._partitions.opened()), start=1):
+            if self._partitions.holds(partition):
+                try:
+                    visit(partition)
+                except StorageError as error:
+                    self._partitions.storage_failed(partition, error)
+            if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    def _in_worker(self, work: Callable[..., Any], *args: Any) -> Awaitable[Any]:
+        return in_worker(self._loop, self._node.ports.executor, work, *args)
 
     def _tidy_connections(self) -> None:
         self._node.door.tidy(self._loop.time())
 
     def _open_some(self) -> None:
-        self._node.partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN)
+        self._partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN)
 
-    def _remove_deleted(self) -> None:
-        now_ms = self._node.ports.now_ms()
-        self._node.partitions.remove_deleted(now_ms)
-        for partition in self._node.partitions.opened():
-            partition.log.remove_deleted(now_ms)
+    def _has_trash(self, partition: Partition) -> None:
+        self._trash_due_ms.setdefault(partition, self._now_ms() + partition.log.config.file_delete_delay_ms)
+
+    async def _remove(self) -> None:
+        """The files of deleted topics and segments whose delay is over."""
+        now_ms = self._now_ms()
+        while doomed := self._partitions.removal.take_due(now_ms, limits.DIRECTORIES_REMOVED_AT_ONCE):
+            await self._in_worker(remove_all, doomed)
+        for partition in [each for each, due_ms in self._trash_due_ms.items() if due_ms <= now_ms]:
+            del self._trash_due_ms[partition]
+            if self._partitions.holds(partition):
+                try:
+                    due_ms = await self._in_worker(partition.log.remove_deleted, now_ms)
+                    if due_ms is not None:
+                        self._trash_due_ms[partition] = due_ms
+                except StorageError as error:
+                    self._partitions.storage_failed(partition, error)
 
     def _flush(self) -> None:
         """`flush.ms`: no record waits longer than that to be synced."""
-        now_ms = self._node.ports.now_ms()
-        for partition in self._node.partitions.opened():
-            flush_ms = partition.log.config.flush_ms
-            if flush_ms == limits.INT64_MAX or not partition.log.unflushed:
-                self._unflushed_since_ms.pop(partition, None)
+        now_ms = self._now_ms()
+        since = self._unflushed_since_ms
+        self._unflushed_since_ms = {}
+        for partition in self._partitions.flushed_by_time:
+            if not partition.log.unflushed:
                 continue
-            since_ms = self._unflushed_since_ms.setdefault(partition, now_ms)
-            if now_ms - since_ms + FLUSH_CHECK_MS >= flush_ms:
-                del self._unflushed_since_ms[partition]
+            since_ms = since.get(partition, now_ms)
+            if now_ms - since_ms + FLUSH_CHECK_MS >= partition.log.config.flush_ms:
                 self._node.services.syncer.request(partition)
+            else:
+                self._unflushed_since_ms[partition] = since_ms
 
-    def _retain(self) -> None:
-        now_ms = self._node.ports.now_ms()
-        for partition in self._node.partitions.opened():
-            try:
-                if partition.log.delete_old_segments(now_ms, partition.high_watermark):
-                    self._node.services.waiters.notify(partition)
-            except StorageError as error:
-                self._node.partitions.storage_failed(partition, error)
+    async def _retain(self) -> None:
+        await self._each(self._retain_one)
 
-    def _checkpoint(self) -> None:
-        self._node.partitions.checkpoint()
+    def _retain_one(self, partition: Partition) -> None:
+        if partition.log.delete_old_segments(self._now_ms(), partition.high_watermark):
+            self._has_trash(partition)
+            self._node.services.waiters.notify(partition)
 
-    def _expire_producers(self) -> None:
-        now_ms = self._node.ports.now_ms()
-        for partition in self._node.partitions.opened():
-            partition.log.producers.expire(now_ms, partition.log.config.producer_expiration_ms)
+    async def _checkpoint(self) -> None:
+        checkpoints = self._partitions.checkpoints
+        for directory in self._partitions.directories:
+            error = await self._in_worker(checkpoints.collect(directory).write)
+            checkpoints.written(directory, error)
+
+    async def _expire_producers(self) -> None:
+        now_ms = self._now_ms()
+        await self._each(lambda partition: partition.log.expire_producers(now_ms))

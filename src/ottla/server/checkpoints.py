@@ -1,0 +1,92 @@
+"""Checkpoints: the offsets that the next start of a data directory begins from.
+
+They are collected on the loop and written in a worker thread, since writing includes syncing. A collection has a
+number, and an older one never replaces a newer one. DeleteRecords writes its log starts before it answers: Kafka may
+show deleted records again after a crash, we do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.log import checkpoint
+from ottla.log.disk import StorageError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.server.directories import DataDirectory
+
+if TYPE_CHECKING:
+    from ottla.server.partitions import Partitions
+
+Offsets = Mapping[TopicPartition, int]
+
+
+class Collection(NamedTuple):
+    """What one directory should remember, by the name of the file."""
+
+    directory: DataDirectory
+    number: int
+    offsets: dict[str, Offsets]
+
+    def write(self) -> StorageError | None:
+        """May run in a worker thread."""
+        try:
+            for name, offsets in self.offsets.items():
+                self.directory.write(name, offsets, self.number)
+        except StorageError as error:
+            return error
+        return None
+
+
+class Checkpoints:
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+        self._number = 0
+
+    def collect(self, directory: DataDirectory) -> Collection:
+        recovery = dict(directory.recovery_points)
+        watermarks = dict(directory.high_watermarks)
+        for name, partition in self._partitions.opened_in(directory):
+            recovery[name] = partition.log.recovery_point
+            watermarks[name] = partition.high_watermark
+        return self._collection(
+            directory,
+            {
+                checkpoint.RECOVERY_POINTS: recovery,
+                checkpoint.LOG_STARTS: self._log_starts(directory),
+                checkpoint.HIGH_WATERMARKS: watermarks,
+            },
+        )
+
+    def _log_starts(self, directory: DataDirectory) -> Offsets:
+        starts = dict(directory.log_starts)
+        for name, partition in self._partitions.opened_in(directory):
+            if partition.log.log_start_offset > 0:
+                starts[name] = partition.log.log_start_offset
+        return starts
+
+    def _collection(self, directory: DataDirectory, offsets: dict[str, Offsets]) -> Collection:
+        self._number += 1
+        return Collection(directory, self._number, offsets)
+
+    def written(self, directory: DataDirectory, error: StorageError | None) -> None:
+        """A directory that cannot take its checkpoints is noted, and asked again at the next round."""
+        if error is None:
+            directory.failure = None
+        else:
+            directory.fail(error)
+
+    def write_now(self) -> None:
+        """All of them, in this thread."""
+        for directory in self._partitions.directories:
+            self.written(directory, self.collect(directory).write())
+
+    def remember_log_starts(self, names: Iterable[TopicPartition]) -> None:
+        """Makes the log starts of these partitions last. Raises KAFKA_STORAGE_ERROR."""
+        directories = dict.fromkeys(self._partitions.directory_of(name) for name in names)
+        for directory in filter(None, directories):
+            error = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)}).write()
+            if error is not None:
+                directory.fail(error)
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error

@@ -1,0 +1,25 @@
+"""Work in a thread, from a task that may be cancelled.
+
+A thread cannot be called back: a task that is cancelled while its work runs ends only when that work has ended, so
+whoever waits for the task knows that nothing of it is under way any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_worker(
+    loop: asyncio.AbstractEventLoop, executor: Executor | None, work: Callable[..., T], *args: object
+) -> T:
+    running = asyncio.ensure_future(loop.run_in_executor(executor, work, *args))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
