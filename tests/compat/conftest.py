@@ -13,7 +13,7 @@ from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
 from tests.support.node import OttlaNode
 from tests.support.same import Both, Side
-from tests.support.scoreboard import Scoreboard
+from tests.support.scoreboard import Scoreboard, is_whole_run
 
 from ottla.wire.message import Request
 
@@ -147,4 +147,4 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("--against") == "ottla":
-        session.config.stash[Scoreboard.KEY].save()
+        session.config.stash[Scoreboard.KEY].save(anew=is_whole_run(session.config))

@@ -1,8 +1,8 @@
 """Which client did what against the node: collected while the compatibility tests run, kept for scripts/docs.py.
 
 A test stands for one cell: its row is the client (the `client` or `java` fixture, or the `tool` marker), its column
-the `feature` marker. A cell is "passed" when every test of the cell passed. A run replaces the cells it
-touched and leaves the others.
+the `feature` marker. A cell is "passed" when every test of the cell passed. A run of all of them
+starts anew; a run of some replaces the cells it touched and leaves the others.
 """
 
 import fcntl
@@ -33,18 +33,26 @@ class Scoreboard:
         elif report.when == "call" and report.passed:
             cells.setdefault(name, "passed")
 
-    def save(self) -> None:
+    def save(self, *, anew: bool) -> None:
         if not self._cells:
             return
         TOOLS.mkdir(exist_ok=True)
         with PATH.open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # several workers may end at once
             file.seek(0)
-            known: dict[str, dict[str, str]] = json.loads(file.read() or "{}")
+            known: dict[str, dict[str, str]] = {} if anew else json.loads(file.read() or "{}")
             for row, cells in self._cells.items():
                 known.setdefault(row, {}).update(cells)
             file.truncate(0)
             file.write(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+def is_whole_run(config: pytest.Config) -> bool:
+    """Whether every compatibility test was asked for, in this one process."""
+    folders = {TOOLS.parent / name for name in (".", "tests", "tests/compat")}
+    asked = {(config.invocation_params.dir / argument).resolve() for argument in config.args}
+    chosen = config.option.keyword or config.option.markexpr or config.option.deselect
+    return bool(asked & folders) and not chosen and not hasattr(config, "workerinput")
 
 
 def _row(item: pytest.Item) -> str | None:
