@@ -66,9 +66,7 @@ def test_brokers() -> None:
     assert line(broker(NODE, "log.cleaner.threads")) == (
         "2 STATIC_BROKER [log.cleaner.threads=2@STATIC_BROKER log.cleaner.threads=1@DEFAULT]"
     )
-    assert line(broker(NODE, "broker.id")) == (
-        "1 STATIC_BROKER [broker.id=1@STATIC_BROKER broker.id=-1@DEFAULT]"
-    )
+    assert line(broker(NODE, "broker.id")) == ("1 STATIC_BROKER [broker.id=1@STATIC_BROKER broker.id=-1@DEFAULT]")
     assert line(broker(NODE, "log.retention.ms")) == "None DEFAULT []"
     assert line(broker(NODE, "process.roles")) == "None DEFAULT []"
     assert broker(NODE, "num.partitions").read_only
@@ -90,8 +88,7 @@ def test_a_listeners_own_value() -> None:
     node = NODE.with_dynamic({}, {"listener.name.plaintext.max.connections": "5"})
     entry = broker(node, "listener.name.plaintext.max.connections")
     assert line(entry) == (
-        "5 DYNAMIC_BROKER [listener.name.plaintext.max.connections=5@DYNAMIC_BROKER "
-        "max.connections=2147483647@DEFAULT]"
+        "5 DYNAMIC_BROKER [listener.name.plaintext.max.connections=5@DYNAMIC_BROKER max.connections=2147483647@DEFAULT]"
     )
     assert entry.read_only and entry.kind is Kind.INT
 
@@ -107,21 +104,14 @@ def test_the_default_of_all_brokers_shows_only_what_was_set() -> None:
 def test_dynamic_only_settings_appear_when_set() -> None:
     name = "leader.replication.throttled.rate"
     assert list(describe_broker(NODE, [name])) == []
-    assert (
-        line(broker(NODE.with_dynamic({}, {name: "5"}), name))
-        == f"5 DYNAMIC_BROKER [{name}=5@DYNAMIC_BROKER]"
-    )
+    assert line(broker(NODE.with_dynamic({}, {name: "5"}), name)) == f"5 DYNAMIC_BROKER [{name}=5@DYNAMIC_BROKER]"
 
 
 def test_groups() -> None:
     entries = {entry.name: line(entry) for entry in describe_group(NODE, {"share.isolation.level": "read_committed"})}
     assert len(entries) == 17
-    assert entries["consumer.session.timeout.ms"] == (
-        "45000 DEFAULT [group.consumer.session.timeout.ms=45000@DEFAULT]"
-    )
-    assert entries["share.renew.acknowledge.enable"] == (
-        "true DEFAULT [share.renew.acknowledge.enable=true@DEFAULT]"
-    )
+    assert entries["consumer.session.timeout.ms"] == ("45000 DEFAULT [group.consumer.session.timeout.ms=45000@DEFAULT]")
+    assert entries["share.renew.acknowledge.enable"] == ("true DEFAULT [share.renew.acknowledge.enable=true@DEFAULT]")
     assert entries["share.isolation.level"] == (
         "read_committed GROUP [share.isolation.level=read_committed@GROUP "
         "share.isolation.level=read_uncommitted@DEFAULT]"
