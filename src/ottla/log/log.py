@@ -21,7 +21,7 @@ from ottla.log import append as appending
 from ottla.log import closing, cut, lookup, retain, swap
 from ottla.log.aborted import AbortedTxn
 from ottla.log.append import Appended
-from ottla.log.checkpoint import read_partition_metadata, write_partition_metadata
+from ottla.log.checkpoint import PARTITION_METADATA, read_partition_metadata, write_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, FileSlice
 from ottla.log.durable import Durable, Syncable
@@ -310,8 +310,12 @@ class Log:
 
         One sync per log at a time: `mark_synced` or `sync_failed` before the next call.
         """
-        offsets = [*self.bases[-2:], self.next_offset]
-        extra = [self.epochs.file(), *map(self.snapshots.file, offsets)] if self.durable.names_changed else []
+        if not self.durable.names_changed:
+            return self.durable.files(self.active, [])
+        # Whose the directory is must last as well: without it the log would be taken for that of another topic.
+        identity = PARTITION_METADATA if self.directory.exists(PARTITION_METADATA) else None
+        extra = [self.epochs.file(), self.directory.open(identity) if identity else None]
+        extra += map(self.snapshots.file, [*self.bases[-2:], self.next_offset])
         return self.durable.files(self.active, [file for file in extra if file is not None])
 
     def mark_synced(self, offset: int) -> None:

@@ -55,7 +55,7 @@ class Fetch(NamedTuple):
 
 
 class Partition:
-    __slots__ = ("durable", "high_watermark", "index", "leader_epoch", "log", "topic")
+    __slots__ = ("cuts", "durable", "high_watermark", "index", "leader_epoch", "log", "topic")
 
     def __init__(
         self, topic: str, index: int, log: Log, *, leader_epoch: int, high_watermark: int | None = None
@@ -65,6 +65,8 @@ class Partition:
         self.log = log
         self.leader_epoch = leader_epoch
         self.high_watermark = log.next_offset
+        # How often the end was cut off: who waits for an offset must know whether it is still the record it waits for.
+        self.cuts = 0
         self.durable = False
         self._set_durable(log.config)
         if high_watermark is not None:
@@ -133,7 +135,11 @@ class Partition:
         """A sync failed: its pages may be lost although they still read well, so only what was synced before stays."""
         self.log.sync_failed()
         if self.durable:
-            self.log.truncate_to(self.high_watermark, now_ms=now_ms)
+            end_offset = self.log.next_offset
+            try:
+                self.log.truncate_to(self.high_watermark, now_ms=now_ms)
+            finally:
+                self.cuts += self.log.next_offset < end_offset
 
     def deletion_point(self, offset: int) -> int:
         """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""

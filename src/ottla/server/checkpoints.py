@@ -7,7 +7,7 @@ show deleted records again after a crash, we do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log import checkpoint
@@ -59,7 +59,7 @@ class Checkpoints:
             },
         )
 
-    def _log_starts(self, directory: DataDirectory) -> Offsets:
+    def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         starts = dict(directory.log_starts)
         for name, partition in self._partitions.opened_in(directory):
             if partition.log.log_start_offset > 0:
@@ -82,11 +82,12 @@ class Checkpoints:
         for directory in self._partitions.directories:
             self.written(directory, self.collect(directory).write())
 
-    def remember_log_starts(self, names: Iterable[TopicPartition]) -> None:
-        """Makes the log starts of these partitions last. Raises KAFKA_STORAGE_ERROR."""
-        directories = dict.fromkeys(self._partitions.directory_of(name) for name in names)
+    def remember_log_starts(self, starts: Offsets) -> None:
+        """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR."""
+        directories = dict.fromkeys(self._partitions.directory_of(name) for name in starts)
         for directory in filter(None, directories):
-            error = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)}).write()
+            coming = {name: offset for name, offset in starts.items() if name in directory.partitions}
+            error = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory) | coming}).write()
             if error is not None:
                 directory.fail(error)
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error

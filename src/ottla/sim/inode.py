@@ -9,7 +9,7 @@ operations onto the durable bytes, one sector at a time:
 - bytes that the file size covers but no surviving sector wrote read as zeros;
 - the size may survive although the data did not (a tail of zeros, as XFS and ext4 leave it);
 - a truncation is journalled: if it is lost, everything after it in this file is lost with it;
-- optionally a touched sector comes back as garbage.
+- optionally a byte that was being changed comes back as another one.
 
 Synced bytes never change, whatever happens to their neighbours in the same sector.
 """
@@ -79,7 +79,7 @@ class Inode:
             _replay(content, kept)
             self._stretch(content, rng)
             if garbage_rate:
-                _spoil(content, kept, rng, garbage_rate)
+                _spoil(content, self.durable, kept, rng, garbage_rate)
             self.durable = bytes(content)
         self.cache = bytearray(self.durable)
         self.pending.clear()
@@ -159,10 +159,13 @@ def _scattered(pending: list[Write | Truncate], rng: random.Random) -> list[Writ
     return kept
 
 
-def _spoil(content: bytearray, kept: list[Write | Truncate], rng: random.Random, rate: float) -> None:
-    """Turns some of the bytes that were being written into garbage; durable bytes stay as they are."""
+def _spoil(content: bytearray, durable: bytes, kept: list[Write | Truncate], rng: random.Random, rate: float) -> None:
+    """Turns some of the bytes that were changing into garbage; those that were durable already stay as they are."""
     for operation in kept:
-        if isinstance(operation, Write) and rng.random() < rate:
-            start, end = operation.position, min(operation.position + len(operation.data), len(content))
-            if start < end:
-                content[rng.randrange(start, end)] ^= 1 << rng.randrange(8)
+        if not isinstance(operation, Write) or rng.random() >= rate:
+            continue
+        start, end = operation.position, min(operation.position + len(operation.data), len(content))
+        if start < end:
+            position, bit = rng.randrange(start, end), rng.randrange(8)
+            if content[position : position + 1] != durable[position : position + 1]:
+                content[position] ^= 1 << bit

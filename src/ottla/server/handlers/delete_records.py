@@ -18,37 +18,44 @@ _NO_LOW_WATERMARK = -1
 
 @handles(DeleteRecordsRequest)
 def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
-    answers = {
-        TopicPartition(topic.name, each.partition_index): _delete(
-            TopicPartition(topic.name, each.partition_index), each.offset, context
-        )
-        for topic in request.topics
-        for each in topic.partitions
-    }
-    done = [name for name, answer in answers.items() if not answer.error_code]
+    answers: dict[TopicPartition, PartitionAnswer] = {}
+    starts: dict[TopicPartition, int] = {}
+    for topic in request.topics:
+        for each in topic.partitions:
+            name = TopicPartition(topic.name, each.partition_index)
+            try:
+                starts[name] = _deletion_point(name, each.offset, context)
+            except ApiError as error:
+                answers[name] = _refusal(name, error.code)
     try:
-        context.partitions.checkpoints.remember_log_starts(done)
+        # On disk before anyone can see it: a log start must not go back after a crash.
+        context.partitions.checkpoints.remember_log_starts(starts)
+        answers |= {name: _delete(name, start, context) for name, start in starts.items()}
     except ApiError as error:
-        for name in done:
-            answers[name] = _refusal(name, error.code)
-    topics: dict[str, list[PartitionAnswer]] = {topic.name: [] for topic in request.topics}
-    for name, answer in answers.items():
-        topics[name.topic].append(answer)
+        answers |= {name: _refusal(name, error.code) for name in starts}
+    topics: dict[str, dict[TopicPartition, PartitionAnswer]] = {topic.name: {} for topic in request.topics}
+    for topic in request.topics:
+        for each in topic.partitions:
+            name = TopicPartition(topic.name, each.partition_index)
+            topics[topic.name][name] = answers[name]
     return DeleteRecordsResponse(
-        topics=[TopicAnswer(name=name, partitions=partitions) for name, partitions in topics.items()]
+        topics=[TopicAnswer(name=name, partitions=list(partitions.values())) for name, partitions in topics.items()]
     )
 
 
-def _delete(name: TopicPartition, offset: int, context: Context) -> PartitionAnswer:
+def _deletion_point(name: TopicPartition, offset: int, context: Context) -> int:
+    if is_internal(name.topic):
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition = context.partitions.find(*name)
+    if not partition.log.config.delete:
+        raise ApiError(ErrorCode.POLICY_VIOLATION)
+    return partition.deletion_point(offset)
+
+
+def _delete(name: TopicPartition, start: int, context: Context) -> PartitionAnswer:
+    partition = context.partitions.find(*name)
     try:
-        if is_internal(name.topic):
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        partition = context.partitions.find(*name)
-        if not partition.log.config.delete:
-            raise ApiError(ErrorCode.POLICY_VIOLATION)
-        low_watermark = partition.delete_records(offset)
-    except ApiError as error:
-        return _refusal(name, error.code)
+        low_watermark = partition.delete_records(start)
     except StorageError as error:
         context.partitions.storage_failed(partition, error)
         return _refusal(name, ErrorCode.KAFKA_STORAGE_ERROR)

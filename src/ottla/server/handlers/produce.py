@@ -22,7 +22,8 @@ TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
 RecordError = PartitionResponse.BatchIndexAndErrorMessage
 # A partition whose answer waits, up to which offset, and the answer it will get.
-Pending = tuple[Partition, int, PartitionResponse]
+# Partition, how often its end had been cut off, the offset its high watermark must reach, and the answer then.
+Pending = tuple[Partition, int, int, PartitionResponse]
 
 ACKS_ALL = -1
 # Kafka tells where the log starts with every refusal by the log, but not with these.
@@ -100,6 +101,7 @@ def _append(
     if partition.topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
     assert records is not None, "check_request refuses null records"
+    cuts = partition.cuts
     try:
         appended = partition.append(records, acks=acks, now_ms=context.now_ms())
     except ApiError as error:
@@ -119,8 +121,10 @@ def _append(
         context.services.waiters.notify(partition)
     if partition.needs_sync:
         context.services.syncer.request(partition)
-    if acks and (acks == ACKS_ALL or partition.durable) and partition.high_watermark <= appended.last_offset:
-        pending.append((partition, appended.last_offset + 1, answer))
+    if partition.cuts != cuts:
+        _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
+    elif acks and (acks == ACKS_ALL or partition.durable) and partition.high_watermark <= appended.last_offset:
+        pending.append((partition, cuts, appended.last_offset + 1, answer))
     return answer
 
 
@@ -146,13 +150,15 @@ def _when_durable(
     def settle(expired: bool) -> bool:
         waiting = []
         for entry in pending:
-            partition, end_offset, answer = entry
+            partition, cuts, end_offset, answer = entry
+            if partition.cuts != cuts:
+                # A failed sync took the record back; what is at its offset by now may be another one.
+                _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)
+                continue
             if partition.high_watermark >= end_offset:
                 continue
             if not context.partitions.holds(partition):
                 _turn_into_error(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            elif partition.log.next_offset < end_offset:
-                _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)
             elif expired:
                 _turn_into_error(answer, ErrorCode.REQUEST_TIMED_OUT)
             else:
@@ -163,7 +169,7 @@ def _when_durable(
         later.set(response)
         return True
 
-    context.services.waiters.watch(later, [partition for partition, _, _ in pending], settle, timeout_ms)
+    context.services.waiters.watch(later, [partition for partition, _, _, _ in pending], settle, timeout_ms)
     return later
 
 
