@@ -26,6 +26,8 @@ OUTSIDE = (
 PORTS = {
     "server/node.py": {"time", "random", "signal"},  # system_ports, run
     "server/net.py": {"socket"},
+    "server/system.py": {"os"},  # locks and limits of the real world
+    "server/directories.py": {"threading"},  # a lock: workers write checkpoints, too
     "server/osdisk.py": {"os", "threading", "pathlib"},
     "server/listener.py": {"socket"},  # constants only
     "client/options.py": {"time", "random"},

@@ -68,6 +68,11 @@ class Door:
             for resume in waiting:
                 resume()
 
+    def close(self) -> None:
+        """Everybody out."""
+        for connection in tuple(self.connections):
+            connection.close()
+
     def tidy(self, now: float) -> None:
         for connection in tuple(self.connections):
             connection.tidy(now, self.max_idle_s)

@@ -11,7 +11,7 @@ import logging
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,7 @@ from ottla.server.net import Net, OsNet
 from ottla.server.osdisk import OsDisk
 from ottla.server.partitions import Partitions
 from ottla.server.sessions import Sessions
+from ottla.server.system import lock_directory, open_files_max, raise_descriptor_limit
 from ottla.server.upkeep import Upkeep
 from ottla.server.waiters import Waiters
 
@@ -50,16 +51,20 @@ class Ports:
     now_ms: Callable[[], int]
     rng: random.Random
     executor: Executor | None
+    lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
 
 
-def system_ports() -> Ports:
-    """The real world."""
+def system_ports(values: Mapping[str, str] | None = None) -> Ports:
+    """The real world, for a node with these settings."""
+    configs = Configs(values or {})
+    files_max = open_files_max(configs.broker.get("ottla.open.files.max"), len(configs.log_dirs()))
     return Ports(
-        disk=OsDisk,
+        disk=lambda path: OsDisk(path, open_files_max=files_max),
         net=OsNet(),
         now_ms=lambda: time.time_ns() // 1_000_000,
         rng=random.SystemRandom(),
         executor=ThreadPoolExecutor(limits.WORKER_THREADS_MAX, thread_name_prefix="ottla-worker"),
+        lock=lock_directory,
     )
 
 
@@ -71,20 +76,33 @@ class Node:
         self._on_recovery = on_recovery or _tell_progress
         self.addresses: list[tuple[str, int]] = []
         self._stop_requested: asyncio.Event | None = None
-        self._listeners: list[Listener] = []
-        self._running = False
+        self._steps_back: list[Callable[[], Awaitable[None] | None]] = []  # how to undo the start, the last step last
 
     async def start(self) -> None:
-        """Returns when clients may connect."""
-        loop = asyncio.get_running_loop()
+        """Returns when clients may connect. A start that fails leaves everything as it was."""
+        try:
+            self._open()
+            self._serve(asyncio.get_running_loop())
+        except Exception:
+            await self.stop()
+            raise
+
+    def _open(self) -> None:
+        """From the settings to the partitions, recovered if the last stop was not clean."""
         ports = self.ports
         dispatch.load_handlers()
         self._stop_requested = asyncio.Event()
         self.configs = Configs(self.values)
         settings = self.configs.broker
-        endpoints = parse_listeners(settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
+        listeners = settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS
+        self._endpoints = parse_listeners(listeners)
+        self._steps_back.append(self._end_workers)
+        for path in self.configs.log_dirs():
+            self._steps_back.append(ports.lock(path))
         self.directories = open_directories(self.configs.log_dirs(), ports.disk)
+        self._steps_back.append(self._close_disks)
         self.metadata = MetadataHost.open(self.directories, self.configs, ports)
+        self._steps_back.append(self._close_untouched)
         self.configs.follow(self.metadata.state)
         self.partitions = Partitions(
             self.directories,
@@ -95,14 +113,19 @@ class Node:
         )
         self.partitions.load(self.metadata.state)
         self.partitions.recover(self._on_recovery)
-        self.metadata.on_change = self._changed
+        self._steps_back[-1] = self._close_storage
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self.services = self._services(loop)
+        self._steps_back.append(self.services.syncer.idle)
         self.partitions.on_change = self.services.waiters.notify
-        self.door = Door(settings)
-        for endpoint in endpoints:
+        self.door = Door(self.configs.broker)
+        self._steps_back.append(self.door.close)
+        for endpoint in self._endpoints:
             self._listen(endpoint, loop)
         self.upkeep = Upkeep(loop, self)
-        self._running = True
+        self._steps_back.append(self.upkeep.stop)
+        self.metadata.on_change = self._changed
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
@@ -129,7 +152,7 @@ class Node:
     def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         sock = self.ports.net.listen(endpoint.host, endpoint.port)
         listener = Listener(endpoint, sock, loop, self.services, self.door)
-        self._listeners.append(listener)
+        self._steps_back.append(listener.close)
         self.addresses.append(listener.address)
 
     def _changed(self, changes: Any) -> None:
@@ -151,21 +174,32 @@ class Node:
 
     async def stop(self) -> None:
         """A clean stop: nothing is accepted any more, everything is on disk."""
-        if not self._running:
-            return
-        self._running = False
-        await self.upkeep.stop()
-        for listener in self._listeners:
-            listener.close()
-        for connection in tuple(self.door.connections):
-            connection.close()
-        await self.services.syncer.idle()
+        while self._steps_back:
+            try:
+                waiting = self._steps_back.pop()()
+                if waiting is not None:
+                    await waiting
+            except Exception:
+                log.exception("the stop goes on, but the next start will have to recover")
+
+    def _close_storage(self) -> None:
         self.metadata.close()
         self.partitions.close()  # ends with the mark of a clean stop, which vouches for the metadata too
-        if self.ports.executor is not None:
-            self.ports.executor.shutdown(wait=True)
+
+    def _close_untouched(self) -> None:
+        """The start failed before a partition was opened: what was closed cleanly still is."""
+        self.metadata.close()
+        for directory in self.directories:
+            if directory.clean:
+                directory.mark_clean()
+
+    def _close_disks(self) -> None:
         for directory in self.directories:
             directory.disk.close()
+
+    def _end_workers(self) -> None:
+        if self.ports.executor is not None:
+            self.ports.executor.shutdown(wait=True)
 
 
 def _tell_progress(partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
@@ -176,7 +210,8 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery
     """Runs a node until SIGTERM or SIGINT; returns after a clean stop."""
 
     async def serve() -> None:
-        node = Node(values, system_ports(), on_recovery)
+        raise_descriptor_limit()
+        node = Node(values, system_ports(values), on_recovery)
         await node.start()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -76,7 +76,7 @@ class Broker:
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self.node = Node(self.settings, system_ports())
+        self.node = Node(self.settings, system_ports(self.settings))
         await self.node.start()
         self._ready.set()
         await self.node.stopped()

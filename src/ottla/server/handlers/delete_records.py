@@ -18,28 +18,30 @@ _NO_LOW_WATERMARK = -1
 
 @handles(DeleteRecordsRequest)
 def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+    # The last word counts for a partition that is named twice.
+    asked = {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in request.topics
+        for each in topic.partitions
+    }
     answers: dict[TopicPartition, PartitionAnswer] = {}
     starts: dict[TopicPartition, int] = {}
-    for topic in request.topics:
-        for each in topic.partitions:
-            name = TopicPartition(topic.name, each.partition_index)
-            try:
-                starts[name] = _deletion_point(name, each.offset, context)
-            except ApiError as error:
-                answers[name] = _refusal(name, error.code)
+    for name, offset in asked.items():
+        try:
+            starts[name] = _deletion_point(name, offset, context)
+        except ApiError as error:
+            answers[name] = _refusal(name, error.code)
     try:
         # On disk before anyone can see it: a log start must not go back after a crash.
         context.partitions.checkpoints.remember_log_starts(starts)
         answers |= {name: _delete(name, start, context) for name, start in starts.items()}
     except ApiError as error:
         answers |= {name: _refusal(name, error.code) for name in starts}
-    topics: dict[str, dict[TopicPartition, PartitionAnswer]] = {topic.name: {} for topic in request.topics}
-    for topic in request.topics:
-        for each in topic.partitions:
-            name = TopicPartition(topic.name, each.partition_index)
-            topics[topic.name][name] = answers[name]
+    topics: dict[str, list[PartitionAnswer]] = {topic.name: [] for topic in request.topics}
+    for name in asked:
+        topics[name.topic].append(answers[name])
     return DeleteRecordsResponse(
-        topics=[TopicAnswer(name=name, partitions=list(partitions.values())) for name, partitions in topics.items()]
+        topics=[TopicAnswer(name=name, partitions=partitions) for name, partitions in topics.items()]
     )
 
 

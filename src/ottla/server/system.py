@@ -1,0 +1,70 @@
+"""What a node needs of the machine it runs on: a data directory of its own, and enough descriptors."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import resource
+from collections.abc import Callable
+
+from ottla.log.disk import StorageError
+
+log = logging.getLogger(__name__)
+
+LOCK = ".lock"
+# Of all descriptors, so much may be files of partitions; the rest is for connections.
+_FILES_SHARE = 0.5
+
+_locked: set[str] = set()
+
+
+def lock_directory(path: str) -> Callable[[], None]:
+    """Makes sure that no other node, not even a real Kafka, uses a data directory; gives what undoes it.
+
+    A directory that cannot be written needs no lock: it will be found unusable.
+    """
+    place = os.path.realpath(path)
+    in_use = StorageError(errno.EBUSY, f"another node uses the data directory {path}")
+    # Such locks belong to a process: they do not tell two nodes of one apart, and closing the file anywhere in it
+    # would end the lock.
+    if place in _locked:
+        raise in_use
+    try:
+        os.makedirs(place, exist_ok=True)
+        descriptor = os.open(f"{place}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:
+        return lambda: None
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        os.close(descriptor)
+        raise in_use from None
+    except OSError as error:
+        log.warning("%s cannot be locked (%s): take care that only one node uses it", path, error)
+    _locked.add(place)
+
+    def unlock() -> None:
+        _locked.discard(place)
+        os.close(descriptor)
+
+    return unlock
+
+
+def raise_descriptor_limit() -> None:
+    """As many descriptors as the system lets this process have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:
+            log.warning("the limit of %d open files stays as it is: %s", soft, error)
+
+
+def open_files_max(wanted: int, disks: int) -> int:
+    """How many files each of `disks` may keep open, so that connections find descriptors as well."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        wanted = min(wanted, int(soft * _FILES_SHARE))
+    return max(wanted // max(disks, 1), 1)
