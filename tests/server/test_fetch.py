@@ -24,6 +24,7 @@ from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
 from ottla.testing.broker import Broker
 from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
 
 LONG_MS = 600_000
 FIRST_BY_ID = 13
@@ -258,3 +259,16 @@ def test_a_pipelined_request_may_forget_what_an_earlier_one_waits_for(
         assert told(pipe.answer()) == [("a", 0, 0, BATCH_BYTES)]
         produce(connection, "b", [b"x" * 100])
         assert told(pipe.answer()) == [("b", 0, 0, BATCH_BYTES)]
+
+
+def test_a_disk_that_cannot_be_searched(
+    connection: RawConnection, topics: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise StorageError(5, "the disk cannot be read")
+
+    monkeypatch.setattr(Log, "offset_for_time", broken)
+    topic = ListOffsetsRequest.Topic
+    ask = topic(name="a", partitions=[topic.Partition(partition_index=0, timestamp=5)])
+    answer: Any = connection.call(ListOffsetsRequest(replica_id=-1, topics=[ask]), 7)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR

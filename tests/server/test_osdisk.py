@@ -276,3 +276,31 @@ def test_disk_full_for_real(tmp_path: Path) -> None:
     file.append(bytes(6_000))
     assert file.size == 13_000
     disk.close()
+
+
+def test_a_descriptor_is_opened_while_its_directory_is_renamed(tmp_path: Path) -> None:
+    """A worker syncs or reads files whose descriptors were given up, while the loop renames what they lie in."""
+    disk = OsDisk(str(tmp_path), open_files_max=2)
+    disk.make_directory("a")
+    files = [disk.open(f"a/{number}", create=True) for number in range(6)]
+    for file in files:
+        file.append(b"x" * 10)
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                for file in files:
+                    assert file.read(0, 10) == b"x" * 10
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for number in range(2_000):
+        disk.rename(*("a", "b") if number % 2 == 0 else ("b", "a"))
+    stop.set()
+    thread.join()
+    assert failures == []
+    disk.close()

@@ -27,12 +27,11 @@ class Trash:
 
     def remove_due(self, now_ms: int) -> int | None:
         """Remove what is due; when to come again, None if nothing is left."""
-        waiting, self._waiting = self._waiting, []
-        for due_ms, segment in waiting:
+        for entry in tuple(self._waiting):
+            due_ms, segment = entry
             if due_ms <= now_ms:
                 self._remove(segment)
-            else:
-                self._waiting.append((due_ms, segment))
+                self._waiting.remove(entry)
         return min((due_ms for due_ms, _ in self._waiting), default=None)
 
     def empty(self) -> None:

@@ -331,8 +331,8 @@ class OsDisk:
 
     def open_descriptor(self, file: OsFile) -> int:
         """A descriptor for `file`, whose lock the caller holds; another file may lose its own."""
-        full = self._full(file.path)
         with self._lock:
+            full = self._full(file.path)  # not before: a rename may be under way in another thread
             if len(self._clock) >= self._open_files_max:
                 self._evict_one()
             try:

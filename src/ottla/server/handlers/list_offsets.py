@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
@@ -42,9 +43,14 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
 def _look_up(topic: str, ask: PartitionAsk, isolation_level: int, context: Context) -> PartitionAnswer:
     if ask.timestamp < 0 and context.request_version < _SPECIAL_SINCE.get(ask.timestamp, 1 << 15):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-    found = context.partitions.find(topic, ask.partition_index).list_offset(
-        ask.timestamp, isolation=isolation_level, current_leader_epoch=ask.current_leader_epoch
-    )
+    partition = context.partitions.find(topic, ask.partition_index)
+    try:
+        found = partition.list_offset(
+            ask.timestamp, isolation=isolation_level, current_leader_epoch=ask.current_leader_epoch
+        )
+    except StorageError as error:
+        context.partitions.storage_failed(partition, error)
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
     if found is None:
         return PartitionAnswer(partition_index=ask.partition_index, error_code=0)
     return PartitionAnswer(
