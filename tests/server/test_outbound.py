@@ -69,9 +69,10 @@ def test_everything_arrives_in_order(plan: list[tuple[bool, int]], seed: int) ->
     parts: list[Any] = [FileSlice(file, 7, size) if slice_ else content[:size] for slice_, size in plan]
     expected = b"".join(part.read() if isinstance(part, FileSlice) else part for part in parts)
     outbound, sock = Outbound(), PickySocket(seed)
-    outbound.queue.extend(outbound.hold(parts))
+    outbound.add([b"alone"])
+    outbound.add([b"head", *parts])
     drain(outbound, sock)
-    assert bytes(sock.received) == expected
+    assert bytes(sock.received) == b"alonehead" + expected
     assert outbound.held_bytes == 0
 
 

@@ -197,7 +197,7 @@ class Connection:
             slot.parts = self._outbound.hold(route.reply(answer, correlation_id))
             self._slots.append(slot)
         else:
-            self._outbound.queue.extend(self._outbound.hold(route.reply(answer, correlation_id)))
+            self._outbound.add(route.reply(answer, correlation_id))
 
     def _learn_client_id(self, raw: memoryview) -> None:
         self.context.client_id = bytes(raw).decode()

@@ -21,6 +21,15 @@ class Outbound:
         self.queue: deque[Any] = deque()
         self.held_bytes = 0  # in memory; of an answer that waits for its turn, too
 
+    def add(self, parts: list[Any]) -> None:
+        """Takes an answer; it begins with bytes."""
+        if len(parts) == 1:
+            (part,) = parts
+            self.held_bytes += len(part)
+            self.queue.append(part)
+        else:
+            self.queue.extend(self.hold(parts))
+
     def hold(self, parts: list[Any]) -> list[Any]:
         """Counts an answer that cannot join the queue yet; gives it back."""
         for part in parts:
@@ -40,8 +49,13 @@ class Outbound:
                     if head.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
                         self._send_file(sock, head)
                         continue
-                elif len(queue) == 1:
-                    self._sent(sock.send(head))
+                elif len(queue) == 1:  # the usual answer, the short way
+                    sent = sock.send(head)
+                    self.held_bytes -= sent
+                    if sent == len(head):
+                        queue.popleft()
+                    else:
+                        queue[0] = memoryview(head)[sent:]
                     continue
                 self._sent(sock.sendmsg(self._run()))
         except (BlockingIOError, InterruptedError):
