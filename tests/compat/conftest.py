@@ -134,17 +134,15 @@ def make_topic(node: Node, java_431: Java, new_name: Callable[[str], str]) -> Ma
     return make
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    session.config.stash[Scoreboard.KEY] = Scoreboard()
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, pytest.TestReport]:
     report: pytest.TestReport = yield
-    item.config.stash[Scoreboard.KEY].note(item, report)
+    # Made here and not at the start: a run of all tests loads this file only when it has got to this folder.
+    item.config.stash.setdefault(Scoreboard.KEY, Scoreboard()).note(item, report)
     return report
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if session.config.getoption("--against") == "ottla":
-        session.config.stash[Scoreboard.KEY].save(anew=is_whole_run(session.config))
+    scoreboard = session.config.stash.get(Scoreboard.KEY, None)
+    if scoreboard is not None and session.config.getoption("--against") == "ottla":
+        scoreboard.save(anew=is_whole_run(session.config))
