@@ -11,8 +11,9 @@ import pytest
 
 from ottla.sim.run import Outcome, Simulation
 from ottla.sim.scenario import scenario
+from ottla.sim.seeds import kept_seeds
 
-KEPT = [int(line) for line in Path(__file__).with_name("seeds.txt").read_text().split()]
+KEPT = kept_seeds(Path(__file__).with_name("seeds.txt"))
 SAMPLE_SECONDS = 25.0  # wall time, so that a slow machine does fewer; which ones is decided by the day's chance
 SAMPLE_MIN = 5
 

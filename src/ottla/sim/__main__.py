@@ -10,6 +10,7 @@ import time
 
 from ottla.sim.run import Outcome, Simulation
 from ottla.sim.scenario import scenario
+from ottla.sim.seeds import keep_seed
 
 SEED_FILE = pathlib.Path("tests/sim/seeds.txt")
 SEED_MAX = 10**9
@@ -48,7 +49,7 @@ def _search(count: int, seconds: float, seeds_file: pathlib.Path) -> int:
         tried += 1
         if not outcome.ok:
             failing.append(outcome)
-            _keep(seeds_file, outcome.seed)
+            keep_seed(seeds_file, outcome.seed, outcome.violations[0].splitlines()[0][:100])
             _report(outcome)
         _show_progress(tried, count, len(failing), until - time.monotonic())
     print(f"\n{tried} simulations, {len(failing)} failed")
@@ -72,14 +73,6 @@ def _show_progress(tried: int, count: int, failed: int, left_seconds: float) -> 
         print(f"\r{line}   ", end="", flush=True)
     elif tried % 20 == 0:
         print(line, flush=True)
-
-
-def _keep(path: pathlib.Path, seed: int) -> None:
-    """Every seed that ever failed is run by `make test` for ever."""
-    known = path.read_text().split() if path.exists() else []
-    if str(seed) not in known:
-        with path.open("a") as file:
-            file.write(f"{seed}\n")
 
 
 if __name__ == "__main__":

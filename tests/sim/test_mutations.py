@@ -1,0 +1,108 @@
+"""A simulator that never fails proves nothing: these bugs, put in on purpose, must be caught within a few seeds."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ottla.log.producers import Producers
+from ottla.log.recover import _Recovery
+from ottla.replica.partition import Partition
+from ottla.server.checkpoints import Checkpoints
+from ottla.server.metadata import MetadataHost
+from ottla.sim.check import Guarantee
+from ottla.sim.disk import SimDisk
+from ottla.sim.run import Simulation
+from ottla.sim.scenario import Durability, Fault, Scenario, scenario
+
+SEEDS = range(15)
+CRASHES = {Fault.KILL: 1.0, Fault.POWER_LOSS: 1.0}
+
+
+def durable(seed: int, faults: dict[Fault, float] | None = None) -> Scenario:
+    """A scenario in which nothing may be lost, and a lot goes wrong."""
+    return replace(
+        scenario(seed),
+        durability=Durability.FSYNC_BEFORE_ACK,
+        guarantee=Guarantee.SAFE,
+        topic_configs={"ottla.fsync.before.ack": "true", "internal.segment.bytes": "16384"},
+        faults=CRASHES if faults is None else faults,
+        erasers=1,
+        chaos_seconds=15.0,
+        pause_between_faults_seconds=2.0,
+    )
+
+
+def at_risk(seed: int) -> Scenario:
+    return replace(
+        durable(seed),
+        durability=Durability.PAGE_CACHE,
+        guarantee=Guarantee.AT_RISK,
+        topic_configs={"internal.segment.bytes": "16384"},
+        erasers=0,
+    )
+
+
+def found(make: Callable[[int], Scenario]) -> str:
+    """The violations of the first seed that has any."""
+    for seed in SEEDS:
+        outcome = Simulation(make(seed)).run()
+        if not outcome.ok:
+            return "\n".join(outcome.violations)
+    return ""
+
+
+def shows_loss(violations: str) -> bool:
+    """Lost records show in several ways: they are gone, or others have taken their offsets."""
+    return any(words in violations for words in ("lost", "went back", "is now", "does not exist yet"))
+
+
+def test_without_a_mutation_nothing_is_found() -> None:
+    for seed in SEEDS[:4]:
+        for make in (durable, at_risk):
+            assert not Simulation(make(seed)).run().violations
+
+
+def test_a_disk_that_does_not_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = SimDisk._sync
+
+    def lie(self: SimDisk, inode: Any, path: str) -> None:
+        if not path.startswith("t-"):
+            honest(self, inode, path)
+
+    monkeypatch.setattr(SimDisk, "_sync", lie)
+    assert shows_loss(found(durable))
+
+
+def test_acknowledging_before_the_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(self: Partition, config: Any) -> None:
+        self.durable = False
+
+    monkeypatch.setattr(Partition, "_set_durable", never)
+    assert shows_loss(found(durable))
+
+
+def test_acknowledging_what_a_failed_sync_took_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "sync_failed", lambda self, now_ms=0: self.log.sync_failed() or self.synced(1 << 60))
+    assert shows_loss(found(lambda seed: durable(seed, CRASHES | {Fault.FAILING_SYNCS: 3.0})))
+
+
+def test_a_recovery_that_believes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Recovery, "_is_sound", lambda self, batch: True)
+    assert "cannot be read" in found(lambda seed: replace(at_risk(seed), garbage_rate=0.5))
+
+
+def test_forgetting_what_producers_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Producers, "check", lambda self, header, offset, origin: None)
+    assert "duplicate" in found(lambda seed: durable(seed, {Fault.KILL: 1.0, Fault.RESET: 5.0}))
+
+
+def test_giving_two_producers_the_same_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MetadataHost, "next_producer_id", lambda self: 7)
+    assert found(durable)
+
+
+def test_a_log_start_that_is_only_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checkpoints, "remember_log_starts", lambda self, starts: None)
+    assert "log start went back" in found(durable)
