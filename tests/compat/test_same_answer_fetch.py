@@ -1,310 +1,202 @@
-"""Reading and cutting logs: the same request gets the same answer from Ottla as from a real Kafka."""
+"""Fetch, its sessions, ListOffsets and OffsetForLeaderEpoch: the same answers from Ottla as from a real Kafka."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.compat.test_same_answer_produce import NOW, UNKNOWN_ID, idempotent, plain_batch, produce
 from tests.support.same import Both, Plain, Side
 
-from ottla.records.batch import read_header
 from ottla.records.build import build_batch
-from ottla.records.compress import Codec
-from ottla.records.record import Record, records
-from ottla.wire.messages.delete_records import DeleteRecordsRequest
-from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
-from ottla.wire.messages.describe_producers import DescribeProducersRequest
-from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+from ottla.records.record import Record
+from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from ottla.wire.messages.produce import ProduceRequest
 
-Topic = FetchRequest.Topic
-BIG = 1 << 20
-UNCOMPRESSED_BYTES = len(plain_batch())
-
-
-def fill(side: Side, name: str, batches: int = 4) -> None:
-    """Batches of three records: offsets 0 to 2, 3 to 5, ..."""
-    side.create(name)
-    for _ in range(batches):
-        assert produce(side, 9, name, plain_batch())["responses"][0]["partition_responses"][0]["error_code"] == 0
+FIRST_FETCH_BY_ID = 13
+UNKNOWN_ID = bytes(range(16))
+FIRST_MS = 1_700_000_000_000
+Wanted = Mapping[tuple[str, int], int]
 
 
-def fetch(side: Side, version: int, name: str, offset: int, **options: int) -> Plain:
-    """One partition, without a session. Options are fields of the request or of the partition."""
-    return side.call(fetch_request(side, name, offset, **options), version)
+def fill(side: Side, topic: str, partition: int, *, batches: int = 1, records: int = 1) -> None:
+    """Records a second apart, whatever the batches."""
+    data = ProduceRequest.TopicProduceData
+    for number in range(batches):
+        first = number * records
+        batch = build_batch(
+            [Record(at, FIRST_MS + 1000 * (first + at), b"k", b"v" * 100, ()) for at in range(records)],
+        )
+        parts = [data.PartitionProduceData(index=partition, records=bytes(batch))]
+        answer: Any = side.answer(
+            ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data(name=topic, partition_data=parts)]), 9
+        )
+        assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
 
-def fetch_request(side: Side, name: str, offset: int, **options: int) -> FetchRequest:
-    of_partition = ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch", "partition")
-    wanted = {"partition": 0, "partition_max_bytes": BIG}
-    wanted |= {key: value for key, value in options.items() if key in of_partition}
-    partition = Topic.Partition(fetch_offset=offset, **wanted)
-    topic = Topic(topic=name, topic_id=side.ids.get(name, UNKNOWN_ID), partitions=[partition])
-    request = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": BIG}
-    request |= {key: value for key, value in options.items() if key not in of_partition}
-    return FetchRequest(topics=[topic], **request)
+def fetch_request(side: Side, version: int, wanted: Wanted, **options: Any) -> FetchRequest:
+    """Neighbours of one topic stand together; `epoch` and `last_epoch` go to every partition."""
+    epochs = {
+        "current_leader_epoch": options.pop("epoch", -1),
+        "last_fetched_epoch": options.pop("last_epoch", -1),
+        "partition_max_bytes": options.pop("partition_max_bytes", 1 << 20),
+    }
+    topics: list[FetchRequest.Topic] = []
+    for (topic, partition), offset in wanted.items():
+        if not topics or topics[-1].topic != topic:
+            topics.append(FetchRequest.Topic(topic=topic, topic_id=side.ids.get(topic, UNKNOWN_ID), partitions=[]))
+        topics[-1].partitions.append(FetchRequest.Topic.Partition(partition=partition, fetch_offset=offset, **epochs))
+    forget = [
+        FetchRequest.ForgottenTopic(topic=topic, topic_id=side.ids.get(topic, UNKNOWN_ID), partitions=[partition])
+        for topic, partition in options.pop("forget", ())
+    ]
+    defaults: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 26, "session_epoch": -1}
+    return FetchRequest(topics=topics, forgotten_topics_data=forget, **(defaults | options))
+
+
+def fetch(side: Side, version: int, wanted: Wanted, **options: Any) -> Plain:
+    return side.call(fetch_request(side, version, wanted, **options), version)
 
 
 @pytest.mark.parametrize("version", versions_of(FetchRequest))
-def test_fetch(both: Both, new_name: Names, version: int) -> None:
-    name = new_name("fetch")
+def test_every_version_of_fetch(both: Both, new_name: Names, version: int) -> None:
+    name, other, never = new_name("fetch"), new_name("fetch"), new_name("never")
 
     def script(side: Side) -> Iterator[Plain]:
-        fill(side, name)
-        for offset in (0, 1, 3, 11, 12):  # from the middle of a batch comes the whole batch; 12 is the end
-            yield fetch(side, version, name, offset)
-        yield fetch(side, version, name, 13)  # out of range
-        yield fetch(side, version, name, -1)
-        yield fetch(side, version, name + "-never", 0)
-        yield fetch(side, version, name, 0, partition=7)
-        yield fetch(side, version, name, 0, isolation_level=1)
-        # A batch larger than the limit is given whole if it is the first, and cut off if not.
-        for limit in (0, 1, UNCOMPRESSED_BYTES, UNCOMPRESSED_BYTES + 1, 2 * UNCOMPRESSED_BYTES):
-            yield fetch(side, version, name, 0, partition_max_bytes=limit)
-            yield fetch(side, version, name, 4, max_bytes=limit)
-        if version >= 9:
-            for epoch in (-1, 0, 1):
-                yield fetch(side, version, name, 0, current_leader_epoch=epoch)
-        if version >= 12:
-            for epoch in (0, 1):
-                yield fetch(side, version, name, 3, last_fetched_epoch=epoch)
-
-    both.same(script)
-
-
-@pytest.mark.parametrize("codec", list(Codec))
-def test_bytes_are_kept(both: Both, new_name: Names, codec: Codec) -> None:
-    """What comes out are the bytes that went in, with offset and leader epoch stamped, just as Kafka does it."""
-    name = new_name("bytes")
-
-    def script(side: Side) -> Iterator[Plain]:
-        side.create(name)
-        headers = (("a", b"1"), ("b", None), ("", b""))
-        for at in range(3):
-            sent = [Record(0, NOW + at, b"k", b"v" * 500, headers), Record(1, NOW - at, None, None, ())]
-            yield produce(side, 9, name, build_batch(sent, codec=codec))
-        yield fetch(side, 11, name, 0)
-
-    both.same(script)
-
-
-def test_recompressed(both: Both, new_name: Names) -> None:
-    """A topic with a codec of its own stores every batch in it; sizes differ between libraries, contents do not."""
-    name = new_name("recompressed")
-
-    def script(side: Side) -> Iterator[Plain]:
-        side.create(name, **{"compression.type": "gzip"})
-        for codec in Codec:
-            yield produce(side, 9, name, plain_batch(codec=codec))
-        answer = side.answer(fetch_request(side, name, 0), 11)
-        assert isinstance(answer, FetchResponse)
-        view = memoryview(answer.responses[0].partitions[0].records)
-        found = []
-        while view:
-            header = read_header(view)
-            found.append((header.base_offset, header.codec, header.count, list(records(view))[: header.count]))
-            view = view[header.size_bytes :]
-        yield found
-
-    both.same(script)
-
-
-def test_fetch_by_id(both: Both, new_name: Names) -> None:
-    name = new_name("by-id")
-
-    def script(side: Side) -> Iterator[Plain]:
-        fill(side, name, 1)
-        for topic_id in (side.ids[name], UNKNOWN_ID, bytes(16)):
-            partition = Topic.Partition(partition=0, fetch_offset=0, partition_max_bytes=BIG)
-            topic = Topic(topic_id=topic_id, partitions=[partition])
-            yield side.call(FetchRequest(max_wait_ms=0, min_bytes=1, topics=[topic]), 13)
+        side.create(name, 2)
+        side.create(other)
+        fill(side, name, 0, batches=3, records=2)
+        fill(side, other, 0)
+        for isolation in (0, 1):
+            yield fetch(side, version, {(name, 0): 0, (name, 1): 0, (other, 0): 0}, isolation_level=isolation)
+            yield fetch(side, version, {(name, 0): 99, (other, 0): 1}, isolation_level=isolation)
+        yield fetch(side, version, {(name, 0): 3})  # within a batch
+        yield fetch(side, version, {(name, 0): -1})
+        yield fetch(side, version, {(name, 7): 0, (never, 0): 0, (name, 0): 0})
+        yield fetch(side, version, {(never, 0): 0}, max_wait_ms=60_000)
+        for max_bytes in (0, 1, 200, 500):
+            yield fetch(side, version, {(name, 0): 0, (other, 0): 0}, max_bytes=max_bytes)
+            yield fetch(side, version, {(name, 0): 0, (other, 0): 0}, partition_max_bytes=max_bytes)
+        yield fetch(side, version, {(name, 0): 0}, min_bytes=1 << 30, max_bytes=300, max_wait_ms=60_000)
+        yield fetch(side, version, {(name, 0): 0}, partition_max_bytes=-1)
+        yield fetch(side, version, {})
+        for epoch in (0, 1):
+            yield fetch(side, version, {(name, 0): 0}, epoch=epoch)
+            yield fetch(side, version, {(name, 0): 0}, last_epoch=epoch)
 
     both.same(script)
 
 
 @pytest.mark.parametrize("version", [7, 12, 13, 18])
 def test_sessions(both: Both, new_name: Names, version: int) -> None:
-    """Incremental sessions: opened, used, changed, closed, and used wrongly."""
-    name = new_name("session")
+    one, two, never = new_name("session"), new_name("session"), new_name("never")
+    of_the_other_kind = 12 if version >= FIRST_FETCH_BY_ID else 13
 
     def script(side: Side) -> Iterator[Plain]:
-        fill(side, name + "-a")
-        fill(side, name + "-b", 1)
+        for name in (one, two):
+            side.create(name, 2)
+            for partition in range(2):
+                fill(side, name, partition)
+        session = 0
 
-        def want(end: str, offset: int) -> FetchRequest.Topic:
-            partition = Topic.Partition(partition=0, fetch_offset=offset, partition_max_bytes=BIG)
-            return Topic(topic=name + end, topic_id=side.ids[name + end], partitions=[partition])
-
-        def ask(session: int, epoch: int, *topics: FetchRequest.Topic, forget: str = "") -> FetchResponse:
-            forgotten = FetchRequest.ForgottenTopic
-            gone = [forgotten(topic=name + forget, topic_id=side.ids[name + forget], partitions=[0])] if forget else []
-            request = FetchRequest(
-                max_wait_ms=0,
-                min_bytes=0,
-                session_id=session,
-                session_epoch=epoch,
-                topics=list(topics),
-                forgotten_topics_data=gone,
+        def step(epoch: int, wanted: Wanted, *, by: int = version, **options: Any) -> Plain:
+            """The answer, its partitions in order."""
+            nonlocal session
+            request = fetch_request(side, by, wanted, session_id=session, session_epoch=epoch, **options)
+            answer: Any = side.answer(request, by)
+            session = session or answer.session_id
+            names = {topic_id: name for name, topic_id in side.ids.items()}
+            return (
+                answer.error_code,
+                answer.session_id in (session, 0),
+                bool(answer.session_id),
+                [
+                    (topic.topic or names.get(topic.topic_id), part.partition_index, part.error_code, len(part.records))
+                    for topic in answer.responses
+                    for part in topic.partitions
+                ],
             )
-            answer = side.answer(request, version)
-            assert isinstance(answer, FetchResponse)
-            return answer
 
-        first = ask(0, 0, want("-a", 0), want("-b", 0))
-        yield side.plain(first, version)
-        session = first.session_id
-        yield side.plain(ask(session, 1, want("-a", 12), want("-b", 3)), version)
-        yield side.plain(ask(session, 2), version)  # nothing new: nothing is said
-        produce(side, 9, name + "-b", plain_batch())
-        yield side.plain(ask(session, 3), version)
-        yield side.plain(ask(session, 4, forget="-b"), version)
-        yield side.plain(ask(session, 4), version)  # the epoch was used
-        yield side.plain(ask(session + 12345, 1), version)
-        yield side.plain(ask(session, -1), version)  # closes
-        yield side.plain(ask(session, 5), version)
-        yield side.plain(ask(0, -1, want("-b", 0)), version)  # sessionless
+        yield step(0, {(one, 0): 0, (two, 0): 0, (one, 1): 1, (never, 0): 0, (two, 1): 0})
+        yield step(1, {})
+        yield step(2, {(one, 0): 1, (two, 0): 1, (two, 1): 1})
+        yield step(2, {})  # again: a wrong epoch
+        yield step(-7, {})
+        yield step(3, {}, by=of_the_other_kind)
+        yield step(9, {}, by=of_the_other_kind)
+        for name, partition in ((one, 0), (two, 1)):
+            fill(side, name, partition)
+        yield step(3, {})
+        fill(side, one, 1)
+        yield step(4, {})
+        yield step(5, {(one, 1): 2}, forget=[(one, 0), (never, 0)])
+        yield step(6, {(one, 0): 0}, max_bytes=1)
+        yield step(7, {}, max_bytes=1)
+        yield step(8, {}, max_bytes=1)
+        yield step(9, {}, forget=[(one, 0), (one, 1), (two, 0), (two, 1)])
+        yield step(10, {})
+        session = 0
+        yield step(0, {})
+        yield step(1, {(one, 0): 0})
+        yield step(-1, {(one, 0): 0})
+        yield step(2, {})
+        session = 0
+        yield step(-1, {(one, 0): 0})
+        yield step(5, {})
 
     both.same(script)
 
 
 @pytest.mark.parametrize("version", versions_of(ListOffsetsRequest))
 def test_list_offsets(both: Both, new_name: Names, version: int) -> None:
-    name = new_name("list")
-    wanted = ListOffsetsRequest.Topic
+    name, never = new_name("list"), new_name("never")
 
     def script(side: Side) -> Iterator[Plain]:
-        side.create(name)
-        side.create(name + "-empty")
-        times = [[5000, 9000, 7000], [1000, 2000], [9000, 8000]]
-        for batch in times:
-            sent = [Record(at, NOW + ms, b"k", b"v", ()) for at, ms in enumerate(batch)]
-            produce(side, 9, name, build_batch(sent, codec=Codec.LZ4))
+        side.create(name, 2)
+        fill(side, name, 0, batches=3, records=4)
+        topic = ListOffsetsRequest.Topic
 
-        def ask(topic: str, timestamp: int, partition: int = 0, epoch: int = -1, isolation: int = 0) -> Plain:
-            one = wanted.Partition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
-            topics = [wanted(name=topic, partitions=[one])]
-            request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics, timeout_ms=5000)
-            answer = side.call(request, version)
-            for each in answer["topics"][0]["partitions"]:
-                each["timestamp"] -= NOW if each["timestamp"] > 0 else 0
-            return answer
+        def ask(*asks: tuple[str, int, int], epoch: int = -1, isolation: int = 0) -> Plain:
+            topics = [
+                topic(
+                    name=each,
+                    partitions=[topic.Partition(partition_index=partition, timestamp=when, current_leader_epoch=epoch)],
+                )
+                for each, partition, when in asks
+            ]
+            return side.call(
+                ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics, timeout_ms=5_000), version
+            )
 
-        special = [-1, -2] + [-3] * (version >= 7) + [-4] * (version >= 8) + [-5] * (version >= 9)
-        special += [-6] * (version >= 11)
-        for timestamp in special:
-            yield ask(name, timestamp)
-            yield ask(name + "-empty", timestamp)
-        for ms in (0, 999, 1000, 5000, 5001, 7000, 8999, 9000, 9001):
-            yield ask(name, NOW + ms)
-        yield ask(name + "-never", -1)
-        yield ask(name, -1, partition=9)
-        if version >= 2:
-            yield ask(name, -1, isolation=1)
-        if version >= 4:
-            for epoch in (0, 1):
-                yield ask(name, -1, epoch=epoch)
-
-    both.same(script)
-
-
-def test_list_offsets_of_the_wrong_version(both: Both, new_name: Names) -> None:
-    """A special timestamp in a version that does not know it."""
-    name = new_name("special")
-    wanted = ListOffsetsRequest.Topic
-
-    def script(side: Side) -> Iterator[Plain]:
-        fill(side, name)
-        for version, timestamp in ((6, -3), (7, -4), (8, -5), (10, -6), (11, -7), (11, -100)):
-            topics = [wanted(name=name, partitions=[wanted.Partition(partition_index=0, timestamp=timestamp)])]
-            yield side.call(ListOffsetsRequest(replica_id=-1, topics=topics), version)
-        twice = [wanted(name=name, partitions=[wanted.Partition(partition_index=0, timestamp=-1)] * 2)]
-        yield side.call(ListOffsetsRequest(replica_id=-1, topics=twice), 7)
+        for partition in (0, 1):
+            for when in (-1, -2, -3, -4, -5, -6, -7):
+                yield ask((name, partition, when))
+        for when in (0, FIRST_MS, FIRST_MS + 1, FIRST_MS + 5_500, FIRST_MS + 11_000, FIRST_MS + 11_001):
+            yield ask((name, 0, when), isolation=1)
+        yield ask((name, 9, -1), (never, 0, -1))
+        yield ask((name, 0, -1), epoch=0)
+        yield ask((name, 0, -1), epoch=4)
+        yield ask((name, 0, -1), (name, 0, -2))
 
     both.same(script)
 
 
 @pytest.mark.parametrize("version", versions_of(OffsetForLeaderEpochRequest))
 def test_offset_for_leader_epoch(both: Both, new_name: Names, version: int) -> None:
-    name = new_name("epoch")
-    wanted = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-
-    def script(side: Side) -> Iterator[Plain]:
-        fill(side, name)
-        side.create(name + "-empty")
-        cases = [(name, 0, -1, 0), (name, 0, -1, 5), (name, 0, 0, 0), (name, 0, 1, 0), (name, 0, -1, -1)]
-        cases += [
-            (name + "-empty", 0, -1, 0),
-            (name + "-empty", 0, -1, 1),
-            (name, 3, -1, 0),
-            (name + "-never", 0, -1, 0),
-        ]
-        for topic, partition, current, epoch in cases:
-            one = wanted.OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
-            yield side.call(OffsetForLeaderEpochRequest(topics=[wanted(topic=topic, partitions=[one])]), version)
-
-    both.same(script)
-
-
-@pytest.mark.parametrize("version", versions_of(DeleteRecordsRequest))
-def test_delete_records(both: Both, new_name: Names, version: int) -> None:
-    name = new_name("delete-records")
-    wanted = DeleteRecordsRequest.Topic
-
-    def script(side: Side) -> Iterator[Plain]:
-        fill(side, name)
-
-        def delete(topic: str, offset: int, partition: int = 0) -> Plain:
-            one = wanted.Partition(partition_index=partition, offset=offset)
-            return side.call(
-                DeleteRecordsRequest(topics=[wanted(name=topic, partitions=[one])], timeout_ms=5000), version
-            )
-
-        yield delete(name, 4)
-        yield fetch(side, 11, name, 3)
-        yield fetch(side, 11, name, 4)
-        yield delete(name, 2)  # already gone
-        yield delete(name, 13)
-        yield delete(name, -5)
-        yield delete(name, 5, partition=4)
-        yield delete(name + "-never", 1)
-        yield delete(name, -1)  # everything
-        yield fetch(side, 11, name, 12)
-        side.create(name + "-compacted", **{"cleanup.policy": "compact"})
-        yield delete(name + "-compacted", 0)
-
-    both.same(script)
-
-
-def test_describe_producers(both: Both, new_name: Names) -> None:
-    name = new_name("producers")
-    wanted = DescribeProducersRequest.TopicRequest
+    name, never = new_name("epochs"), new_name("never")
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(name, 2)
-        for _ in range(2):
-            producer = idempotent(side)
-            batch = plain_batch(producer_id=producer, producer_epoch=0, base_sequence=0)
-            produce(side, 9, name, batch)
-        topics = [wanted(name=name, partition_indexes=[0, 1, 7]), wanted(name=name + "-never", partition_indexes=[0])]
-        yield side.call(DescribeProducersRequest(topics=topics), 0)
-        yield side.call(DescribeProducersRequest(topics=[wanted(name="not good", partition_indexes=[0])]), 0)
-
-    both.same(script)
-
-
-@pytest.mark.parametrize("version", versions_of(DescribeLogDirsRequest))
-def test_describe_log_dirs(both: Both, new_name: Names, version: int) -> None:
-    name = new_name("log-dirs")
-    wanted = DescribeLogDirsRequest.DescribableLogDirTopic
-
-    def script(side: Side) -> Iterator[Plain]:
-        fill(side, name)
-        yield side.call(DescribeLogDirsRequest(topics=[wanted(topic=name, partitions=[0])]), version)
-        yield side.call(DescribeLogDirsRequest(topics=[wanted(topic=name, partitions=[0, 5])]), version)
-        yield side.call(DescribeLogDirsRequest(topics=[wanted(topic=name + "-never", partitions=[0])]), version)
-        yield side.call(DescribeLogDirsRequest(topics=[]), version)
-        everything = side.call(DescribeLogDirsRequest(topics=None), version)
-        yield [each for each in everything["results"][0]["topics"] if each["name"] == name]
+        fill(side, name, 0, batches=3)
+        topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        for each, partition in ((name, 0), (name, 1), (name, 9), (never, 0)):
+            for epoch in (-1, 0, 1, 7):
+                for current in (-1, 0, 3):
+                    part = topic.OffsetForLeaderPartition(
+                        partition=partition, leader_epoch=epoch, current_leader_epoch=current
+                    )
+                    topics = [topic(topic=each, partitions=[part])]
+                    yield side.call(OffsetForLeaderEpochRequest(replica_id=-2, topics=topics), version)
 
     both.same(script)

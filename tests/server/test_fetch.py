@@ -152,7 +152,7 @@ def test_a_topic_deleted_while_a_fetch_waits_for_it(
     eventually(lambda: ottla_broker.node and ottla_broker.node.services.waiters.count == 1, "it waits")
     delete(connection, "a")
     thread.join(20)
-    assert found == [[("b", 0, 0, 0), ("a", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]]
+    assert found == [[("a", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0), ("b", 0, 0, 0)]]
 
 
 @pytest.mark.parametrize(

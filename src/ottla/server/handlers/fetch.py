@@ -59,15 +59,16 @@ class _Fetch:
         self.wanted = list(session.wanted.values() if session is not None else asked(request, by_id).values())
         self.max_bytes = min(request.max_bytes, context.partitions.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
-        self.missing = 0  # partitions that did not exist at the first try
+        self.missing: list[Found] = []  # what did not exist at the first try
         self.later: Later[FetchResponse] | None = None
 
     def answer(self) -> Answer[FetchResponse]:
         version = self.context.request_version
-        found, missing, size_bytes, urgent, partitions = self._read()
+        found, size_bytes, urgent, partitions = self._read()
         if urgent or size_bytes >= self.min_bytes or self.request.max_wait_ms <= 0 or not partitions:
-            return self._respond(found + missing, version)
-        self.missing = len(missing)
+            return self._respond(found, version)
+        if self.missing:
+            self.wanted = [wanted for wanted, _ in found]
         self.later = Later()
         self.context.services.waiters.watch(
             self.later, partitions, lambda expired: self._again(expired, version), self.request.max_wait_ms
@@ -76,18 +77,15 @@ class _Fetch:
 
     def _again(self, expired: bool, version: int) -> bool:
         assert self.later is not None
-        found, missing, size_bytes, urgent, _ = self._read()
-        if not (expired or urgent or size_bytes >= self.min_bytes or len(missing) > self.missing):
+        found, size_bytes, urgent, _ = self._read()
+        if not (expired or urgent or size_bytes >= self.min_bytes):
             return False
-        self.later.set(self._respond(found + missing, version))
+        self.later.set(self._respond(found, version))
         return True
 
-    def _read(self) -> tuple[list[Found], list[Found], int, bool, list[Partition]]:
-        """What every wanted partition has to say now, those that do not exist, how many bytes, whether it must not
-        wait.
-        """
+    def _read(self) -> tuple[list[Found], int, bool, list[Partition]]:
+        """What every wanted partition has to say now, its bytes in total, and whether that must not wait."""
         found: list[Found] = []
-        missing: list[Found] = []
         partitions: list[Partition] = []
         left = self.max_bytes
         total = 0
@@ -98,8 +96,8 @@ class _Fetch:
                 partitions.append(partition)
                 data = self._read_one(partition, wanted, max(left, 0), first=total == 0)
             except ApiError as error:
-                if error.code in _NOT_THERE:
-                    missing.append((wanted, _refusal(wanted.index, error.code, [])))
+                if error.code in _NOT_THERE and self.later is None:
+                    self.missing.append((wanted, _refusal(wanted.index, error.code, [])))
                     continue
                 data = _refusal(wanted.index, error.code, None)
                 urgent = True
@@ -112,7 +110,7 @@ class _Fetch:
             left -= size_bytes
             urgent = urgent or data.diverging_epoch.epoch >= 0
             found.append((wanted, data))
-        return found, missing, total, urgent, partitions
+        return found, total, urgent, partitions
 
     def _partition(self, wanted: Wanted) -> Partition:
         partitions = self.context.partitions
@@ -153,6 +151,8 @@ class _Fetch:
 
     def _respond(self, found: list[Found], version: int) -> FetchResponse:
         session = self.session
+        if self.missing:
+            found = found + sorted(self.missing, key=_unknown_ids_first)
         if session is not None:
             found = [(wanted, data) for wanted, data in found if wanted.news(data)]
             for wanted, data in found:
@@ -203,6 +203,11 @@ class _Fetch:
             rack = context.settings.get("broker.rack")
             endpoint = FetchResponse.NodeEndpoint(node_id=context.node_id, host=host, port=port, rack=rack)
             response.node_endpoints = [endpoint]
+
+
+def _unknown_ids_first(entry: Found) -> bool:
+    """Kafka looks at the ids of all topics before it looks at partitions."""
+    return entry[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def _refuse_all(request: FetchRequest, code: ErrorCode) -> FetchResponse:

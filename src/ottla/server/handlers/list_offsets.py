@@ -25,19 +25,21 @@ _SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 @handles(ListOffsetsRequest)
 def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     seen = Counter((topic.name, ask.partition_index) for topic in request.topics for ask in topic.partitions)
-    topics = []
+    topics: dict[str, dict[int, PartitionAnswer]] = {}
     for topic in request.topics:
-        answers = []
-        asked: dict[int, PartitionAsk] = {ask.partition_index: ask for ask in topic.partitions}
-        for ask in asked.values():  # one that is named twice is answered, with an error, once
+        answers = topics.setdefault(topic.name, {})
+        for ask in topic.partitions:
             try:
-                if seen[topic.name, ask.partition_index] > 1:
+                if seen[topic.name, ask.partition_index] > 1:  # answered, with an error, once
                     raise ApiError(ErrorCode.INVALID_REQUEST)
-                answers.append(_look_up(topic.name, ask, request.isolation_level, context))
+                answers[ask.partition_index] = _look_up(topic.name, ask, request.isolation_level, context)
             except ApiError as error:
-                answers.append(PartitionAnswer(partition_index=ask.partition_index, error_code=error.code))
-        topics.append(TopicAnswer(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+                answers[ask.partition_index] = PartitionAnswer(
+                    partition_index=ask.partition_index, error_code=error.code
+                )
+    return ListOffsetsResponse(
+        topics=[TopicAnswer(name=name, partitions=list(answers.values())) for name, answers in topics.items()]
+    )
 
 
 def _look_up(topic: str, ask: PartitionAsk, isolation_level: int, context: Context) -> PartitionAnswer:
