@@ -34,10 +34,10 @@ class Clock:
 
 def test_an_attempt_is_tried_on_each_change_until_it_succeeds() -> None:
     waiters = Waiters(Clock())
-    tries: list[bool] = []
+    tries: list[str | None] = []
 
-    def attempt(expired: bool) -> bool:
-        tries.append(expired)
+    def attempt(changed: str | None) -> bool:
+        tries.append(changed)
         return len(tries) == 2
 
     waiters.watch(Later(), ["a", "b"], attempt, 100)
@@ -45,25 +45,25 @@ def test_an_attempt_is_tried_on_each_change_until_it_succeeds() -> None:
     waiters.notify("a")
     waiters.notify("b")
     waiters.notify("a")
-    assert tries == [False, False]
+    assert tries == ["a", "b"]
     assert waiters.count == 0
 
 
 def test_the_deadline_is_the_last_try() -> None:
     clock = Clock()
     waiters = Waiters(clock)
-    tries: list[bool] = []
-    waiters.watch(Later(), ["a"], lambda expired: bool(tries.append(expired)), 100)
+    tries: list[str | None] = []
+    waiters.watch(Later(), ["a"], lambda changed: bool(tries.append(changed)), 100)
     clock.timers[0].fire()
     waiters.notify("a")
-    assert tries == [True]
+    assert tries == [None]
     assert waiters.count == 0
 
 
 def test_success_cancels_the_timer() -> None:
     clock = Clock()
     waiters = Waiters(clock)
-    waiters.watch(Later(), ["a"], lambda expired: True, 100)
+    waiters.watch(Later(), ["a"], lambda changed: True, 100)
     waiters.notify("a")
     assert clock.timers[0].cancelled
 
@@ -72,6 +72,6 @@ def test_waiters_of_one_key_are_tried_in_the_order_they_came() -> None:
     waiters = Waiters(Clock())
     order: list[int] = []
     for number in range(5):
-        waiters.watch(Later(), ["a"], lambda expired, number=number: order.append(number) is None, 100)
+        waiters.watch(Later(), ["a"], lambda changed, number=number: order.append(number) is None, 100)
     waiters.notify("a")
     assert order == [0, 1, 2, 3, 4]

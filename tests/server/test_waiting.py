@@ -106,3 +106,26 @@ def test_many_waiters_of_one_partition_are_all_woken(ottla_broker: Broker, conne
     for thread in threads:
         thread.join(20)
     assert found == [{("t", 0): [b"one"]}] * 8
+
+
+def test_waiting_for_many_partitions_costs_one_look_per_append(
+    ottla_broker: Broker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(connection, "t", 50)
+    looks: list[Log] = []
+    read = Log.read
+    monkeypatch.setattr(Log, "read", lambda log, *args, **options: looks.append(log) or read(log, *args, **options))
+    with Pipeline(ottla_broker.bootstrap) as pipe:
+        request = fetch_request({("t", index): 0 for index in range(50)}, max_wait_ms=LONG_MS, min_bytes=5_000)
+        pipe.send(request, FETCH_VERSION)
+        eventually(lambda: waiting(ottla_broker) == 1, "the fetch waits")
+        assert len(looks) == 50
+        for index in range(10):
+            produce(connection, "t", [b"x" * 100], index=index)
+        assert len(looks) == 60
+        assert waiting(ottla_broker) == 1
+        produce(connection, "t", [b"x" * 5_000], index=20)
+        found = values_of(pipe.answer())
+    assert {key: len(values) for key, values in found.items() if values} == dict.fromkeys(
+        [*(("t", index) for index in range(10)), ("t", 20)], 1
+    )

@@ -17,8 +17,8 @@ from ottla.server.answer import Later
 
 log = logging.getLogger(__name__)
 
-# Called with expired=False on every change, with True at the deadline; True means it is done with.
-Attempt = Callable[[bool], bool]
+# Called with the key that changed, and with None at the deadline; True means it is done with.
+Attempt = Callable[[Any], bool]
 
 
 class _Waiter:
@@ -56,17 +56,17 @@ class Waiters:
         waiting = self._by_key.get(key)
         if waiting:
             for waiter in tuple(waiting):
-                if waiter.timer is not None and self._try(waiter, False):
+                if waiter.timer is not None and self._try(waiter, key):
                     self.drop(waiter)
 
     def _expire(self, waiter: _Waiter) -> None:
         if waiter.timer is not None:
             self.drop(waiter)
-            self._try(waiter, True)
+            self._try(waiter, None)
 
-    def _try(self, waiter: _Waiter, expired: bool) -> bool:
+    def _try(self, waiter: _Waiter, changed: Hashable | None) -> bool:
         try:
-            return waiter.attempt(expired)
+            return waiter.attempt(changed)
         except Exception:
             log.exception("an answer that waited could not be given")
             waiter.later.fail()

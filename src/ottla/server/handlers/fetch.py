@@ -49,68 +49,109 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
 class _Fetch:
     """One fetch while it is being answered; it may try several times before it has enough."""
 
-    __slots__ = ("by_id", "context", "later", "max_bytes", "min_bytes", "missing", "request", "session", "wanted")
+    __slots__ = (
+        "by_id",
+        "context",
+        "found",
+        "later",
+        "max_bytes",
+        "min_bytes",
+        "missing",
+        "place",
+        "request",
+        "session",
+        "size_bytes",
+        "version",
+        "wanted",
+    )
 
     def __init__(self, request: FetchRequest, session: Session | None, by_id: bool, context: Context) -> None:
         self.request = request
         self.session = session
         self.by_id = by_id
+        self.version = context.request_version
         self.context = context
         self.wanted = list(session.wanted.values() if session is not None else asked(request, by_id).values())
         self.max_bytes = min(request.max_bytes, context.partitions.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.missing: list[Found] = []  # what did not exist at the first try
+        self.found: list[Found] = []
+        self.size_bytes = 0  # of what was found
+        self.place: dict[Partition, int] = {}  # of a partition in `found`, while the request waits
         self.later: Later[FetchResponse] | None = None
 
     def answer(self) -> Answer[FetchResponse]:
-        version = self.context.request_version
-        found, size_bytes, urgent, partitions = self._read()
-        if urgent or size_bytes >= self.min_bytes or self.request.max_wait_ms <= 0 or not partitions:
-            return self._respond(found, version)
+        urgent, partitions = self._read()
+        if urgent or self.size_bytes >= self.min_bytes or self.request.max_wait_ms <= 0 or not partitions:
+            return self._respond()
         if self.missing:
-            self.wanted = [wanted for wanted, _ in found]
+            self.wanted = [wanted for wanted, _ in self.found]
+        self.place = {partition: at for at, partition in enumerate(partitions)}
         self.later = Later()
-        self.context.services.waiters.watch(
-            self.later, partitions, lambda expired: self._again(expired, version), self.request.max_wait_ms
-        )
+        self.context.services.waiters.watch(self.later, partitions, self._again, self.request.max_wait_ms)
         return self.later
 
-    def _again(self, expired: bool, version: int) -> bool:
+    def _again(self, changed: Partition | None) -> bool:
+        """One partition changed, or (None) the time is over: answers if that is enough."""
         assert self.later is not None
-        found, size_bytes, urgent, _ = self._read()
-        if not (expired or urgent or size_bytes >= self.min_bytes):
+        if changed is None:
+            self._read()
+        elif not self._read_changed(self.place[changed]):
             return False
-        self.later.set(self._respond(found, version))
+        self.later.set(self._respond())
         return True
 
-    def _read(self) -> tuple[list[Found], int, bool, list[Partition]]:
-        """What every wanted partition has to say now, its bytes in total, and whether that must not wait."""
-        found: list[Found] = []
+    def _read_changed(self, at: int) -> bool:
+        """Looks at one partition again; whether there is enough to answer now.
+
+        That is what makes waiting for many partitions cheap: each of their appends costs one look.
+        """
+        wanted, before = self.found[at]
+        others_bytes = self.size_bytes - len(before.records)  # type: ignore[arg-type]  # never None here
+        data, urgent, _ = self._look(wanted, max(self.max_bytes - others_bytes, 0), others_bytes == 0)
+        self.found[at] = wanted, data
+        self.size_bytes = others_bytes + len(data.records)  # type: ignore[arg-type]
+        if not urgent and self.size_bytes < self.min_bytes:
+            return False
+        if others_bytes == 0:
+            return True
+        # What was found some time ago may lie in files that are about to go.
+        urgent, _ = self._read()
+        return urgent or self.size_bytes >= self.min_bytes
+
+    def _read(self) -> tuple[bool, list[Partition]]:
+        """Looks at every wanted partition; whether the answer must not wait, and the partitions it may wait for."""
+        self.found = []
         partitions: list[Partition] = []
-        left = self.max_bytes
-        total = 0
+        total_bytes = 0
         urgent = False
         for wanted in self.wanted:
-            try:
-                partition = self._partition(wanted)
+            data, hurry, partition = self._look(wanted, max(self.max_bytes - total_bytes, 0), total_bytes == 0)
+            if partition is not None:
                 partitions.append(partition)
-                data = self._read_one(partition, wanted, max(left, 0), first=total == 0)
-            except ApiError as error:
-                if error.code in _NOT_THERE and self.later is None:
-                    self.missing.append((wanted, _refusal(wanted.index, error.code, [])))
-                    continue
-                data = _refusal(wanted.index, error.code, None)
-                urgent = True
-            except StorageError as error:
-                self.context.partitions.storage_failed(partition, error)
-                data = _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, None)
-                urgent = True
-            size_bytes = len(data.records)  # type: ignore[arg-type]  # never None here
-            total += size_bytes
-            left -= size_bytes
-            urgent = urgent or data.diverging_epoch.epoch >= 0
-            found.append((wanted, data))
-        return found, total, urgent, partitions
+            elif data.error_code in _NOT_THERE and self.later is None:
+                data.aborted_transactions = []
+                self.missing.append((wanted, data))
+                continue
+            total_bytes += len(data.records)  # type: ignore[arg-type]
+            urgent = urgent or hurry
+            self.found.append((wanted, data))
+        self.size_bytes = total_bytes
+        return urgent, partitions
+
+    def _look(self, wanted: Wanted, left: int, first: bool) -> tuple[PartitionData, bool, Partition | None]:
+        """What one partition has to say now, whether that must not wait, and the partition, if it is there."""
+        partition = None
+        try:
+            partition = self._partition(wanted)
+            data = self._read_one(partition, wanted, left, first)
+        except ApiError as error:
+            return _refusal(wanted.index, error.code, None), True, partition
+        except StorageError as error:
+            assert partition is not None, "finding it reads nothing"
+            self.context.partitions.storage_failed(partition, error)
+            return _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, None), True, partition
+        return data, data.diverging_epoch.epoch >= 0, partition
 
     def _partition(self, wanted: Wanted) -> Partition:
         partitions = self.context.partitions
@@ -149,8 +190,9 @@ class _Fetch:
             data.diverging_epoch.epoch, data.diverging_epoch.end_offset = fetched.diverging
         return data
 
-    def _respond(self, found: list[Found], version: int) -> FetchResponse:
+    def _respond(self) -> FetchResponse:
         session = self.session
+        found = self.found
         if self.missing:
             found = found + sorted(self.missing, key=_unknown_ids_first)
         if session is not None:
@@ -172,7 +214,7 @@ class _Fetch:
             topics[-1].partitions.append(data)
         response = FetchResponse(responses=topics, session_id=session.id if session is not None else 0)
         if failed:
-            self._explain(response, version)
+            self._explain(response)
         return response
 
     def _open_session(self, found: list[Found]) -> Session | None:
@@ -184,8 +226,9 @@ class _Fetch:
                 wanted.news(data)
         return session
 
-    def _explain(self, response: FetchResponse, version: int) -> None:
+    def _explain(self, response: FetchResponse) -> None:
         """What a client of this version can make of the errors, and who leads where it believed in another leader."""
+        version = self.version
         for topic in response.responses:
             for data in topic.partitions:
                 if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:

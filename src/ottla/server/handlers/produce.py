@@ -147,7 +147,7 @@ def _when_durable(
     """The response once every pending partition is settled: acknowledged, failed, or out of time."""
     later: Later[ProduceResponse] = Later()
 
-    def settle(expired: bool) -> bool:
+    def settle(changed: Partition | None) -> bool:
         waiting = []
         for entry in pending:
             partition, cuts, end_offset, answer = entry
@@ -159,7 +159,7 @@ def _when_durable(
                 continue
             if not context.partitions.holds(partition):
                 _turn_into_error(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            elif expired:
+            elif changed is None:  # the time is over
                 _turn_into_error(answer, ErrorCode.REQUEST_TIMED_OUT)
             else:
                 waiting.append(entry)
