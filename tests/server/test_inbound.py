@@ -133,7 +133,10 @@ def test_a_quiet_connection_gives_its_large_buffer_back() -> None:
     buffer.shrink()
     assert not buffer.holds_memory
     assert memory.used_bytes == 0
+    assert buffer.capacity == 0, "not even the small one: most connections are quiet"
     assert feed(buffer, framed(b"again")) == [b"again"]
+    assert buffer.capacity == limits.RECEIVE_BUFFER_BYTES
+    assert memory.used_bytes == 0
 
 
 def test_a_buffer_in_the_middle_of_a_frame_does_not_shrink() -> None:

@@ -83,7 +83,7 @@ class InboundBuffer:
     def _target(self, held: int, wanted: int) -> int:
         """The capacity to have now: at once for ordinary frames, doubling behind the data for giants."""
         if wanted <= limits.RECEIVE_EAGER_BYTES:
-            return wanted
+            return max(wanted, limits.RECEIVE_BUFFER_BYTES)
         if self.capacity >= limits.RECEIVE_EAGER_BYTES and self.capacity - held >= limits.RECEIVE_READ_BYTES_MIN:
             return self.capacity
         return min(wanted, max(limits.RECEIVE_EAGER_BYTES, 2 * self.capacity))
@@ -111,9 +111,9 @@ class InboundBuffer:
         return self._reserved > 0
 
     def shrink(self) -> None:
-        """Back to the small buffer when nothing is held."""
-        if self._reserved and self.start == self.end:
-            self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
+        """Gives the buffer back when nothing is held; the next bytes get a small one again."""
+        if self.capacity and self.start == self.end:
+            self._use(bytearray())
             self.start = self.end = 0
             self.release()
 

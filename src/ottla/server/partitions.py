@@ -207,6 +207,7 @@ class Partitions:
             log.warning("%s", error)
 
     def apply(self, changes: Sequence[Change]) -> None:
+        reconfigured: dict[str, None] = {}  # once each, however many of its settings changed
         for change in changes:
             match change:
                 case PartitionsAdded(topic, states):
@@ -214,15 +215,16 @@ class Partitions:
                 case TopicDeleted(topic):
                     self._delete(topic)
                 case ConfigChanged(resource, _, _) if resource.type == ResourceType.TOPIC:
-                    self.configure(resource.name)
+                    reconfigured[resource.name] = None
                 case ConfigChanged(resource, _, _) if resource.type == ResourceType.BROKER:
-                    for name in tuple(self._by_name):
-                        self.configure(name)
+                    reconfigured |= dict.fromkeys(self._by_name)
                 case PartitionChanged(topic, _, new):
                     held = self._by_name.get(topic.name)
                     partition = held.opened[new.index] if held is not None else None
                     if partition is not None:
                         partition.lead(new.leader_epoch)
+        for name in reconfigured:
+            self.configure(name)
 
     def configure(self, topic: str) -> None:
         """Hands a topic's present settings to its opened partitions."""
