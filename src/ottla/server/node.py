@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.log.disk import Disk
-from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.server import dispatch
 from ottla.server.configs import Configs
@@ -31,6 +30,7 @@ from ottla.server.metadata import MetadataHost
 from ottla.server.net import Net, OsNet
 from ottla.server.osdisk import OsDisk
 from ottla.server.partitions import Partitions
+from ottla.server.refusals import check_start
 from ottla.server.sessions import Sessions
 from ottla.server.system import lock_directory, open_files_max, raise_descriptor_limit
 from ottla.server.upkeep import Upkeep
@@ -63,7 +63,7 @@ def system_ports(values: Mapping[str, str] | None = None) -> Ports:
         net=OsNet(),
         now_ms=lambda: time.time_ns() // 1_000_000,
         rng=random.SystemRandom(),
-        executor=ThreadPoolExecutor(limits.WORKER_THREADS_MAX, thread_name_prefix="ottla-worker"),
+        executor=ThreadPoolExecutor(configs.broker.get("ottla.worker.threads"), thread_name_prefix="ottla-worker"),
         lock=lock_directory,
     )
 
@@ -96,6 +96,7 @@ class Node:
         settings = self.configs.broker
         listeners = settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS
         self._endpoints = parse_listeners(listeners)
+        check_start(self.configs, self._endpoints)
         self._steps_back.append(self._end_workers)
         for path in self.configs.log_dirs():
             self._steps_back.append(ports.lock(path))
