@@ -24,6 +24,7 @@ from tests.server.talk import (
 from tests.support.raw import Closed, RawConnection
 
 from ottla.model import limits
+from ottla.server.connection import Connection
 from ottla.testing.broker import Broker
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -111,7 +112,9 @@ def test_a_slow_reader_of_a_fetch_holds_no_memory(ottla_broker: Broker) -> None:
 def test_busy_producers_share_a_small_memory(ottla_broker_factory: Factory) -> None:
     """More of them than there is memory for: none is left out."""
     size_bytes = 500_000
-    broker = ottla_broker_factory(**{"queued.max.request.bytes": 2 * size_bytes})
+    broker = ottla_broker_factory(
+        **{"queued.max.request.bytes": 2 * size_bytes, "socket.request.max.bytes": 2 * size_bytes}
+    )
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 8)
     stop = threading.Event()
@@ -143,12 +146,13 @@ def test_unfinished_giants_do_not_starve_the_others(
     ottla_broker_factory: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "STALLED_FRAME_S", 1)
-    broker = ottla_broker_factory(**{"queued.max.request.bytes": 10 * limits.MIB})
+    budget = {"queued.max.request.bytes": 10 * limits.MIB, "socket.request.max.bytes": 10 * limits.MIB}
+    broker = ottla_broker_factory(**budget)
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t")
         giants = [RawConnection(broker.bootstrap) for _ in range(6)]
         for giant in giants:
-            giant.send(struct.pack(">i", 90 * limits.MIB) + bytes(100_000))
+            giant.send(struct.pack(">i", 9 * limits.MIB) + bytes(100_000))
         eventually(lambda: door(broker).memory.waiting, "memory is short")
         assert produce(connection, "t", [b"x" * 900_000]) == (0, 0), "it had to wait, and got its turn"
         for giant in giants:
@@ -271,3 +275,29 @@ def test_the_address_is_not_leaked_by_connections_that_leave(ottla_broker: Broke
     hard.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     hard.close()  # with a reset
     eventually(lambda: not door(ottla_broker).connections and not door(ottla_broker).per_address, "all have gone")
+
+
+def test_a_flood_of_requests_leaves_the_others_their_turn(
+    ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them come with one read; between them others are served."""
+    monkeypatch.setattr(limits, "REQUESTS_PER_TURN_MAX", 10)
+    loop: Any = ottla_broker._loop
+    events: list[str] = []
+    handle = Connection._handle
+    monkeypatch.setattr(Connection, "_handle", lambda *args: events.append("request") or handle(*args))
+    running = [True]
+
+    def tick() -> None:
+        events.append("tick")
+        if running:
+            loop.call_soon(tick)
+
+    loop.call_soon_threadsafe(tick)
+    with Pipeline(ottla_broker.bootstrap) as pipe:
+        pipe.connection.send(b"".join(request_frame(HELLO, 3, number, "flood") for number in range(500)))
+        for number in range(500):
+            pipe.connection.decode(ApiVersionsRequest.key, 3, pipe.connection.receive(), number)
+    running.clear()
+    between = "".join("r" if event == "request" else " " for event in events).split()
+    assert max(len(requests) for requests in between) == 10

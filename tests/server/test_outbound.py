@@ -120,3 +120,27 @@ def test_a_small_slice_that_is_not_there_ends_the_connection() -> None:
     outbound.queue.append(FileSlice(file, 0, 100))
     with pytest.raises(ConnectionError, match="ended before"):
         outbound.flush(PickySocket(0))
+
+
+def test_a_fast_reader_does_not_keep_the_loop_to_itself() -> None:
+    class Swallower:
+        """A file whose ranges go to a socket that takes everything."""
+
+        path = "large"
+
+        def __init__(self) -> None:
+            self.sent = 0
+
+        def send(self, sock: Any, position: int, size_bytes: int) -> int:
+            taken = min(size_bytes, limits.MIB)
+            self.sent += taken
+            return taken
+
+    file: Any = Swallower()
+    outbound = Outbound()
+    outbound.queue.append(FileSlice(file, 0, 3 * limits.SEND_PER_TURN_BYTES))
+    turns = 1
+    while not outbound.flush(None):
+        assert file.sent == turns * limits.SEND_PER_TURN_BYTES
+        turns += 1
+    assert turns == 3

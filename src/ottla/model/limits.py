@@ -74,6 +74,10 @@ INLINE_SLICE_BYTES_MAX = 16 * KIB
 SEND_VECTOR_MAX = 512
 # Bytes gathered for one sendmsg, and so the most that small file ranges occupy while a peer is slow to take them.
 SEND_RUN_BYTES = 256 * KIB
+# File ranges sent to one connection before the others have their turn: a millisecond or two.
+SEND_PER_TURN_BYTES = 4 * MIB
+# Requests of one connection handled before the others have their turn: at 15 µs for a small one, some milliseconds.
+REQUESTS_PER_TURN_MAX = 200
 # Answers of one connection that are in memory (file ranges are not) before no more of its requests are handled.
 ANSWERS_HELD_BYTES_MAX = 1 * MIB
 # Accepted sockets over all listeners; below the usual descriptor limit together with OPEN_FILES_MAX.

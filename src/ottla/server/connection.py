@@ -141,31 +141,31 @@ class Connection:
             self.close()
 
     def _handle_frames(self) -> None:
-        inbound, outbound, slots = self._inbound, self._outbound, self._slots
-        while True:
-            while (
-                len(slots) < limits.IN_FLIGHT_PER_CONNECTION_MAX
-                and outbound.held_bytes <= limits.ANSWERS_HELD_BYTES_MAX
-            ):
-                frame = inbound.next_frame()
-                if frame is None:
-                    self._flush()
-                    if self._memory.waiting:
-                        inbound.shrink()
-                    return
-                self._handle(frame)
-                if self.closed:
-                    return
-            self._flush()
-            if (
-                self.closed
-                or self._writing
-                or len(slots) >= limits.IN_FLIGHT_PER_CONNECTION_MAX
-                or outbound.held_bytes > limits.ANSWERS_HELD_BYTES_MAX
-            ):
-                # Enough is waiting: `_answered` or `_writable` goes on.
-                self._pause_reading()
+        inbound = self._inbound
+        for _ in range(limits.REQUESTS_PER_TURN_MAX):
+            if self._has_enough():
+                break
+            frame = inbound.next_frame()
+            if frame is None:
+                self._flush()
+                if self._memory.waiting:
+                    inbound.shrink()
                 return
+            self._handle(frame)
+            if self.closed:
+                return
+        self._flush()
+        self._pause_reading()
+        if not (self.closed or self._writing or self._has_enough()):
+            self._loop.call_soon(self._continue)  # the others have their turn first
+        # Else it is `_writable` or `_answered` that goes on.
+
+    def _has_enough(self) -> bool:
+        """Whether answers must leave before more requests are handled."""
+        return (
+            len(self._slots) >= limits.IN_FLIGHT_PER_CONNECTION_MAX
+            or self._outbound.held_bytes > limits.ANSWERS_HELD_BYTES_MAX
+        )
 
     def _handle(self, frame: memoryview) -> None:
         try:

@@ -38,16 +38,20 @@ class Outbound:
         return parts
 
     def flush(self, sock: Any) -> bool:
-        """Sends as much as the socket takes; True when nothing is left. Raises OSError when the peer is gone,
-        StorageError when a file is.
+        """Sends as much as the socket takes and one turn allows; True when nothing is left.
+
+        Raises OSError when the peer is gone, StorageError when a file is.
         """
         queue = self.queue
+        left_bytes = limits.SEND_PER_TURN_BYTES
         try:
             while queue:
                 head = queue[0]
                 if head.__class__ is FileSlice:
                     if head.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
-                        self._send_file(sock, head)
+                        left_bytes -= self._send_file(sock, head)
+                        if left_bytes <= 0:
+                            return not queue
                         continue
                 elif len(queue) == 1:  # the usual answer, the short way
                     sent = sock.send(head)
@@ -62,7 +66,7 @@ class Outbound:
             return False
         return True
 
-    def _send_file(self, sock: Any, part: FileSlice) -> None:
+    def _send_file(self, sock: Any, part: FileSlice) -> int:
         sent = part.file.send(sock, part.position, part.size_bytes)
         if sent == 0:
             raise _too_short(part)
@@ -70,6 +74,7 @@ class Outbound:
             self.queue[0] = FileSlice(part.file, part.position + sent, part.size_bytes - sent)
         else:
             self.queue.popleft()
+        return sent
 
     def _run(self) -> list[Any]:
         """The bytes at the head of the queue, small file slices read."""
