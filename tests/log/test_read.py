@@ -351,25 +351,3 @@ def test_a_crash_anywhere_in_a_replacement(steps: int, kind: Crash) -> None:
     assert (again.log_start_offset, again.next_offset, again.cut_bytes) == (0, 30, 0)
     check_indexes(again)
     assert not [name for name in disk.list(DIRECTORY) if name.endswith((".swap", ".cleaned", ".deleted"))]
-
-
-# --- the end
-
-
-def test_delete() -> None:
-    disk = SimDisk()
-    log = Log.open(disk, DIRECTORY, SEGMENTS, now_ms=NOW_MS, topic_id=bytes(range(16)))
-    append(log)
-    log.retire()
-    assert disk.list("") == ["topic-0.000102030405060708090a0b0c0d0e0f-delete"]
-    assert len(read_records(log)) == 1, "what is being sent can still be read"
-    log.delete()
-    assert disk.list("") == []
-
-
-def test_a_long_name_is_shortened_for_deletion() -> None:
-    disk = SimDisk()
-    log = Log.open(disk, "x" * 245 + "-0", SEGMENTS, now_ms=NOW_MS, topic_id=bytes(16))
-    log.retire()
-    (name,) = disk.list("")
-    assert len(name) == 255 and name.endswith("-delete")

@@ -21,12 +21,11 @@ from ottla.log import append as appending
 from ottla.log import closing, cut, lookup, retain, swap
 from ottla.log.aborted import AbortedTxn
 from ottla.log.append import Appended
-from ottla.log.checkpoint import PARTITION_METADATA, read_partition_metadata, write_partition_metadata
+from ottla.log.checkpoint import PARTITION_METADATA, write_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, FileSlice
 from ottla.log.durable import Durable, Syncable
 from ottla.log.epochs import Epochs
-from ottla.log.names import DELETE_DIRECTORY
 from ottla.log.producers import Origin, Producer, Producers
 from ottla.log.recover import Progress, recover
 from ottla.log.segment import Segment
@@ -394,15 +393,6 @@ class Log:
         """Remove the files whose delay is over; when to come again, None if nothing is left."""
         return self.trash.remove_due(now_ms)
 
-    def retire(self) -> None:
-        """The partition is deleted: its directory gets Kafka's name for that, `delete` removes it later.
-
-        Still readable.
-        """
-        topic_id = read_partition_metadata(self.directory) or bytes(16)
-        suffix = f".{topic_id.hex()}{DELETE_DIRECTORY}"
-        self.directory.move_to(self.directory.path[: 255 - len(suffix)] + suffix)
-
     def close(self, now_ms: int, *, sync: bool = True) -> None:
         """Leave the directory as a clean stop leaves it; without `sync` that is the caller's (see `closing`)."""
         closing.close(self, sync=sync)
@@ -417,10 +407,3 @@ class Log:
         for segment in self.segments:
             for file in segment.files():
                 file.close()
-
-    def delete(self) -> None:
-        """Remove the directory with everything in it."""
-        self.release()
-        for name in self.directory.list():
-            self.directory.remove(name)
-        self.directory.disk.remove(self.directory.path)
