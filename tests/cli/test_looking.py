@@ -37,7 +37,7 @@ def test_dump(data: Path) -> None:
     assert "codec=zstd" in shown.out and "offset=8" in shown.out and "offset=7" not in shown.out
     assert "value=compressed" in shown.out and "headers={'h': '1'}" in shown.out
     metadata = invoke("log", "dump", str(data / "__cluster_metadata-0"), "--records").out
-    assert "TopicRecord(name='t'" in metadata
+    assert "TopicRecord(name='t'" in metadata and "LeaderChangeMessage(" in metadata
     assert len(invoke("log", "dump", str(data / "t-0"), "-r", "-n", "5").lines) == 5
     assert "kind" not in invoke("log", "dump", str(data / "meta.properties")).out
     for file in sorted((data / "t-0").iterdir()):

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ottla.log import dump, names
+from ottla.log.decode import decode_control, decode_record
 from ottla.log.disk import Directory
 from ottla.model.errors import ApiError
-from ottla.records.control import control_type
+from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.server.osdisk import OsDisk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ottla.wire.message import Data
+
 Line = dict[str, Any]
 
-_METADATA_PARTITION = "__cluster_metadata-0"
+_METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _SNAPSHOT_OF_METADATA = ".checkpoint"
 _VALUE_CHARS_MAX = 200
 
@@ -121,17 +124,18 @@ def _batch(batch: dump.Batch) -> Line:
 
 
 def _records(batch: dump.Batch, partition: str, from_offset: int) -> Iterator[Line]:
+    topic = partition.rpartition("-")[0]
     try:
         for record in batch.records():
             if record.offset < from_offset:
                 continue
             line: Line = {"kind": "record", "offset": record.offset, "timestamp": record.timestamp}
             if batch.header.is_control:
-                line |= {"control": control_type(record.key).name.lower(), "value": _text(record.value)}
-            elif partition == _METADATA_PARTITION:
-                line["value"] = _metadata(record.value or b"")
+                kind, message = decode_control(record)
+                line |= {"control": kind.name.lower(), "value": _shown(message, record.value)}
             else:
-                line |= {"key": _text(record.key), "value": _text(record.value)}
+                key, value = decode_record(topic, record) or (None, None)
+                line |= {"key": _shown(key, record.key), "value": _shown(value, record.value)}
             if record.headers:
                 line["headers"] = {name: _text(value) for name, value in record.headers}
             yield line
@@ -139,16 +143,9 @@ def _records(batch: dump.Batch, partition: str, from_offset: int) -> Iterator[Li
         yield {"kind": "record", "problem": error.text}
 
 
-def _metadata(value: bytes) -> str:
-    """A record of the metadata log, decoded."""
-    from ottla.cluster.entry import decode
-    from ottla.cluster.state import JournalError
-    from ottla.wire.types import WireError
-
-    try:
-        return repr(decode(value).record)
-    except (JournalError, WireError) as error:
-        return f"{value!r} ({error})"
+def _shown(message: Data | None, data: bytes | None) -> str | None:
+    """A record of an internal topic as what it means; any other, or one that makes no sense, as it lies there."""
+    return _text(data) if message is None else repr(message)
 
 
 def _text(data: bytes | None) -> str | None:

@@ -12,14 +12,13 @@ from importlib import import_module
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError
+from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.records.control import ControlType, control_type
 from ottla.records.record import Record
 from ottla.wire.compile import decode
 from ottla.wire.journal import control
 from ottla.wire.message import Data
 from ottla.wire.types import WireError
-
-METADATA_TOPIC = "__cluster_metadata"
 
 # Topic -> modules of `wire.journal` that declare its records. Keys begin with their type, values with their version.
 _KEYED = {
@@ -48,7 +47,7 @@ class Decoded(NamedTuple):
 
 def decode_record(topic: str, record: Record) -> Decoded | None:
     """The record of an internal topic; None for all other topics."""
-    if topic == METADATA_TOPIC:
+    if topic == CLUSTER_METADATA_TOPIC:
         return Decoded(None, _metadata(record.value))
     modules = _KEYED.get(topic)
     if modules is None:
