@@ -85,6 +85,13 @@ def test_a_compacted_topic_wants_keys() -> None:
     assert append(open_log(config=compacted), batch(key=b"")).last_offset == 0
 
 
+@pytest.mark.parametrize("deltas", [(1, 0), (0, 0)])
+def test_where_records_are_looked_at_their_offsets_must_be_in_order(deltas: tuple[int, ...]) -> None:
+    made = build_batch([Record(delta, NOW_MS, b"k", b"v") for delta in deltas], last_offset_delta=1)
+    error = refused(LogConfig(compact=True, delete=False), made)
+    assert error.code == ErrorCode.INVALID_RECORD and "offset delta" in error.text
+
+
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 @pytest.mark.parametrize(
     ("timestamps", "bad"),

@@ -17,7 +17,7 @@ from struct import Struct
 from ottla.log.aborted import AbortedIndex
 from ottla.log.disk import Buffer, Directory, File
 from ottla.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
-from ottla.log.names import DELETED, LOG, OFFSET_INDEX, SEGMENT_KINDS, TIME_INDEX, TXN_INDEX, file_name
+from ottla.log.names import LOG, OFFSET_INDEX, SEGMENT_KINDS, TIME_INDEX, TXN_INDEX, file_name
 from ottla.log.scan import scan
 from ottla.model.limits import INDEX_READ_BYTES, INT32_MAX, MIB
 from ottla.records.batch import HEADER_BYTES, PREFIX_BYTES
@@ -278,10 +278,6 @@ class Segment:
         """Remove all files; the log file first, so that a crash never leaves a log without its offsets."""
         for kind in SEGMENT_KINDS:
             self.directory.remove(file_name(self.base_offset, kind, self.suffix))
-
-    @property
-    def is_deleted(self) -> bool:
-        return self.suffix == DELETED
 
     def __repr__(self) -> str:
         return f"Segment({self.directory.path}/{self.base_offset}{self.suffix}, {self.file.size} bytes)"

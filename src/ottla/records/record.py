@@ -1,4 +1,4 @@
-"""The records inside a batch: varints, iteration, and the cheap scan that only looks at their frame.
+"""The records inside a batch: varints, iteration, and the cheap look at their frames only.
 
     length varint | attributes i8 | timestamp_delta varlong | offset_delta varint | key_length varint | key
     | value_length varint | value | header_count varint | (key_length varint | key | value_length varint | value)*
@@ -241,35 +241,3 @@ def _skip_headers(data: bytes, pos: int, end: int) -> int:
         if length > 0:
             pos += length
     return pos
-
-
-class Scan(NamedTuple):
-    """What the deep check of a client's batch found."""
-
-    min_timestamp: int
-    max_timestamp: int
-    keyless: list[int]  # indexes of the records without a key
-
-
-def scan(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> Scan:
-    """Deep structure check of a client's batch: every record well formed, offsets 0..n-1 in order.
-
-    The log calls it only where the answer depends on the records (keys of a compacted topic, exact timestamps,
-    recompression); everything else is decided by the header.
-    """
-    keyless: list[int] = []
-    base_offset = header.base_offset
-    low = high = None
-    data = payload(view, pos, header, limit_bytes)
-    for index, (_, _, _, _, timestamp, offset, _, key_end, _) in enumerate(frames(data, header)):
-        if offset - base_offset != index:
-            raise invalid(f"Record {index} of the batch has offset delta {offset - base_offset}")
-        if key_end < 0:
-            keyless.append(index)
-        if low is None or high is None:
-            low = high = timestamp
-        elif timestamp > high:
-            high = timestamp
-        elif timestamp < low:
-            low = timestamp
-    return Scan(-1 if low is None else low, -1 if high is None else high, keyless)

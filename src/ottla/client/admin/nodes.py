@@ -1,6 +1,6 @@
 """The nodes of a cluster: who is there, what they serve, their disks, the metadata quorum, feature levels."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,13 +9,10 @@ from ottla.client.connection import VersionRange
 from ottla.client.errors import check, error_code
 from ottla.client.metadata import Broker
 from ottla.model.errors import ErrorCode
+from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
-from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-
-METADATA_TOPIC = "__cluster_metadata"
-_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,26 +107,6 @@ class Nodes:
         ]
         return sorted(found)
 
-    async def set_features(
-        self, levels: Mapping[str, int], *, downgrade: bool = False, unsafe: bool = False, validate_only: bool = False
-    ) -> None:
-        """Finalise feature levels; 0 removes a feature."""
-        kind = _UNSAFE_DOWNGRADE if unsafe else _SAFE_DOWNGRADE if downgrade else _UPGRADE
-        request = UpdateFeaturesRequest(
-            timeout_ms=self._cluster.options.request_timeout_ms,
-            feature_updates=[
-                UpdateFeaturesRequest.FeatureUpdateKey(
-                    feature=name, max_version_level=level, allow_downgrade=downgrade, upgrade_type=kind
-                )
-                for name, level in levels.items()
-            ],
-            validate_only=validate_only,
-        )
-        answer = await self._cluster.call(request, UpdateFeaturesResponse, repeatable=False)
-        check(answer.error_code, answer.error_message)
-        for each in answer.results:
-            check(each.error_code, each.error_message)
-
     async def log_dirs(self, node_ids: Iterable[int] | None = None) -> list[LogDir]:
         """The log directories of the brokers (all, unless told) with every replica's size."""
         if node_ids is None:
@@ -146,7 +123,7 @@ class Nodes:
     async def quorum(self) -> Quorum:
         """The metadata quorum."""
         kind = DescribeQuorumRequest.TopicData
-        wanted = kind(topic_name=METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
+        wanted = kind(topic_name=CLUSTER_METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
         request = DescribeQuorumRequest(topics=[wanted])
         answer = await self._cluster.call(request, DescribeQuorumResponse, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)

@@ -101,7 +101,7 @@ def _decide(
     for resource, alterations in asked:
         current = view.state.config(*resource)
         try:
-            check_form(resource, alterations, times[resource])
+            check_form(alterations, times[resource])
             changes = {each.name: _new_value(resource.type, each, current) for each in alterations}
             if replace:
                 changes |= {name: None for name in current if name not in changes}
@@ -114,7 +114,7 @@ def _decide(
     return Result([] if validate_only else records, outcomes)
 
 
-def check_form(resource: Resource, alterations: tuple[Alteration, ...], times: int) -> None:
+def check_form(alterations: tuple[Alteration, ...], times: int) -> None:
     """Refuse a resource that is named twice, or whose list of changes makes no sense."""
     if times > 1:
         raise _request("Each resource must appear at most once.")

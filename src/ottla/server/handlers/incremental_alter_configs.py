@@ -64,7 +64,7 @@ def _alter_loggers(
     resource: Resource, alterations: tuple[Alteration, ...], times: int, validate_only: bool, context: Context
 ) -> Altered:
     try:
-        check_form(resource, alterations, times)
+        check_form(alterations, times)
         loggers.alter(context.node_id, resource.name, alterations, validate_only=validate_only)
     except ApiError as error:
         return Altered(resource, error)
