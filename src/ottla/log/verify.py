@@ -53,8 +53,10 @@ def verify(
     totals = Totals() if totals is None else totals
     unclean = not disk.exists(CLEAN_SHUTDOWN)
     ranges: dict[str, Range] = {}
+    starts = _log_starts(disk)
     for name in dump.partition_directories(disk) if partitions is None else partitions:
-        check = PartitionCheck(Directory(disk, name), totals, unclean=unclean, deep=deep)
+        start = starts.get(TopicPartition(*found), 0) if (found := parse_directory(name)) else 0
+        check = PartitionCheck(Directory(disk, name), totals, unclean=unclean, deep=deep, log_start_offset=start)
         yield from check.run()
         ranges[name] = check.range
     if partitions is None:
@@ -65,11 +67,14 @@ def verify(
 class PartitionCheck:
     """One partition directory. After `run`, `range` says which offsets it holds."""
 
-    def __init__(self, directory: Directory, totals: Totals, *, unclean: bool, deep: bool) -> None:
+    def __init__(
+        self, directory: Directory, totals: Totals, *, unclean: bool, deep: bool, log_start_offset: int = 0
+    ) -> None:
         self._directory = directory
         self._totals = totals
         self._unclean = unclean
         self._deep = deep
+        self._log_start_offset = log_start_offset
         self.range = Range(0, 0)
 
     def run(self) -> Iterator[Finding]:
@@ -131,8 +136,11 @@ class PartitionCheck:
                 message = f"epoch {after[0]} from {after[1]} comes after {before[0]} from {before[1]}"
                 yield Finding(Severity.ERROR, Kind.EPOCH_ORDER, path, None, message)
         starts = dict(known)
-        for epoch, offset in seen:
-            if epoch not in starts or starts[epoch] > offset:
+        ends = [offset for _, offset in seen[1:]] + [self.range.end]
+        for (epoch, begin), end in zip(seen, ends, strict=False):
+            # Epochs are forgotten below the log start, although its segment may hold older records still.
+            offset = max(begin, self._log_start_offset)
+            if offset < end and (epoch not in starts or starts[epoch] > offset):
                 severity = Severity.WARNING if self._unclean else Severity.ERROR
                 message = f"offset {offset} is of epoch {epoch}, which {_where(starts.get(epoch))}"
                 yield Finding(severity, Kind.CHECKPOINT, path, None, message)
@@ -188,6 +196,13 @@ def _meta(disk: Disk) -> Iterator[Finding]:
     elif "cluster.id" not in properties or "version" not in properties:
         message = "version or cluster.id is missing"
         yield Finding(Severity.ERROR, Kind.CHECKPOINT, META_PROPERTIES, None, message)
+
+
+def _log_starts(disk: Disk) -> dict[TopicPartition, int]:
+    try:
+        return read_offsets(disk, LOG_STARTS)
+    except (CheckpointError, StorageError):
+        return {}  # reported with the other checkpoints
 
 
 def _checkpoints(disk: Disk, ranges: dict[str, Range]) -> Iterator[Finding]:

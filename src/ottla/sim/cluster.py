@@ -12,8 +12,7 @@ import random
 from collections.abc import Callable
 
 from ottla.client.connection import Address
-from ottla.log.disk import Disk, StorageError
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.log.disk import Disk
 from ottla.server.node import Node, Ports
 from ottla.sim.disk import Crash, SimDisk
 from ottla.sim.loop import SimLoop
@@ -44,7 +43,7 @@ class Machine:
         self.net = net
         self.loop = net.loop
         self.host = net.add_host(name)
-        self.disk = SimDisk(random.Random(rng.random()))
+        self.disks = {path: SimDisk(random.Random(rng.random())) for path in settings["log.dirs"].split(",")}
         self.clock = Clock(net.loop)
         self.node: Node | None = None
         self.failures: list[str] = []  # starts and stops that went wrong on a healthy disk
@@ -56,7 +55,8 @@ class Machine:
         self._crash: Crash | None = None
         self._stopping = False
         self._retired = False
-        self.disk.on_operation = self._note_operation
+        for disk in self.disks.values():
+            disk.on_operation = self._note_operation
 
     @property
     def address(self) -> Address:
@@ -79,7 +79,7 @@ class Machine:
             self._ready.clear()
             self.node = None
             if self._crash is not None:
-                self.disk = self.disk.crash(self._crash)
+                self.disks = {path: disk.crash(self._crash) for path, disk in self.disks.items()}
                 self._crash = None
             await asyncio.sleep(self._rng.uniform(0.05, 2.0))
             self.host = self.net.replace_host(self.host)
@@ -110,7 +110,7 @@ class Machine:
         self._ready.set()
 
     def _disk_at(self, path: str) -> Disk:
-        return self.disk
+        return self.disks[path]
 
     def crash(self, kind: Crash) -> None:
         """Ends the present incarnation at this very moment."""
@@ -125,8 +125,8 @@ class Machine:
             self.net.close_all(self.host)
         self._ended.set()
 
-    def crash_within(self, kind: Crash, operations: int) -> None:
-        self.disk.crash_within(operations, lambda: self.crash(kind))
+    def crash_within(self, kind: Crash, disk: SimDisk, operations: int) -> None:
+        disk.crash_within(operations, lambda: self.crash(kind))
 
     def restart(self) -> None:
         """Stops the node as an operator would; it comes back by itself."""
@@ -158,8 +158,7 @@ class Machine:
 
     def _failed(self, what: str, error: Exception) -> None:
         self._tell(f"{self.name} cannot {what}: {error!r}")
-        broken_disk = isinstance(error, ApiError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
-        if not broken_disk and not isinstance(error, StorageError):
+        if all(disk.faults.healthy for disk in self.disks.values()):
             self.failures.append(f"{self.name} cannot {what}: {error!r}")
 
     def _note_operation(self, what: str, path: str, size_bytes: int) -> None:

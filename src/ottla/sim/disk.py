@@ -7,8 +7,8 @@ in progress, when the crash is set to strike inside one (`crash_within`), may le
 Acknowledged records must survive under every durability setting.
 
 Power loss (`Crash.POWER`): only what was synced is sure.
-- Content not covered by a later `File.sync` is kept, lost or torn per 512-byte sector (`inode.py`), and may hold
-  flipped bits where it was being written (`garbage_rate`). So recovery must check every batch past the recovery
+- Content not covered by a later `File.sync` is kept, lost or torn per 512-byte sector (`inode.py`), and may be
+  garbage where it was being written (`garbage_rate`). So recovery must check every batch past the recovery
   point.
 - A create, rename, remove or make_directory not covered by a later `sync_directory` of the directory that holds the
   name may be undone. Within one directory such changes are undone from the last one backwards (file systems journal
@@ -62,6 +62,12 @@ class DiskFaults:
     write_error_rate: float = 0.0
     sync_error_rate: float = 0.0
     garbage_rate: float = 0.0
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every call succeeds now; what a loss of power would leave is another matter."""
+        broken = self.read_only or self.read_error_rate or self.write_error_rate or self.sync_error_rate
+        return self.capacity_bytes is None and not broken
 
 
 @dataclass(slots=True, eq=False)

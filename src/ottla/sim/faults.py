@@ -11,7 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 from ottla.sim.cluster import Machine
-from ottla.sim.disk import Crash, DiskFaults
+from ottla.sim.disk import Crash, DiskFaults, SimDisk
 from ottla.sim.loop import Host
 from ottla.sim.net import LinkQuality, SimNet
 from ottla.sim.scenario import Fault, Scenario
@@ -85,8 +85,9 @@ class Chaos:
         self._net.quality = self._good_quality
         self._net.heal()
         for machine in self._machines:
-            self._mend_disk(machine)
-            machine.disk.crash_never()
+            for disk in machine.disks.values():
+                self._mend(disk)
+                disk.crash_never()
             machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
             machine.clock.error_ms = 0
             machine.resume()
@@ -104,7 +105,8 @@ class Chaos:
         machine.crash(kind)
 
     async def _crash_within(self, machine: Machine, kind: Crash) -> None:
-        machine.crash_within(kind, self._rng.choice((1, 3, 10, 40)) + self._rng.randint(0, 10))
+        operations = self._rng.choice((1, 3, 10, 40)) + self._rng.randint(0, 10)
+        machine.crash_within(kind, self._disk_of(machine)[1], operations)
 
     async def _restart(self, machine: Machine) -> None:
         machine.restart()
@@ -156,13 +158,18 @@ class Chaos:
         machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
 
     async def _full_disk(self, machine: Machine) -> None:
-        await self._broken_disk(machine, capacity_bytes=machine.disk.used_bytes + self._rng.choice((0, 1000, 20_000)))
+        _, disk = self._disk_of(machine)
+        await self._broken_disk(machine, capacity_bytes=disk.used_bytes + self._rng.choice((0, 1000, 20_000)))
 
     async def _broken_disk(self, machine: Machine, **wrong: float) -> None:
+        path, disk = self._disk_of(machine)
         for name, value in wrong.items():
-            setattr(machine.disk.faults, name, value)
+            setattr(disk.faults, name, value)
         await asyncio.sleep(self._duration())
-        self._mend_disk(machine)
+        self._mend(machine.disks[path])
 
-    def _mend_disk(self, machine: Machine) -> None:
-        machine.disk.faults = DiskFaults(garbage_rate=self._scenario.garbage_rate)
+    def _disk_of(self, machine: Machine) -> tuple[str, SimDisk]:
+        return self._rng.choice(list(machine.disks.items()))
+
+    def _mend(self, disk: SimDisk) -> None:
+        disk.faults = DiskFaults(garbage_rate=self._scenario.garbage_rate)

@@ -9,7 +9,7 @@ operations onto the durable bytes, one sector at a time:
 - bytes that the file size covers but no surviving sector wrote read as zeros;
 - the size may survive although the data did not (a tail of zeros, as XFS and ext4 leave it);
 - a truncation is journalled: if it is lost, everything after it in this file is lost with it;
-- optionally a byte that was being changed comes back as another one.
+- optionally a sector that was being written comes back as garbage.
 
 Synced bytes never change, whatever happens to their neighbours in the same sector.
 """
@@ -160,12 +160,11 @@ def _scattered(pending: list[Write | Truncate], rng: random.Random) -> list[Writ
 
 
 def _spoil(content: bytearray, durable: bytes, kept: list[Write | Truncate], rng: random.Random, rate: float) -> None:
-    """Turns some of the bytes that were changing into garbage; those that were durable already stay as they are."""
+    """Turns some sectors that were being written into garbage; bytes that were durable already stay as they are."""
     for operation in kept:
         if not isinstance(operation, Write) or rng.random() >= rate:
             continue
-        start, end = operation.position, min(operation.position + len(operation.data), len(content))
-        if start < end:
-            position, bit = rng.randrange(start, end), rng.randrange(8)
-            if content[position : position + 1] != durable[position : position + 1]:
-                content[position] ^= 1 << bit
+        _, (position, data) = rng.choice(_sectors(operation)) if operation.data else (0, operation)
+        for at in range(position, min(position + len(data), len(content))):
+            if content[at : at + 1] != durable[at : at + 1]:
+                content[at] = rng.randrange(256)

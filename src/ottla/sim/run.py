@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.log.disk import StorageError
+from ottla.log.findings import Severity
+from ottla.log.verify import verify
 from ottla.model.ids import TopicPartition
 from ottla.sim.check import History
 from ottla.sim.cluster import Machine
@@ -66,7 +68,8 @@ class Simulation:
         self.net = SimNet(self.loop, self._stream("net"), scenario.quality)
         self.history = History(scenario.guarantee)
         self.machine = Machine("node-0", self.net, self._settings(), self._stream("machine"), self.tell)
-        self.machine.disk.faults.garbage_rate = scenario.garbage_rate
+        for disk in self.machine.disks.values():
+            disk.faults.garbage_rate = scenario.garbage_rate
         self._clients: list[Host] = []
         self._around = Surroundings(
             bootstrap=(self.machine.address,),
@@ -87,7 +90,7 @@ class Simulation:
             "process.roles": "broker,controller",
             "node.id": "0",
             "listeners": f"PLAINTEXT://:{9092}",
-            "log.dirs": "data",
+            "log.dirs": ",".join(f"data-{number}" for number in range(self.scenario.log_dirs)),
         }
 
     def tell(self, what: str) -> None:
@@ -140,6 +143,14 @@ class Simulation:
         await self._look_again()
         await self.machine.retire()
         await supervisor
+        self._verify_disks()
+
+    def _verify_disks(self) -> None:
+        """What a clean stop leaves must be sound, file by file."""
+        for path, disk in self.machine.disks.items():
+            for finding in verify(disk):
+                if finding.severity is Severity.ERROR:
+                    self.history.blame(f"{path} after a clean stop: {finding}")
 
     async def _look_again(self) -> None:
         """Everything must be there now, after a clean restart, and after one more crash."""

@@ -55,6 +55,7 @@ class Scenario:
     durability: Durability
     guarantee: Guarantee
     partitions: int
+    log_dirs: int
     topic_configs: dict[str, str]
     writers: tuple[WriterPlan, ...]
     following_readers: int
@@ -71,7 +72,7 @@ class Scenario:
         configs = ", ".join(f"{name}={value}" for name, value in self.topic_configs.items())
         return [
             f"seed {self.seed}: {self.durability.value}, {self.guarantee.value}",
-            f"{self.partitions} partitions ({configs})",
+            f"{self.partitions} partitions ({configs}) in {self.log_dirs} data directories",
             *(
                 f"writer {plan.writer.number}: acks={plan.writer.acks}"
                 f"{', idempotent' if plan.writer.idempotent else ''}, {plan.records} records of up to"
@@ -106,6 +107,7 @@ def scenario(seed: int) -> Scenario:
         durability=durability,
         guarantee=Guarantee.AT_RISK if at_risk else Guarantee.SAFE,
         partitions=rng.randint(1, 4),
+        log_dirs=random.Random(f"log dirs {seed}").choice((1, 1, 2)),
         topic_configs=configs,
         writers=tuple(_writer(rng, number) for number in range(rng.randint(1, 4))),
         following_readers=rng.randint(1, 2),
