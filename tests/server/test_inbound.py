@@ -125,6 +125,21 @@ def test_while_others_wait_nothing_is_read_beyond_a_frame() -> None:
     assert not buffer.holds_memory
 
 
+def test_a_buffer_without_a_frame_is_taken_back_when_others_need_it() -> None:
+    memory = RequestMemory(2 * limits.MIB)
+    idle, busy, third = (InboundBuffer(memory, 1 << 24) for _ in range(3))
+    assert feed(idle, framed(b"x" * limits.MIB)) == [b"x" * limits.MIB]
+    feed(busy, framed(b"x" * limits.MIB)[:-1])
+    assert idle.holds_memory and busy.holds_memory
+    feed(third, framed(b"x" * limits.MIB)[:100])
+    assert third.space() is None
+    memory.wait(third.wish_bytes, third.granted)
+    assert not memory.waiting, "at once"
+    assert busy.holds_memory and not idle.holds_memory
+    assert feed(third, framed(b"x" * limits.MIB)[100:]) == [b"x" * limits.MIB]
+    assert feed(busy, b"x") == [b"x" * limits.MIB]
+
+
 def test_a_quiet_connection_gives_its_large_buffer_back() -> None:
     memory = RequestMemory(1 << 30)
     buffer = InboundBuffer(memory, 1 << 24)

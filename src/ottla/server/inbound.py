@@ -67,7 +67,7 @@ class InboundBuffer:
                 if not self._memory.reserve(grown):
                     self.wish_bytes = grown
                     return False
-                self._reserved += grown
+                self.granted(grown)
             fresh = bytearray(target)
             fresh[:held] = self.view[self.start : self.end]
             self._use(fresh)
@@ -77,8 +77,9 @@ class InboundBuffer:
         return True
 
     def granted(self, size_bytes: int) -> None:
-        """The budget had `wish_bytes` in the end."""
+        """So much of the budget is ours."""
         self._reserved += size_bytes
+        self._memory.holders[self] = None
 
     def _target(self, held: int, wanted: int) -> int:
         """The capacity to have now: at once for ordinary frames, doubling behind the data for giants."""
@@ -120,4 +121,5 @@ class InboundBuffer:
     def release(self) -> None:
         reserved, self._reserved = self._reserved, 0
         if reserved:
+            del self._memory.holders[self]
             self._memory.release(reserved)

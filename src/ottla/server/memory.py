@@ -2,22 +2,31 @@
 
 A connection owns a small buffer for free and reserves what it grows beyond that. When the budget is spent the
 connection stops reading and queues here. Memory that comes back is handed to whoever waits longest, and while anybody
-waits nobody else gets any, so a large request is not starved by small ones. Connections give their buffers back between
-two frames as long as others wait; one that holds memory in the middle of a frame and never finishes it is closed by
-housekeeping (`limits.STALLED_FRAME_S`).
+waits nobody else gets any, so a large request is not starved by small ones. Connections that are between two frames
+give their buffers back when others wait; one that holds memory in the middle of a frame and never finishes it is closed
+by housekeeping (`limits.STALLED_FRAME_S`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
+
+
+class Holder(Protocol):
+    """Who holds reserved memory, for a frame or for nothing."""
+
+    def shrink(self) -> None:
+        """Releases everything if it is for nothing."""
 
 
 class RequestMemory:
-    __slots__ = ("limit_bytes", "used_bytes", "waiting")
+    __slots__ = ("holders", "limit_bytes", "used_bytes", "waiting")
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
+        self.holders: dict[Holder, None] = {}
         # Who waits, in order: to be called with how much they asked for and now have.
         self.waiting: dict[Callable[[int], None], int] = {}
 
@@ -37,8 +46,10 @@ class RequestMemory:
         self._hand_out()
 
     def wait(self, size_bytes: int, granted: Callable[[int], None]) -> None:
-        """Calls `granted` once, when `size_bytes` are reserved for it; not before this returns."""
+        """Calls `granted` once, when `size_bytes` are reserved for it; that may be before this returns."""
         self.waiting[granted] = size_bytes
+        for holder in tuple(self.holders):
+            holder.shrink()
 
     def forget(self, granted: Callable[[int], None]) -> None:
         """It waits no more."""

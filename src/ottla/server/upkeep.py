@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 TIDY_MS = 1_000
 OPENING_MS = 50
+RESTING_MS = 500  # when nothing is left to be opened
 REMOVING_MS = 1_000
 FLUSH_CHECK_MS = 500
 METADATA_MS = 10_000
@@ -98,8 +99,9 @@ class Upkeep:
     def _tidy_connections(self) -> None:
         self._node.door.tidy(self._loop.time())
 
-    def _open_some(self) -> None:
-        self._partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN)
+    async def _open_some(self) -> None:
+        if not self._partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN):
+            await asyncio.sleep(RESTING_MS / 1000)
 
     def _has_trash(self, partition: Partition) -> None:
         self._trash_due_ms.setdefault(partition, self._now_ms() + partition.log.config.file_delete_delay_ms)
