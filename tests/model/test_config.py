@@ -3,10 +3,9 @@
 import pytest
 
 from ottla.model.broker_settings import BROKER_SETTINGS
-from ottla.model.config import Config, declared, unknown
+from ottla.model.config import declared, unknown
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
-from ottla.model.settings.network import MAX_CONNECTIONS
 from ottla.model.settings.node import BROKER_ID, NODE_ID, NUM_IO_THREADS
 from ottla.model.settings.transactions import PRODUCER_ID_EXPIRATION_MS
 from ottla.model.start_checks import start_problems
@@ -100,12 +99,6 @@ def test_a_required_setting_must_be_given() -> None:
         NodeConfig({}).broker.get(NODE_ID)
     assert caught.value.code is ErrorCode.INVALID_CONFIG
     assert caught.value.message == 'Missing required configuration "node.id" which has no default value.'
-
-
-def test_a_listener_may_have_its_own_value() -> None:
-    config = Config({"max.connections": "9", "listener.name.inside.max.connections": "5"}, BROKER_SETTINGS)
-    assert config.for_listener("INSIDE", MAX_CONNECTIONS) == 5
-    assert config.for_listener("OUTSIDE", MAX_CONNECTIONS) == 9
 
 
 def test_an_unknown_name_is_our_own_mistake() -> None:

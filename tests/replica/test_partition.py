@@ -24,7 +24,7 @@ def make(config: LogConfig | None = None, disk: SimDisk | None = None, epoch: in
 
 def fill(partition: Partition, batches: int = 4) -> Partition:
     for i in range(batches):
-        partition.append(batch(2, timestamp=NOW_MS + i), acks=-1, now_ms=NOW_MS)
+        partition.append(batch(2, timestamp=NOW_MS + i), now_ms=NOW_MS)
     return partition
 
 

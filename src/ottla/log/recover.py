@@ -171,10 +171,7 @@ class _Recovery:
         return gap and not self._config.compact
 
     def _rebuild(self, segment: Segment) -> tuple[int, int]:
-        """Scan one segment, cut it at the first bad batch, rebuild what is derived from it.
-
-        (next offset, bytes cut).
-        """
+        """Scan one segment, cut it at the first bad batch, rebuild what is derived: (next offset, bytes cut)."""
         if segment.base_offset not in self._snapshots.offsets and segment.base_offset > 0:
             self._snapshots.write(segment.base_offset, self._producers.snapshot())
         segment.reset_indexes()

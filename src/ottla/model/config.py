@@ -14,7 +14,7 @@ from ottla.model.setting import REQUIRED, Setting
 
 T = TypeVar("T")
 
-LISTENER_PREFIX = "listener.name."
+_LISTENER_PREFIX = "listener.name."
 # Settings behind these prefixes belong to plug-ins that we do not know.
 _FOREIGN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 
@@ -90,11 +90,6 @@ class Config:
         name = setting if isinstance(setting, str) else setting.name
         return name in self.texts and name in self._values
 
-    def for_listener(self, listener: str, setting: Setting[T]) -> T:
-        """Return the value for one listener: `listener.name.<listener>.<name>` wins over `<name>`."""
-        text = self.texts.get(f"{LISTENER_PREFIX}{listener.lower()}.{setting.name}")
-        return self.get(setting) if text is None else setting.parse(text)
-
     def setting(self, name: str) -> Setting[Any]:
         """Return the declaration of a name that this config knows; KeyError otherwise."""
         layer: Config | None = self
@@ -110,9 +105,9 @@ def base_name(name: str) -> str | None:
 
     Which part is the mechanism cannot be seen from the name alone, so both readings are left to `declared`.
     """
-    if not name.startswith(LISTENER_PREFIX):
+    if not name.startswith(_LISTENER_PREFIX):
         return None
-    _, _, rest = name[len(LISTENER_PREFIX) :].partition(".")
+    _, _, rest = name[len(_LISTENER_PREFIX) :].partition(".")
     return rest or None
 
 

@@ -83,6 +83,8 @@ ANSWERS_HELD_BYTES_MAX = 1 * MIB
 # Accepted sockets over all listeners; below the usual descriptor limit together with OPEN_FILES_MAX.
 CONNECTIONS_MAX = 50_000
 # Connections waiting in the kernel for accept (socket.listen.backlog.size has Kafka's 50; bursts of clients need more).
+LISTEN_BACKLOG_MAX = 1_024
+# Connections accepted before those that are there have their turn.
 ACCEPTS_PER_WAKEUP_MAX = 64
 
 # --- fetch ------------------------------------------------------------------------------------------------------
@@ -146,7 +148,5 @@ CLIENT_TOPICS_MAX = 100_000
 
 # --- observation ------------------------------------------------------------------------------------------------
 
-# Label combinations of one metric: labels come from clients (topic, client id), so they must not grow without end.
-SERIES_PER_METRIC_MAX = 10_000
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.
 LOG_LINE_CHARS_MAX = 4_096

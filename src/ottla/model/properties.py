@@ -5,7 +5,7 @@ backslash at the end of a line joins the next one, `\\uXXXX` and the usual escap
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _BLANKS = " \t\f"
@@ -37,13 +37,6 @@ def parse_properties(text: str) -> Properties:
             raise PropertiesError(f"line {number}: malformed \\uXXXX escape") from None
         lines[name] = number
     return Properties(values, lines)
-
-
-def render_properties(values: Mapping[str, str], comments: Iterable[str] = ()) -> str:
-    """Write a file that Java (and `parse_properties`) reads back as the same values."""
-    head = [f"#{line}" for comment in comments for line in _LINE_END.split(comment)]
-    body = [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in values.items()]
-    return "".join(f"{line}\n" for line in (*head, *body))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -100,20 +93,3 @@ def _unescape(text: str) -> str:
         out.append(char)
     # Java writes characters beyond 16 bits as two escapes; put such pairs together again.
     return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _escape(text: str, *, is_key: bool) -> str:
-    out: list[str] = []
-    for position, char in enumerate(text):
-        if char == " " and (is_key or position == 0):
-            out.append("\\ ")
-        elif char in "\\=:#!":
-            out.append("\\" + char)
-        elif char in "\t\n\r\f":
-            out.append("\\" + {"\t": "t", "\n": "n", "\r": "r", "\f": "f"}[char])
-        elif " " <= char <= "~":
-            out.append(char)
-        else:
-            units = char.encode("utf-16-be", "surrogatepass")
-            out += [f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2)]
-    return "".join(out)

@@ -1,1 +1,1 @@
-"""Counters, histograms and log set-up."""
+"""What a node tells about itself: log set-up."""

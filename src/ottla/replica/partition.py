@@ -35,23 +35,19 @@ EARLIEST_PENDING_UPLOAD = -6
 HIGH_WATERMARK = -1
 NO_EPOCH = -1
 _NO_TIME = -1
-_ACKS_ALL = -1
 
 _new = tuple.__new__
 
 
 class Fetch(NamedTuple):
-    """One partition's part of a fetch answer. `diverging`.
-
-    (epoch, end offset) where the reader's history parts from ours.
-    """
+    """One partition's part of a fetch answer."""
 
     records: FileSlice | None
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
     aborted: list[tuple[int, int]]
-    diverging: tuple[int, int] | None
+    diverging: tuple[int, int] | None  # (epoch, end offset) where the reader's history parts from ours
 
 
 class Partition:
@@ -96,13 +92,12 @@ class Partition:
         self,
         records: bytearray | memoryview,
         *,
-        acks: int = _ACKS_ALL,
         now_ms: int,
         leader_epoch: int | None = None,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = -1,
     ) -> Appended:
-        """Append as the leader. With `acks` all there must be enough replicas, which for now is this one."""
+        """Append as the leader."""
         if leader_epoch is not None:
             self.check_epoch(leader_epoch)
         log = self.log

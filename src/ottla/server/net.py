@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from typing import Any, Protocol
 
+from ottla.model import limits
+
 
 class Net(Protocol):
     def listen(self, host: str, port: int) -> Any:
@@ -16,6 +18,6 @@ class OsNet:
 
     def listen(self, host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.create_server((host, port), family=family, backlog=1024)
+        sock = socket.create_server((host, port), family=family, backlog=limits.LISTEN_BACKLOG_MAX)
         sock.setblocking(False)
         return sock

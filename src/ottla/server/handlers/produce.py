@@ -103,7 +103,7 @@ def _append(
     assert records is not None, "check_request refuses null records"
     cuts = partition.cuts
     try:
-        appended = partition.append(records, acks=acks, now_ms=context.now_ms())
+        appended = partition.append(records, now_ms=context.now_ms())
     except ApiError as error:
         if error.code in _LOG_START_UNTOLD:
             raise
