@@ -53,6 +53,8 @@ def test_delete_records(ottla: Cli) -> None:
     rows = ottla("topic", "delete-records", "t", "--all", "--json").json
     assert [row["start"] for row in rows] == [5, 5]
     assert "OFFSET_OUT_OF_RANGE" in ottla("topic", "delete-records", "t", "--before-offset", "50", code=1).err
+    ottla("topic", "alter", "t", "cleanup.policy=compact")
+    assert "cleanup.policy contains delete" in ottla("topic", "delete-records", "t", "--all", code=1).err
 
 
 def test_config(ottla: Cli) -> None:

@@ -24,7 +24,6 @@ _HINTS = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "`ottla topic describe` shows it, `ottla topic alter` changes it",
     ErrorCode.INVALID_CONFIG: "`ottla config get` lists the settings and their values",
     ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic with `ottla topic alter`",
-    ErrorCode.POLICY_VIOLATION: "the broker's policy forbids it",
 }
 
 

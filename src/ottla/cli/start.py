@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -133,7 +134,10 @@ def serve(
         print_error(error.text)
         return 1
     except OSError as error:
-        print_error(str(error), "is another node running here? --listen HOST:PORT takes another address")
+        taken = error.errno == errno.EADDRINUSE
+        print_error(
+            str(error), "is another node running here? --listen HOST:PORT takes another address" if taken else None
+        )
         return 1
     except (StorageError, IdentityError, JournalError, CheckpointError, SnapshotError) as error:
         print_error(str(error))

@@ -12,7 +12,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import check, error_code
 from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_offsets
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -23,6 +23,11 @@ from ottla.wire.messages.describe_producers import DescribeProducersRequest, Des
 BROKER_DEFAULT = -1
 # DeleteRecords up to the high watermark, wherever it is.
 ALL_RECORDS = -1
+# What DeleteRecords' codes mean; its answer has no room for a text.
+_DELETION_REFUSED: dict[int, str] = {
+    ErrorCode.POLICY_VIOLATION: "records can be deleted only where cleanup.policy contains delete",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset lies beyond the end of the partition",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ class Topics:
         for each in (partition for found in answer.topics for partition in found.partitions):
             if error_code(each.error_code).retriable:
                 self._cluster.metadata.forget(name)
-            check(each.error_code)
+            check(each.error_code, _DELETION_REFUSED.get(each.error_code))
             result[each.partition_index] = each.low_watermark
 
     async def producers(self, partition: TopicPartition) -> list[ActiveProducer]:
