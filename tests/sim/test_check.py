@@ -168,3 +168,16 @@ def test_a_late_copy_of_an_erased_record_is_no_disorder(history: History) -> Non
     history.acked(TP, one, 0)
     history.final_log(TP, 1, [(1, value(two)), (2, value(one))])
     assert not history.violations
+
+
+def test_on_a_rotten_disk_only_damage_that_is_served_counts() -> None:
+    history = History(Guarantee.ROTTEN)
+    one, two, *_ = payloads(3)
+    history.sending(one)
+    history.sending(two)
+    history.acked(TP, one, 0)
+    history.told_bounds(TP, Bounds(7, 3), history.known_bounds(TP))
+    history.final_log(TP, 0, [(5, value(two)), (3, value(two))])
+    assert not history.violations
+    history.read(TP, 1, value(one)[:-1] + b"!", None)
+    expect(history, "corrupt")

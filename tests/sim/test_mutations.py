@@ -8,10 +8,11 @@ import pytest
 
 from ottla.log.producers import Producers
 from ottla.log.recover import _Recovery
+from ottla.records import batch
 from ottla.replica.partition import Partition
 from ottla.server.checkpoints import Checkpoints
 from ottla.server.metadata import MetadataHost
-from ottla.sim.check import Guarantee
+from ottla.sim.check import Guarantee, Writer
 from ottla.sim.disk import SimDisk
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import Durability, Fault, Scenario, scenario
@@ -94,8 +95,15 @@ def test_a_recovery_that_believes_everything(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_forgetting_what_producers_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    def restless(seed: int) -> Scenario:
+        """Exactly-once producers whose connections break while they wait for slow syncs."""
+        made = durable(seed, {Fault.RESET: 3.0, Fault.SLOW_DISK: 1.0})
+        writers = tuple(replace(plan, writer=Writer(plan.writer.number, True, -1)) for plan in made.writers)
+        return replace(made, writers=writers, pause_between_faults_seconds=0.3)
+
+    assert not Simulation(restless(0)).run().violations
     monkeypatch.setattr(Producers, "check", lambda self, header, offset, origin: None)
-    assert "duplicate" in found(lambda seed: durable(seed, {Fault.KILL: 1.0, Fault.RESET: 5.0}))
+    assert "duplicate" in found(restless)
 
 
 def test_giving_two_producers_the_same_id(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,3 +114,13 @@ def test_giving_two_producers_the_same_id(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_log_start_that_is_only_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Checkpoints, "remember_log_starts", lambda self, starts: None)
     assert "log start went back" in found(durable)
+
+
+def test_a_reader_that_does_not_look_at_the_crc(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rotten(seed: int) -> Scenario:
+        return replace(durable(seed, {Fault.BIT_ROT: 1.0}), guarantee=Guarantee.ROTTEN, erasers=0)
+
+    for seed in SEEDS[:4]:
+        assert not Simulation(rotten(seed)).run().violations
+    monkeypatch.setattr(batch, "check", lambda view, position, header: None)
+    assert "corrupt record" in found(rotten)

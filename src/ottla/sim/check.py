@@ -6,6 +6,9 @@ Guarantees (per run, chosen by the scenario):
 - `AT_RISK`: power may be lost without syncing. The end of a log may then be lost, acknowledged or not, and its
   offsets be given to other records: claims 2, 3 and 7 are not checked; everything else still holds.
 
+- `ROTTEN`: bits flip on the disks. Anything may be lost or unreadable, but only claim 1 matters: damage is never
+  served.
+
 Claims:
 1. none invented: every record read was sent, by that producer to that partition, and its content is unharmed;
 2. none lost: an acknowledged record is in the log at the offset that its producer was told;
@@ -35,6 +38,7 @@ _HEAD = struct.Struct(">8sHHIQ")  # content hash, writer, partition, sequence, s
 class Guarantee(enum.Enum):
     SAFE = "safe"
     AT_RISK = "at risk"
+    ROTTEN = "rotten"
 
 
 class Bounds(NamedTuple):
@@ -118,7 +122,7 @@ class History:
         if offset < 0:
             return  # acks=0: nothing is promised
         self.acknowledged += 1
-        if self.guarantee is Guarantee.AT_RISK:
+        if self.guarantee is not Guarantee.SAFE:
             return  # the offset may belong to another record tomorrow
         known = self._of(partition)
         known.acknowledged[payload] = offset
@@ -133,6 +137,8 @@ class History:
     def read(self, partition: TopicPartition, offset: int, value: bytes | None, expected_offset: int | None) -> None:
         """One record, and where the reader was to go on (None for the first)."""
         self.reads += 1
+        if self.guarantee is Guarantee.ROTTEN:
+            expected_offset = None
         if expected_offset is not None and offset != expected_offset:
             self.blame(f"{name(partition)}: not dense: offset {offset} came where {expected_offset} was to come")
         payload = decode_payload(value)
@@ -149,6 +155,8 @@ class History:
 
     def told_bounds(self, partition: TopicPartition, told: Bounds, before: Bounds) -> None:
         """What ListOffsets said, and what was known before it was asked (answers may overtake each other)."""
+        if self.guarantee is Guarantee.ROTTEN:
+            return
         known = self._of(partition)
         if self.guarantee is Guarantee.SAFE:
             if told.start_offset < before.start_offset:
@@ -182,6 +190,10 @@ class History:
 
     def final_log(self, partition: TopicPartition, start_offset: int, records: list[tuple[int, bytes | None]]) -> None:
         """The whole partition, read from its start when all is quiet; what is there then must stay."""
+        if self.guarantee is Guarantee.ROTTEN:
+            for offset, value in records:
+                self.read(partition, offset, value, None)
+            return
         self.guarantee = Guarantee.SAFE
         expected = start_offset
         content: dict[int, Payload] = {}
@@ -236,7 +248,7 @@ class History:
         return known
 
     def _settle(self, partition: TopicPartition, offset: int, payload: Payload, how: str) -> None:
-        if self.guarantee is Guarantee.AT_RISK:
+        if self.guarantee is not Guarantee.SAFE:
             return
         before = self._of(partition).seen.setdefault(offset, payload)
         if before != payload:

@@ -55,6 +55,7 @@ class Chaos:
             Fault.FAILING_SYNCS: lambda machine: self._broken_disk(machine, sync_error_rate=self._rate()),
             Fault.FAILING_READS: lambda machine: self._broken_disk(machine, read_error_rate=self._rate()),
             Fault.CLOCK_JUMP: self._clock_jump,
+            Fault.BIT_ROT: self._bit_rot,
         }
 
     async def run(self) -> None:
@@ -167,6 +168,14 @@ class Chaos:
             setattr(disk.faults, name, value)
         await asyncio.sleep(self._duration())
         self._mend(machine.disks[path])
+
+    async def _bit_rot(self, machine: Machine) -> None:
+        """In the files of partitions only: a damaged journal keeps a node from starting, and rightly so."""
+        _, disk = self._disk_of(machine)
+        paths = [path for path in disk.paths() if "/" in path and not path.startswith("__")]
+        if paths:
+            path = self._rng.choice(paths)
+            self._tell(f"{path}: a bit flips in byte {disk.flip_bit(path)}")
 
     def _disk_of(self, machine: Machine) -> tuple[str, SimDisk]:
         return self._rng.choice(list(machine.disks.items()))

@@ -20,7 +20,7 @@ from ottla.log.disk import StorageError
 from ottla.log.findings import Severity
 from ottla.log.verify import verify
 from ottla.model.ids import TopicPartition
-from ottla.sim.check import History
+from ottla.sim.check import Guarantee, History
 from ottla.sim.cluster import Machine
 from ottla.sim.disk import Crash
 from ottla.sim.faults import Chaos
@@ -147,6 +147,8 @@ class Simulation:
 
     def _verify_disks(self) -> None:
         """What a clean stop leaves must be sound, file by file."""
+        if self.scenario.guarantee is Guarantee.ROTTEN:
+            return
         for path, disk in self.machine.disks.items():
             for finding in verify(disk):
                 if finding.severity is Severity.ERROR:

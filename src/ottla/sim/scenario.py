@@ -7,6 +7,7 @@ The durability setting and the kinds of crash are chosen together, so that it is
 | page cache (Kafka's default)            | process                    | SAFE      |
 | ottla.fsync.before.ack, flush.messages=1 | process, power             | SAFE      |
 | page cache                              | process, power             | AT_RISK   |
+| any                                     | any, and bits flip         | ROTTEN    |
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Fault(enum.Enum):
     FAILING_SYNCS = "syncs fail"
     FAILING_READS = "reads fail"
     CLOCK_JUMP = "the clock jumps"
+    BIT_ROT = "a bit flips"
 
 
 POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
@@ -102,10 +104,15 @@ def scenario(seed: int) -> Scenario:
         configs["flush.messages"] = "1"
     elif rng.random() < 0.3:
         configs["flush.ms"] = str(rng.choice((100, 1000)))
+    faults = _faults(rng, power=power)
+    guarantee = Guarantee.AT_RISK if at_risk else Guarantee.SAFE
+    if random.Random(f"rot {seed}").random() < 0.08:
+        faults[Fault.BIT_ROT] = 2.0
+        guarantee = Guarantee.ROTTEN
     return Scenario(
         seed=seed,
         durability=durability,
-        guarantee=Guarantee.AT_RISK if at_risk else Guarantee.SAFE,
+        guarantee=guarantee,
         partitions=rng.randint(1, 4),
         log_dirs=random.Random(f"log dirs {seed}").choice((1, 1, 2)),
         topic_configs=configs,
@@ -115,7 +122,7 @@ def scenario(seed: int) -> Scenario:
         erasers=int(rng.random() < 0.3),
         quality=_quality(rng),
         garbage_rate=rng.choice((0.0, 0.0, 0.2)),
-        faults=_faults(rng, power=power),
+        faults=faults,
         pause_between_faults_seconds=rng.uniform(0.5, 5.0),
         chaos_seconds=rng.uniform(5.0, 30.0),
     )
@@ -146,8 +153,8 @@ def _quality(rng: random.Random) -> LinkQuality:
 
 def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
     """A few kinds of fault per seed: rare ones get their turn, and a failure is easier to read."""
-    kinds = [fault for fault in Fault if power or fault not in POWER_FAULTS]
-    chosen = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
+    kinds = [fault for fault in Fault if fault is not Fault.BIT_ROT and (power or fault not in POWER_FAULTS)]
+    chosen: dict[Fault, float] = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
     crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
     for fault in rng.sample(crashes, rng.randint(1, len(crashes))):
         chosen[fault] = rng.uniform(0.5, 1.5)
