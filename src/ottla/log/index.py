@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from struct import Struct
 
 from ottla.log.disk import Directory, File, StorageError
@@ -137,14 +137,7 @@ class OffsetIndex:
 
     def truncate(self, offset: int) -> None:
         """Drop the entries at or above `offset`."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle)[0] < offset:
-                low = middle + 1
-            else:
-                high = middle
-        self._cut(low)
+        self._cut(bisect_left(range(self.count), offset, key=lambda number: self.entry(number)[0]))
 
     def _cut(self, count: int) -> None:
         if count < self._tail_first:
@@ -258,25 +251,12 @@ class TimeIndex:
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The last entry whose timestamp is at or below `timestamp`."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle)[0] <= timestamp:
-                low = middle + 1
-            else:
-                high = middle
-        return self.entry(low - 1) if low else (-1, self.base_offset)
+        behind = bisect_right(range(self.count), timestamp, key=lambda number: self.entry(number)[0])
+        return self.entry(behind - 1) if behind else (-1, self.base_offset)
 
     def truncate(self, offset: int) -> None:
         """Drop the entries at or above `offset`."""
-        low, high = 0, self.count
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle)[1] < offset:
-                low = middle + 1
-            else:
-                high = middle
-        self._cut(low)
+        self._cut(bisect_left(range(self.count), offset, key=lambda number: self.entry(number)[1]))
 
     def _cut(self, count: int) -> None:
         if count < self._written:
@@ -333,11 +313,4 @@ def _without_padding(file: File, count: int, entry_bytes: int) -> int:
     """How many leading entries are real: the padding of a killed Kafka is all zeros, no real entry is."""
     if not count or any(file.read((count - 1) * entry_bytes, entry_bytes)):
         return count
-    low, high = 0, count - 1  # entries before `low` are real, those from `high` on are zeros
-    while low < high:
-        middle = (low + high) // 2
-        if any(file.read(middle * entry_bytes, entry_bytes)):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return bisect_left(range(count), True, key=lambda number: not any(file.read(number * entry_bytes, entry_bytes)))
