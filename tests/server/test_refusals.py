@@ -20,6 +20,8 @@ from ottla.testing.broker import Broker
             "listener INSIDE wants SASL_SSL",
         ),
         ({"listeners": "WHO://127.0.0.1:0"}, "listener WHO is not in listener.security.protocol.map"),
+        ({"listener.security.protocol.map": "PLAINTEXT"}, "'PLAINTEXT' is not of the form NAME:PROTOCOL"),
+        ({"advertised.listeners": "here:9092"}, "advertised.listeners: 'here:9092' is not of the form"),
         ({"process.roles": "broker"}, "process.roles is broker"),
         ({"controller.quorum.voters": "1@localhost:1,2@localhost:2"}, "names other nodes .2@localhost:2."),
         ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "access control"),

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from ottla.cluster.entities import Endpoint
 from ottla.model.config import Config
-from ottla.server.listeners import DEFAULT_LISTENERS, EVERY_INTERFACE, parse_listeners
+from ottla.server.listener import Endpoint as Address
+from ottla.server.listeners import EVERY_INTERFACE, advertised, listened, security_protocols
 
 _PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 def broker_endpoints(settings: Config) -> tuple[Endpoint, ...]:
     """Where clients come in: as advertised, or else as listened on."""
-    listeners = settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS
-    found = _endpoints(settings, settings.get("advertised.listeners") or listeners)
+    found = _endpoints(settings, advertised(settings) or listened(settings))
     return tuple(endpoint for endpoint in found if endpoint.name not in _controller_names(settings))
 
 
 def controller_endpoints(settings: Config) -> tuple[Endpoint, ...]:
     """Where other controllers would come in."""
-    listeners = settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS
-    return tuple(end for end in _endpoints(settings, listeners) if end.name in _controller_names(settings))
+    return tuple(end for end in _endpoints(settings, listened(settings)) if end.name in _controller_names(settings))
 
 
 def _controller_names(settings: Config) -> tuple[str, ...]:
@@ -28,8 +27,8 @@ def _controller_names(settings: Config) -> tuple[str, ...]:
     return tuple(name.upper() for name in settings.get("controller.listener.names"))
 
 
-def _endpoints(settings: Config, listeners: tuple[str, ...]) -> list[Endpoint]:
-    protocols = dict(part.upper().split(":", 1) for part in settings.get("listener.security.protocol.map").split(","))
+def _endpoints(settings: Config, addresses: list[Address]) -> list[Endpoint]:
+    protocols = security_protocols(settings)
     return [
         Endpoint(
             end.name,
@@ -37,5 +36,5 @@ def _endpoints(settings: Config, listeners: tuple[str, ...]) -> list[Endpoint]:
             end.port,
             _PROTOCOLS.get(protocols.get(end.name, end.name), 0),
         )
-        for end in parse_listeners(listeners)
+        for end in addresses
     ]

@@ -1,10 +1,11 @@
-"""Reading `listeners` and `advertised.listeners`: names and addresses."""
+"""Reading `listeners`, `advertised.listeners` and `listener.security.protocol.map`: names, addresses, protocols."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
+from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.listener import Endpoint
 
@@ -25,4 +26,26 @@ def parse_listeners(entries: Iterable[str], setting: str = "listeners") -> list[
         if any(other.name == endpoint.name for other in found):
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: the name {endpoint.name} occurs twice")
         found.append(endpoint)
+    return found
+
+
+def listened(settings: Config) -> list[Endpoint]:
+    """Where the node listens."""
+    return parse_listeners(settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
+
+
+def advertised(settings: Config) -> list[Endpoint]:
+    """What the operator wants clients to be told; empty if nothing."""
+    return parse_listeners(settings.get("advertised.listeners") or (), "advertised.listeners")
+
+
+def security_protocols(settings: Config) -> dict[str, str]:
+    """The protocol of each listener name."""
+    setting = "listener.security.protocol.map"
+    found = {}
+    for entry in settings.get(setting).split(","):
+        name, colon, protocol = entry.strip().upper().partition(":")
+        if not (name and colon and protocol):
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME:PROTOCOL")
+        found[name] = protocol
     return found

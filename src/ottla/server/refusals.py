@@ -13,6 +13,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.start_checks import start_problems
 from ottla.server.configs import Configs
 from ottla.server.listener import Endpoint
+from ottla.server.listeners import advertised, security_protocols
 
 BOTH_ROLES = {"broker", "controller"}
 
@@ -20,13 +21,14 @@ BOTH_ROLES = {"broker", "controller"}
 def check_start(configs: Configs, endpoints: Sequence[Endpoint]) -> None:
     """Raises INVALID_CONFIG with everything that stands in the way."""
     settings = configs.broker
+    advertised(settings)  # raises if it cannot be read
     problems = [*start_problems(configs.node), *_security(settings, endpoints), *_quorum(settings, configs.node_id)]
     if problems:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(problems))
 
 
 def _security(settings: Config, endpoints: Sequence[Endpoint]) -> Iterator[str]:
-    protocols = dict(entry.upper().split(":", 1) for entry in settings.get("listener.security.protocol.map").split(","))
+    protocols = security_protocols(settings)
     for endpoint in endpoints:
         protocol = protocols.get(endpoint.name)
         if protocol is None:
