@@ -235,7 +235,7 @@ class OsDisk:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _storage_error("list", directory, error) from error
+            raise _storage_error("list", directory or self.root, error) from error
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self._full(path))
@@ -244,7 +244,7 @@ class OsDisk:
         try:
             os.makedirs(self._full(path), exist_ok=True)
         except OSError as error:
-            raise _storage_error("create", path, error) from error
+            raise _storage_error("create", path or self.root, error) from error
 
     def rename(self, old: str, new: str) -> None:
         with self._lock:
