@@ -49,6 +49,33 @@ def test_epochs_begin_where_their_first_batch_lies() -> None:
     assert log.epoch_end(0) == (0, 4) and log.epoch_end(3) == (3, 6) and log.epoch_end(2) == (0, 4)
 
 
+def test_an_epoch_that_could_not_be_written_is_asked_for_again() -> None:
+    disk = SimDisk()
+    log = open_log(disk)
+    append(log, batch(2), epoch=0)
+    disk.faults.write_error_rate = 1.0
+    with pytest.raises(StorageError):
+        append(log, batch(2), epoch=4)
+    disk.faults.write_error_rate = 0.0
+    append(log, batch(2), epoch=4)
+    assert log.epochs.entries == [(0, 0), (4, 2)]
+    log.close(NOW_MS)
+    assert open_log(disk, clean=True).epochs.entries == [(0, 0), (4, 2)], "the file knows it too"
+
+
+def test_a_cut_that_the_epoch_file_missed_is_made_good_at_the_close() -> None:
+    disk = SimDisk()
+    log = open_log(disk)
+    append(log, batch(2), epoch=0)
+    append(log, batch(2), epoch=1)
+    disk.faults.write_error_rate = 1.0
+    with pytest.raises(StorageError):
+        log.epochs.truncate_from_end(2)
+    disk.faults.write_error_rate = 0.0
+    log.close(NOW_MS)
+    assert open_log(disk, clean=True).epochs.entries == [(0, 0)]
+
+
 def test_wrong_bytes() -> None:
     made = batch()
     made[-1] ^= 1

@@ -22,6 +22,9 @@ def close(log: Log, *, sync: bool) -> None:
     """Complete the files of one log and give its descriptors back; sync them unless the caller does."""
     end = log.next_offset
     complete = end == 0 or (end in log.snapshots.offsets and log.active.indexes_complete())
+    if log.epochs.is_stale:
+        log.epochs.write()
+        log.durable.names_changed = True
     if not complete:
         log.active.write_indexes()
         log.snapshots.write(end, log.producers.snapshot())

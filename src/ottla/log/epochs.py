@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from ottla.log.checkpoint import LEADER_EPOCHS, CheckpointError, read_lines, write_lines
-from ottla.log.disk import Directory, File
+from ottla.log.disk import Directory, File, StorageError
 from ottla.model.limits import EPOCHS_PER_PARTITION_MAX
 
 UNDEFINED_EPOCH = -1
@@ -21,13 +21,14 @@ UNDEFINED_OFFSET = -1
 
 
 class Epochs:
-    __slots__ = ("_directory", "_epochs", "_starts", "latest")
+    __slots__ = ("_directory", "_epochs", "_starts", "is_stale", "latest")
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.latest = UNDEFINED_EPOCH
+        self.is_stale = False  # the last write failed: the file is behind what is known here
 
     def load(self) -> bool:
         """Read the checkpoint; False if it is damaged (then the epochs come from the batches)."""
@@ -45,8 +46,16 @@ class Epochs:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """The next batch, at `start_offset`, is the first of `epoch`."""
+        before = self.entries
         if self._assign(epoch, start_offset):
-            self.write()
+            try:
+                self.write()
+            except StorageError:
+                # The batch will not be appended either: as if nobody had asked, so that the next one asks again.
+                self._epochs = [known for known, _ in before]
+                self._starts = [start for _, start in before]
+                self.latest = self._epochs[-1] if before else UNDEFINED_EPOCH
+                raise
 
     def rewind(self, offset: int) -> None:
         """While recovering: what begins at or above `offset` is about to be read from the batches again."""
@@ -125,5 +134,7 @@ class Epochs:
             return None
 
     def write(self) -> None:
+        self.is_stale = True
         lines = (f"{epoch} {start}" for epoch, start in zip(self._epochs, self._starts, strict=True))
         write_lines(self._directory, LEADER_EPOCHS, lines, sync=False)
+        self.is_stale = False
