@@ -7,6 +7,7 @@ then the listeners; only then is the node ready. Stop goes the other way round a
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
 import signal
@@ -214,6 +215,8 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery
         raise_descriptor_limit()
         node = Node(values, system_ports(values), on_recovery)
         await node.start()
+        # What a start leaves behind lives as long as the node: no collection needs to look at it again.
+        gc.freeze()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, node.request_stop)
