@@ -59,7 +59,7 @@ def test_an_epoch_that_could_not_be_written_is_asked_for_again() -> None:
     disk.faults.write_error_rate = 0.0
     append(log, batch(2), epoch=4)
     assert log.epochs.entries == [(0, 0), (4, 2)]
-    log.close(NOW_MS)
+    log.close()
     assert open_log(disk, clean=True).epochs.entries == [(0, 0), (4, 2)], "the file knows it too"
 
 
@@ -72,7 +72,7 @@ def test_a_cut_that_the_epoch_file_missed_is_made_good_at_the_close() -> None:
     with pytest.raises(StorageError):
         log.epochs.truncate_from_end(2)
     disk.faults.write_error_rate = 0.0
-    log.close(NOW_MS)
+    log.close()
     assert open_log(disk, clean=True).epochs.entries == [(0, 0)]
 
 
@@ -319,7 +319,7 @@ def test_disk_full_and_space_again() -> None:
         disk.faults.capacity_bytes = None
     append(log, batch(2, producer=7, sequence=2 * appended))
     check_indexes(log)
-    log.close(NOW_MS)
+    log.close()
     again = open_log(disk, log.config, clean=True)
     assert again.next_offset == 2 * appended + 2
     check_indexes(again)

@@ -61,7 +61,7 @@ class CompactedLog(RuleBasedStateMachine):
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
         if clean:
-            self.model.log.close(self.model.now_ms)
+            self.model.log.close()
         self.model.reopen(self.model.disk.crash(Crash.PROCESS), clean=clean)
 
     @precondition(lambda self: self.model.log.next_offset > 0)

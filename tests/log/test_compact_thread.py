@@ -50,4 +50,4 @@ def test_the_worker_and_the_loop_do_not_disturb_each_other(tmp_path: Path) -> No
         model.clean_offset = compaction.end_offset
         model.log.remove_deleted(model.now_ms)
         model.check_clean()
-    model.log.close(model.now_ms)
+    model.log.close()

@@ -132,7 +132,7 @@ def ours(copies: Copies, tmp_path: Path) -> Path:
     )
     assert compact_now(compaction, copies.compacted_ms)
     assert compaction.tally.bytes_written < compaction.tally.bytes_read / 10
-    log.close(copies.compacted_ms)
+    log.close()
     return tmp_path
 
 

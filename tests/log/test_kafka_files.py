@@ -54,7 +54,7 @@ def our_directory(tmp_path: Path) -> Path:
             marker = EndTxnMarker(commit=i % 400 == 0, coordinator_epoch=1)
             end = end_txn_batch(marker, producer_id=9, producer_epoch=0, timestamp=NOW_MS)
             log.append(end, leader_epoch=i // 500, now_ms=NOW_MS, origin=Origin.COORDINATOR)
-    log.close(NOW_MS)
+    log.close()
     assert len(log.segments) > 2
     return tmp_path / "ours-0"
 
@@ -171,7 +171,7 @@ def test_a_running_and_a_killed_kafka(kafka: RealKafka, tmp_path: Path, java_com
     for topic, check in (("plain", _check_plain), ("txn", _check_txn)):
         _, log = _open_copy(kafka.data_dir, tmp_path / topic, topic)
         check(log)
-        log.close(NOW_MS)
+        log.close()
         sizes = [path.stat().st_size for path in (tmp_path / topic / f"{topic}-0").glob("*index")]
         assert max(sizes) < 10 << 20
         out = dump(java_commands, tmp_path / topic / f"{topic}-0", ("index",), "--index-sanity-check")
@@ -196,7 +196,7 @@ def test_a_stopped_kafka_and_back_again(kafka: RealKafka, tmp_path: Path) -> Non
 
     for i in range(100):
         log.append(batch(2, timestamp=NOW_MS + i, producer=12345, sequence=2 * i), leader_epoch=1, now_ms=NOW_MS)
-    log.close(NOW_MS)
+    log.close()
     recovery_points = read_offsets(disk, RECOVERY_POINTS) | {TopicPartition("plain", 0): log.recovery_point}
     write_offsets(disk, RECOVERY_POINTS, recovery_points)
     write_clean_shutdown(disk)

@@ -28,7 +28,7 @@ def test_thousands_of_partitions(tmp_path: Path) -> None:
             if i % 500 == 0:
                 assert len(os.listdir("/proc/self/fd")) <= descriptors + 64
     for log in logs:
-        log.close(NOW_MS, sync=False)
+        log.close(sync=False)
     disk.close()
     assert len(os.listdir("/proc/self/fd")) == descriptors
 

@@ -180,7 +180,7 @@ class LogModel(RuleBasedStateMachine):
 
     @rule()
     def stop_and_start(self) -> None:
-        self.log.close(self.now_ms)
+        self.log.close()
         self.saved = (self.log.recovery_point, self.log.log_start_offset)
         operations: list[str] = []
         self.disk.on_operation = lambda what, path, size: operations.append(what)

@@ -64,7 +64,7 @@ def test_sequences(before: list[Sent], sent: Sent, outcome: str | ErrorCode, res
     if restart == "clean":
         if outcome == "duplicate of 2":
             outcome = OUT_OF_ORDER  # a snapshot, Kafka's as ours, keeps only the last batch of a producer
-        log.close(NOW_MS)
+        log.close()
         log = open_log(disk, clean=True)
     elif restart == "crash":
         log = open_log(disk)
@@ -186,7 +186,7 @@ def test_open_and_aborted_transactions_survive(clean: bool) -> None:
     log.roll(NOW_MS)
     send(log, Sent(0, 1), transactional=True)
     if clean:
-        log.close(NOW_MS)
+        log.close()
     log = open_log(disk, clean=clean)
     log.producers.replicated(log.next_offset)
     assert log.first_unstable_offset == 2 and log.aborted(0, 9) == [(7, 0)]
@@ -217,7 +217,7 @@ def test_expired_producers_are_not_read_back() -> None:
     disk = SimDisk()
     log = open_log(disk)
     append(log, batch(producer=7, sequence=0))
-    log.close(NOW_MS)
+    log.close()
     assert len(open_log(disk, clean=True, now_ms=NOW_MS + DAY_MS).producers) == 0
 
 

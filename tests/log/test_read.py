@@ -327,7 +327,7 @@ def test_replace() -> None:
     assert bases(log) == [0, 12, 18, 24]
     assert [header.base_offset for header, _ in read_batches(log)][:3] == [0, 9, 12]
     check_indexes(log)
-    log.close(NOW_MS)
+    log.close()
     again = open_log(disk, SEGMENTS, clean=True)
     assert [header.base_offset for header, _ in read_batches(again)][:3] == [0, 9, 12]
 

@@ -27,7 +27,7 @@ def filled(*, close: bool = False) -> SimDisk:
     for i in range(10):
         append(log, batch(3, timestamp=NOW_MS + i, producer=7, sequence=3 * i), epoch=int(i >= 5))
     if close:
-        log.close(NOW_MS)
+        log.close()
     return disk
 
 

@@ -47,7 +47,7 @@ def model() -> Model:
         write_offsets(model.disk, name, {partition: 0})
     write_meta_properties(model.disk, {"version": "1", "cluster.id": "abc"})
     write_partition_metadata(Directory(model.disk, NAME), bytes(range(16)))
-    model.log.close(model.now_ms)
+    model.log.close()
     write_clean_shutdown(model.disk)
     assert len(model.log.segments) > 3
     return model
@@ -83,7 +83,7 @@ def test_a_compacted_directory_passes(model: Model) -> None:
     model.reopen(model.disk, clean=True)
     model.roll()
     model.compact()
-    model.log.close(model.now_ms)
+    model.log.close()
     write_clean_shutdown(model.disk)
     assert findings(model.disk) == []
 

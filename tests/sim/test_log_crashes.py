@@ -103,7 +103,7 @@ class Torture:
         self.log.remove_deleted(self.now_ms)
 
     def restart(self) -> None:
-        self.log.close(self.now_ms)
+        self.log.close()
         self.checkpoint = self.log.recovery_point
         self.clean = True
         self.sure = len(self.model)

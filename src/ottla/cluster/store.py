@@ -236,8 +236,8 @@ class Store:
             self.log.delete_old_segments(now_ms, offset)
             self.log.remove_deleted(now_ms)
 
-    def close(self, now_ms: int) -> None:
-        self.log.close(now_ms)
+    def close(self) -> None:
+        self.log.close()
 
 
 def _snapshot_id(name: str) -> tuple[int, int]:

@@ -393,7 +393,7 @@ class Log:
         """Remove the files whose delay is over; when to come again, None if nothing is left."""
         return self.trash.remove_due(now_ms)
 
-    def close(self, now_ms: int, *, sync: bool = True) -> None:
+    def close(self, *, sync: bool = True) -> None:
         """Leave the directory as a clean stop leaves it; without `sync` that is the caller's (see `closing`)."""
         closing.close(self, sync=sync)
 

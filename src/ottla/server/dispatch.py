@@ -24,7 +24,7 @@ Handler = Callable[[Any, Context], Answer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class Served:
     """One served API and the versions it is served in."""
 
     key: int
@@ -35,7 +35,7 @@ class Endpoint:
     request: type[Request]
 
 
-ENDPOINTS: dict[int, Endpoint] = {}
+ENDPOINTS: dict[int, Served] = {}
 _routes: dict[int, Route] = {}
 
 
@@ -54,7 +54,7 @@ def handles(
         handler: Callable[[RequestT, Context], Answer[ResponseT]],
     ) -> Callable[[RequestT, Context], Answer[ResponseT]]:
         assert request.key not in ENDPOINTS, f"{request.name} has two handlers"
-        ENDPOINTS[request.key] = Endpoint(request.key, request.name, low, high, handler, request)
+        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, handler, request)
         return handler
 
     return register
@@ -72,7 +72,7 @@ class Route:
 
     __slots__ = ("decode", "encode", "endpoint", "flexible_request", "handler", "header_version")
 
-    def __init__(self, endpoint: Endpoint, version: int) -> None:
+    def __init__(self, endpoint: Served, version: int) -> None:
         self.endpoint = endpoint
         self.handler = endpoint.handler
         self.decode = compile.decoder(endpoint.request, version)

@@ -125,7 +125,7 @@ class MetadataHost:
                 self._write_snapshot()
 
     def close(self) -> None:
-        self._store.close(self._now_ms())
+        self._store.close()
 
     # --- inside
 

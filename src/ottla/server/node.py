@@ -26,7 +26,7 @@ from ottla.server.directories import open_directories
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
 from ottla.server.listener import Endpoint, Listener
-from ottla.server.listeners import DEFAULT_LISTENERS, parse_listeners
+from ottla.server.listeners import advertised, listened
 from ottla.server.metadata import MetadataHost
 from ottla.server.net import Net, OsNet
 from ottla.server.osdisk import OsDisk
@@ -95,8 +95,7 @@ class Node:
         self._stop_requested = asyncio.Event()
         self.configs = Configs(self.values)
         settings = self.configs.broker
-        listeners = settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS
-        self._endpoints = parse_listeners(listeners)
+        self._endpoints = listened(settings)
         check_start(self.configs, self._endpoints)
         self._steps_back.append(self._end_workers)
         for path in self.configs.log_dirs():
@@ -132,12 +131,7 @@ class Node:
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
         waiters = Waiters(loop)
-        advertised = settings.get("advertised.listeners")
-        addresses = (
-            {entry.name: (entry.host, entry.port) for entry in parse_listeners(advertised, "advertised.listeners")}
-            if advertised
-            else {}
-        )
+        addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(settings)}
         return Services(
             node_id=self.metadata.node_id,
             cluster_id=self.metadata.cluster_id,

@@ -119,9 +119,6 @@ class Partitions:
             if partition is not None:
                 yield name, partition
 
-    def in_directory(self, directory: DataDirectory) -> Iterable[TopicPartition]:
-        return tuple(directory.partitions)
-
     def directory_of(self, partition: TopicPartition) -> DataDirectory | None:
         return self._place.get(partition)
 
