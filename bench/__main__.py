@@ -99,6 +99,10 @@ def main() -> None:
                 run.steady()
             if run.wants("partitions"):
                 run.partitions()
+    except Exception:
+        # What was measured before is still worth seeing.
+        report.show(report.rows(run.samples, scale.topics * scale.partitions_per_topic))
+        raise
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     found = report.rows(run.samples, scale.topics * scale.partitions_per_topic)

@@ -17,6 +17,7 @@ from ottla.wire.messages.produce import ProduceRequest
 
 METADATA, PRODUCE, CREATE = 12, 9, 7
 RETRY_S = 0.002
+RECORDS_PER_REQUEST = 9_000
 
 
 def ask(bootstrap: str, message: Any, version: int, timeout_s: float = 300) -> Any:
@@ -63,7 +64,13 @@ def until_acknowledged(bootstrap: str, topic: str, timeout_s: float = 180) -> No
 
 
 def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
-    """All topics in one request; waits until every partition has a leader."""
+    """As many topics in one request as Kafka takes: it refuses batches of more than 10,000 metadata records."""
+    at_once = max(1, RECORDS_PER_REQUEST // (partitions + 1))
+    for start in range(0, len(names), at_once):
+        _create(bootstrap, names[start : start + at_once], partitions)
+
+
+def _create(bootstrap: str, names: list[str], partitions: int) -> None:
     request = CreateTopicsRequest(
         topics=[
             CreateTopicsRequest.CreatableTopic(
