@@ -129,7 +129,7 @@ def test_a_sync_that_fails_with_its_clean_up_leaves_nothing_hanging(
     syncs.failures = 1
     with monkeypatch.context() as patch:
         patch.setattr(Log, "truncate_to", broken)
-        assert produce(connection, "t", [b"unknown"], timeout_ms=300)[0] == ErrorCode.REQUEST_TIMED_OUT
+        assert produce(connection, "t", [b"unknown"], timeout_ms=300)[0] == ErrorCode.KAFKA_STORAGE_ERROR
     with monkeypatch.context() as patch:
         patch.setattr(Log, "files_to_sync", broken)
         assert produce(connection, "t", [b"unknown"], timeout_ms=300)[0] == ErrorCode.KAFKA_STORAGE_ERROR

@@ -17,21 +17,34 @@ if TYPE_CHECKING:
 
 
 def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
-    """Cut everything at or above `offset`; True if anything went."""
-    if offset >= log.next_offset:
+    """Cut everything at or above `offset`; True if anything went.
+
+    After a StorageError the log remembers what it has to do (`cut_at`), and does it before the next append or sync.
+    """
+    if offset >= log.next_offset and log.cut_at is None:
         return False
-    if offset < log.bases[0]:
-        start_anew(log, offset, now_ms)
-        return True
-    while log.bases[-1] > offset:
-        log.bases.pop()
-        _remove(log, log.segments.pop())
-    log.active = log.segments[-1]
-    log.active.truncate(offset)
-    # Batches go as a whole: an offset within one cuts all of it.
-    log.next_offset = log.active.resume(log.active.next_offset())
-    _settle(log, now_ms)
+    log.cut_at = offset if log.cut_at is None else min(offset, log.cut_at)
+    finish(log, now_ms)
     return True
+
+
+def finish(log: Log, now_ms: int) -> None:
+    """Do what `cut_at` says; every step can be done again if a later one failed."""
+    offset = log.cut_at
+    assert offset is not None, "nothing was to be cut"
+    if not log.bases or offset < log.bases[0]:
+        start_anew(log, offset, now_ms)
+    else:
+        while log.bases[-1] > offset:
+            _remove(log, log.segments[-1])
+            log.segments.pop()
+            log.bases.pop()
+        log.active = log.segments[-1]
+        log.active.truncate(offset)
+        # Batches go as a whole: an offset within one cuts all of it.
+        log.next_offset = log.active.resume(log.active.next_offset())
+        _settle(log, now_ms)
+    log.cut_at = None
 
 
 def start_anew(log: Log, offset: int, now_ms: int) -> None:

@@ -56,6 +56,7 @@ class Log:
         "bases",
         "batch_bytes_max",
         "config",
+        "cut_at",
         "cut_bytes",
         "directory",
         "durable",
@@ -78,6 +79,7 @@ class Log:
         self.log_start_offset = 0
         self.next_offset = 0
         self.cut_bytes = 0  # what recovery had to throw away
+        self.cut_at: int | None = None  # where a failed cut has to be finished, see `cut`
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
@@ -175,6 +177,8 @@ class Log:
         transaction_version: int = -1,
     ) -> Appended:
         """Validate, stamp in place and write. A client sends one batch; coordinators and leaders may send several."""
+        if self.cut_at is not None:
+            cut.finish(self, now_ms)
         if origin is Origin.CLIENT:
             return appending.append_one(self, records, leader_epoch, now_ms)
         return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
@@ -309,6 +313,8 @@ class Log:
 
         One sync per log at a time: `mark_synced` or `sync_failed` before the next call.
         """
+        if self.cut_at is not None:
+            cut.finish(self, 0)
         if not self.durable.names_changed:
             return self.durable.files(self.active, [])
         # Whose the directory is must last as well: without it the log would be taken for that of another topic.

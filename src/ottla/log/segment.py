@@ -199,10 +199,9 @@ class Segment:
     def truncate(self, offset: int) -> int:
         """Cut off every batch that holds an offset at or above `offset`; the bytes that went."""
         found = self.find(offset)
-        if found is None:
-            return 0
-        cut = self.file.size - found[0]
-        self.file.truncate(found[0])
+        cut = self.file.size - found[0] if found is not None else 0
+        if found is not None:
+            self.file.truncate(found[0])
         self.offsets.truncate(offset)
         self.times.truncate(offset)
         self.aborted.truncate(offset)

@@ -130,11 +130,8 @@ class Partition:
         """A sync failed: its pages may be lost although they still read well, so only what was synced before stays."""
         self.log.sync_failed()
         if self.durable:
-            end_offset = self.log.next_offset
-            try:
-                self.log.truncate_to(self.high_watermark, now_ms=now_ms)
-            finally:
-                self.cuts += self.log.next_offset < end_offset
+            self.cuts += 1  # also if it fails now: the log makes up for it before anything else is appended
+            self.log.truncate_to(self.high_watermark, now_ms=now_ms)
 
     def deletion_point(self, offset: int) -> int:
         """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""

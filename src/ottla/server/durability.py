@@ -66,7 +66,7 @@ class Syncer:
         try:
             partition.sync_failed()
         except StorageError as second:
-            # What could not be cut off stays above the high watermark; the log writes it again before its next sync.
+            # The log makes up for what could not be cut off before anything else is appended or synced.
             error = second
         if isinstance(error, StorageError):
             self._partitions.storage_failed(partition, error)
