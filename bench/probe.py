@@ -12,10 +12,11 @@ from ottla.wire import compile, header
 from ottla.wire.api import response_class
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import ProduceRequest
 
-METADATA, PRODUCE, CREATE = 12, 9, 7
+METADATA, PRODUCE, CREATE, LIST_OFFSETS = 12, 9, 7, 7
 RETRY_S = 0.002
 RECORDS_PER_REQUEST = 9_000
 
@@ -83,6 +84,19 @@ def _create(bootstrap: str, names: list[str], partitions: int) -> None:
     answer = ask(bootstrap, request, CREATE)
     failed = [(topic.name, topic.error_code, topic.error_message) for topic in answer.topics if topic.error_code]
     assert not failed, failed[:3]
+
+
+def ask_all_ends(bootstrap: str, names: list[str], partitions: int) -> None:
+    """The end offset of every partition, which makes the broker look at each."""
+    for name in names:
+        topic = ListOffsetsRequest.Topic(
+            name=name,
+            partitions=[
+                ListOffsetsRequest.Topic.Partition(partition_index=index, timestamp=-1) for index in range(partitions)
+            ],
+        )
+        answer = ask(bootstrap, ListOffsetsRequest(replica_id=-1, topics=[topic]), LIST_OFFSETS)
+        assert all(partition.error_code == 0 for partition in answer.topics[0].partitions), name
 
 
 def until_all_led(bootstrap: str, names: list[str], partitions: int, timeout_s: float = 300) -> None:

@@ -45,7 +45,7 @@ def rows(samples: Samples, partitions: int) -> list[tuple[str, float, float, flo
     """(name, Kafka, Ottla, ratio, goal) of every figure that was measured."""
     found = []
     for (workload, figure), (name, goal) in ROWS.items():
-        if workload in samples:
+        if len(samples.get(workload, {})) == 2:
             kafka = statistics.median(samples[workload]["kafka"][figure])
             ottla = statistics.median(samples[workload]["ottla"][figure])
             found.append((name.format(partitions=f"{partitions:,}"), kafka, ottla, ottla / kafka, goal))

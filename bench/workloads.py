@@ -140,6 +140,8 @@ def many_partitions(subject: Subject, scale: Scale) -> Figures:
     with Cost(subject) as creation:
         probe.create_topics(subject.bootstrap, names, scale.partitions_per_topic)
         probe.until_all_led(subject.bootstrap, names, scale.partitions_per_topic)
+    # Both brokers must have every partition open: Ottla opens one when it is first asked for.
+    probe.ask_all_ends(subject.bootstrap, names, scale.partitions_per_topic)
     time.sleep(3)
     memory = resident_mib(subject.pid)
     subject.stop()
