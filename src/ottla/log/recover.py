@@ -63,7 +63,8 @@ def recover(
     names = leftovers.settle(directory, config, now_ms)
     bases = sorted(found[0] for found in map(parse_name, names) if found is not None and found[1:] == (LOG, ""))
     snapshots.discover(names)
-    epochs_sound = epochs.load()
+    # After a loss of power an empty or missing checkpoint says nothing: then the epochs come from the batches, too.
+    epochs_sound = epochs.load() and (clean or bool(epochs.entries))
     interval, index_bytes = config.index_interval_bytes, config.index_bytes
     segments = [
         Segment(directory, base, interval_bytes=interval, index_bytes=index_bytes, now_ms=now_ms) for base in bases
