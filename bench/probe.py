@@ -95,8 +95,12 @@ def ask_all_ends(bootstrap: str, names: list[str], partitions: int) -> None:
                 ListOffsetsRequest.Topic.Partition(partition_index=index, timestamp=-1) for index in range(partitions)
             ],
         )
-        answer = ask(bootstrap, ListOffsetsRequest(replica_id=-1, topics=[topic]), LIST_OFFSETS)
-        assert all(partition.error_code == 0 for partition in answer.topics[0].partitions), name
+        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+        deadline = time.monotonic() + 120
+        # Kafka's metadata names a leader some time before that leader knows.
+        while any(found.error_code for found in ask(bootstrap, request, LIST_OFFSETS).topics[0].partitions):
+            assert time.monotonic() < deadline, f"{name} is not served"
+            time.sleep(0.1)
 
 
 def until_all_led(bootstrap: str, names: list[str], partitions: int, timeout_s: float = 300) -> None:

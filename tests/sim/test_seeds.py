@@ -1,7 +1,7 @@
 """Whole simulations: every seed that ever failed, a bounded sample of others, and the same seed twice."""
 
+import itertools
 import os
-import random
 import subprocess
 import sys
 import time
@@ -14,8 +14,10 @@ from ottla.sim.scenario import scenario
 from ottla.sim.seeds import kept_seeds
 
 KEPT = kept_seeds(Path(__file__).with_name("seeds.txt"))
-SAMPLE_SECONDS = 25.0  # wall time, so that a slow machine does fewer; which ones is decided by the day's chance
+SAMPLE_SECONDS = 25.0  # wall time, so that a slow machine does fewer
 SAMPLE_MIN = 5
+# Where the sample begins. `make sim` tries new seeds; a submission is judged by the same ones each time unless asked.
+SAMPLE_START = int(os.environ.get("OTTLA_SIM_START", "500000"))
 
 
 def check(outcome: Outcome) -> None:
@@ -32,13 +34,12 @@ def test_the_first_seeds(seed: int) -> None:
     check(Simulation(scenario(seed)).run())
 
 
-def test_random_seeds() -> None:
+def test_a_sample_of_seeds() -> None:
     until = time.monotonic() + SAMPLE_SECONDS
-    chance = random.SystemRandom()
-    tried = 0
-    while tried < SAMPLE_MIN or time.monotonic() < until:
-        check(Simulation(scenario(chance.randrange(10**9))).run())
-        tried += 1
+    for seed in itertools.count(SAMPLE_START):
+        if seed >= SAMPLE_START + SAMPLE_MIN and time.monotonic() > until:
+            break
+        check(Simulation(scenario(seed)).run())
 
 
 def replay(seed: int, hash_seed: str) -> str:

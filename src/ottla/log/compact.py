@@ -106,7 +106,10 @@ class Compaction:
         offsets = self._offsets
         offsets.clear()
         offsets.latest_offset = self._first_dirty - 1
-        txns = CleanedTxns(self._aborted)
+        bases = [segment.base_offset for segment in self._segments]
+        start = max((base for base in bases if base <= self._first_dirty), default=0)
+        # The markers of transactions that ended before are not met below: those producers have moved on.
+        txns = CleanedTxns([txn for txn in self._aborted if txn.last_offset >= start])
         pending_bytes = 0
         for segment, next_base in zip(self._segments, self._next_bases, strict=True):
             if next_base <= self._first_dirty:
