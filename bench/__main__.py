@@ -22,13 +22,14 @@ LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
     "latency": workloads.latency,
 }
 KINDS: tuple[type[Kafka], type[Ottla]] = (Kafka, Ottla)
-# Kafka's JIT is not what is measured: both brokers do each kind of work once before anything counts.
-WARM_UP = Scale(1, 60_000, 300_000, 40_000, 1, 0, 0, 0)
 
 
 class Run:
-    def __init__(self, scale: Scale, only: set[str], directory: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, scale: Scale, warm_up: Scale, only: set[str], directory: Path, say: Callable[[str], None]
+    ) -> None:
         self.scale = scale
+        self.warm_up = warm_up
         self.only = only
         self.directory = directory
         self.say = say
@@ -60,7 +61,7 @@ class Run:
             for workload in filter(self.wants, LOADS):
                 for subject in running:
                     self.say(f"warm up {workload} on {subject.name}")
-                    LOADS[workload](subject, WARM_UP, -1)
+                    LOADS[workload](subject, self.warm_up, -1)
             for round_ in range(self.scale.rounds):
                 for workload in filter(self.wants, LOADS):
                     for subject in running if round_ % 2 else reversed(running):
@@ -90,11 +91,12 @@ def main() -> None:
     parser.add_argument("--no-store", action="store_true", help="print only")
     chosen = parser.parse_args()
     scale, mode = (workloads.QUICK, "quick") if chosen.quick else (workloads.FULL, "full")
+    warm_up = workloads.WARM_UP_QUICK if chosen.quick else workloads.WARM_UP_FULL
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     try:
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True) as bar:
             task = bar.add_task("bench", total=None)
-            run = Run(scale, set(chosen.only), directory, lambda text: bar.update(task, description=text))
+            run = Run(scale, warm_up, set(chosen.only), directory, lambda text: bar.update(task, description=text))
             if run.wants("start") or any(run.wants(load) for load in LOADS):
                 run.steady()
             if run.wants("partitions"):
