@@ -16,12 +16,10 @@ from tests.support.ports import free_ports
 class OttlaNode:
     """`ottla start` on `directory`/data; from a server.properties file if `properties` are given, else from options."""
 
-    def __init__(
-        self, directory: Path, *, properties: Mapping[str, str] | None = None, data_dir: Path | None = None
-    ) -> None:
+    def __init__(self, directory: Path, *, properties: Mapping[str, str] | None = None) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.data_dir = data_dir or directory / "data"
+        self.data_dir = directory / "data"
         self.port, controller_port = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.ready_line = ""
