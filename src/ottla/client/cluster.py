@@ -4,13 +4,14 @@
 
 Rules:
 - One connection per (broker, purpose). Long polls get their own (`Purpose.FETCH`), because a broker answers a
-  connection in order and a waiting fetch would hold up everything behind it.
+  connection in order and a waiting fetch would hold up everything behind it. An object that needs a connection for
+  itself alone is its own purpose, and gives it back with `disconnect`.
 - A call is repeated within `api_timeout_ms` when nothing can have been applied, or when it is safe to repeat
   (`repeatable`), or when the broker said that the error passes.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from types import TracebackType
 from typing import TypeVar
@@ -45,8 +46,8 @@ class Cluster:
         else:
             self.options = ClientOptions(parse_bootstrap(bootstrap))
         self.metadata = Metadata()
-        self._connections: dict[tuple[Address, Purpose], Connection] = {}
-        self._opening: dict[tuple[Address, Purpose], asyncio.Task[Connection]] = {}
+        self._connections: dict[tuple[Address, Hashable], Connection] = {}
+        self._opening: dict[tuple[Address, Hashable], asyncio.Task[Connection]] = {}
         self._refreshing: dict[str, asyncio.Task[TopicInfo]] = {}
         self._closed = False
         self._reached = False  # whether any broker ever answered
@@ -72,7 +73,7 @@ class Cluster:
 
     # --- connections --------------------------------------------------------------------------------------------
 
-    async def connection(self, node_id: int, purpose: Purpose = Purpose.GENERAL) -> Connection:
+    async def connection(self, node_id: int, purpose: Hashable = Purpose.GENERAL) -> Connection:
         """The connection to one broker of the cluster, opened when needed."""
         broker = self.metadata.brokers.get(node_id)
         if broker is None:
@@ -80,7 +81,7 @@ class Cluster:
             broker = self.metadata.brokers.get(node_id)
             if broker is None:
                 raise NotConnected(f"broker {node_id} is not in the cluster")
-        return await self._connect(broker.address, purpose)
+        return await self.connect(broker.address, purpose)
 
     async def any_connection(self) -> Connection:
         """A connection to whichever broker can be reached: an open one, a known one, or a bootstrap address."""
@@ -92,13 +93,14 @@ class Cluster:
         failure: ClientError | None = None
         for address in dict.fromkeys([*known, *self.options.bootstrap]):
             try:
-                return await self._connect(address, Purpose.GENERAL)
+                return await self.connect(address, Purpose.GENERAL)
             except ClientError as error:
                 failure = failure or error
         assert failure is not None
         raise failure
 
-    async def _connect(self, address: Address, purpose: Purpose) -> Connection:
+    async def connect(self, address: Address, purpose: Hashable) -> Connection:
+        """The connection to an address for one purpose, opened when needed."""
         key = (address, purpose)
         connection = self._connections.get(key)
         if connection is not None and connection.is_open:
@@ -112,7 +114,7 @@ class Cluster:
         # Shielded: one caller giving up must not take the connection from the others who wait for it.
         return await asyncio.shield(opening)
 
-    async def _open(self, key: tuple[Address, Purpose]) -> Connection:
+    async def _open(self, key: tuple[Address, Hashable]) -> Connection:
         try:
             connection = await Connection.open(
                 key[0],
@@ -126,6 +128,13 @@ class Cluster:
             return connection
         finally:
             del self._opening[key]
+
+    def disconnect(self, purpose: Hashable) -> None:
+        """Close the connections of one purpose; what waits there for an answer fails."""
+        for key in [each for each in self._opening if each[1] is purpose]:
+            self._opening[key].cancel()
+        for key in [each for each in self._connections if each[1] is purpose]:
+            self._connections.pop(key).close()
 
     # --- requests -----------------------------------------------------------------------------------------------
 

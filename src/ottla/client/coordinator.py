@@ -1,0 +1,110 @@
+"""The coordinator of one group, transactional id or share partition: found, remembered, called, found again.
+
+Rules:
+- Each `Coordinator` has a connection of its own. A broker answers a connection in order and holds some answers back
+  (JoinGroup waits for the other members), so two members that shared one would wait for each other.
+- The place is forgotten when the broker says that it is not the coordinator (any more), and when the connection is
+  lost; the next attempt asks FindCoordinator again.
+- Attempts are repeated as `Cluster.retry` does, within `api_timeout_ms` of the cluster's options.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TypeVar
+
+from ottla.client.cluster import Cluster
+from ottla.client.connection import Address, Connection
+from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.wire.message import Request, Response
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+R = TypeVar("R", bound=Response)
+
+_MANY_KEYS_SINCE = 4  # FindCoordinator takes a list of keys from this version on
+_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+class CoordinatorKind(IntEnum):
+    """What is coordinated; FindCoordinator's key type."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+# The first version of FindCoordinator that knows the key type.
+_SINCE = {CoordinatorKind.GROUP: 0, CoordinatorKind.TRANSACTION: 1, CoordinatorKind.SHARE: 6}
+
+
+class Coordinator:
+    """The way to the broker that coordinates `key`."""
+
+    def __init__(self, cluster: Cluster, key: str, kind: CoordinatorKind) -> None:
+        self.key = key
+        self.kind = kind
+        self._cluster = cluster
+        self._address: Address | None = None
+
+    def close(self) -> None:
+        """Give the connection back; calls under way fail."""
+        self._cluster.disconnect(self)
+
+    def forget(self) -> None:
+        """The next call finds the coordinator anew."""
+        self._address = None
+
+    async def call(
+        self,
+        request: Request,
+        answer: type[R],
+        *,
+        error_of: Callable[[R], int] | None = None,
+        timeout_ms: int | None = None,
+        repeatable: bool = True,
+        at_most: int | None = None,
+    ) -> R:
+        """Send to the coordinator and return its answer, retrying what may be retried.
+
+        `error_of` finds the code that decides whether another attempt makes sense (retriable errors are not returned);
+        any other error is left in the answer for the caller to read. `at_most` bounds the request's version.
+        """
+
+        async def attempt() -> R:
+            try:
+                connection = await self.connection()
+                version = connection.version_of(type(request), at_most=at_most)
+                reply = await connection.request(request, answer, version=version, timeout_ms=timeout_ms)
+            except ClientError:
+                self.forget()
+                raise
+            code = error_code(error_of(reply)) if error_of is not None else ErrorCode.NONE
+            if code in _MOVED:
+                self.forget()
+            if code.retriable:
+                raise ApiError(code)
+            return reply
+
+        return await self._cluster.retry(attempt, repeatable=repeatable)
+
+    async def connection(self) -> Connection:
+        """An open connection to the coordinator; asks who that is when it is not known. Does not retry."""
+        if self._address is None:
+            self._address = await self._find()
+        return await self._cluster.connect(self._address, self)
+
+    async def _find(self) -> Address:
+        connection = await self._cluster.any_connection()
+        version = connection.version_of(FindCoordinatorRequest)
+        if version < _SINCE[self.kind]:
+            raise UnsupportedApi(f"{connection.address} cannot find coordinators of {self.kind.name.lower()}s")
+        request = FindCoordinatorRequest(key=self.key, key_type=int(self.kind), coordinator_keys=[self.key])
+        answer = await connection.request(request, FindCoordinatorResponse, version=version)
+        if version < _MANY_KEYS_SINCE:
+            check(answer.error_code, answer.error_message)
+            return Address(answer.host, answer.port)
+        for found in answer.coordinators:
+            if found.key == self.key:
+                check(found.error_code, found.error_message)
+                return Address(found.host, found.port)
+        raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the answer does not name a coordinator of {self.key!r}")
