@@ -21,6 +21,10 @@ class Wait(NamedTuple):
     until_ms: int
 
 
+class Remember(NamedTuple):
+    what: str
+
+
 class Expire(NamedTuple):
     token: str
 
@@ -31,6 +35,7 @@ class Counter:
     def __init__(self) -> None:
         self.taken = 0
         self.waiting: list[str] = []
+        self.notes: list[Any] = []
 
     def decide(self, command: Any, now_ms: int) -> Result[Any]:
         match command:
@@ -46,6 +51,8 @@ class Counter:
                 )
             case Wait(token, until_ms):
                 return Result([("wait", token)], Parked(token), [Timer(token, until_ms, Expire(token))])
+            case Remember(what):
+                return Result([("take", 1)], notes=[what], effects=[what])
             case Expire(token):
                 return Result([("done", token)], answers=[Answer(token, "expired")])
             case _:
@@ -61,6 +68,9 @@ class Counter:
             self.waiting.remove(value)
         return [record]
 
+    def note(self, note: Any) -> None:
+        self.notes.append((self.taken, note))
+
 
 class Bench:
     """A runner on a journal in memory, and everything it said."""
@@ -71,7 +81,8 @@ class Bench:
         self.changes: list[list[Any]] = []
         self.broken = False
         self.machine = Counter()
-        self.runner: Runner[Any, Any] = Runner(self.machine, self.append, self.changes.append)
+        self.effects: list[Any] = []
+        self.runner: Runner[Any, Any] = Runner(self.machine, self.append, self.changes.append, self.effects.append)
 
     def append(self, records: Sequence[Any]) -> int:
         if self.broken:
@@ -173,3 +184,23 @@ def test_replaying_the_journal_gives_the_same_state() -> None:
     for record in bench.journal:
         again.apply(record)
     assert (again.taken, again.waiting) == (bench.machine.taken, bench.machine.waiting)
+
+
+def test_notes_follow_the_records_and_effects_the_commit() -> None:
+    bench = Bench()
+    bench.submit(Remember("milk"))
+    assert bench.machine.notes == [(1, "milk")]
+    assert bench.effects == []
+    bench.runner.commit(1)
+    assert bench.effects == ["milk"]
+    assert bench.replies == [None]
+
+
+def test_who_waits_is_told_when_the_runner_resigns() -> None:
+    bench = Bench()
+    bench.submit(Wait("a", 10))
+    bench.submit(Remember("milk"))
+    bench.runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
+    assert [reply.code for reply in bench.replies] == [ErrorCode.NOT_COORDINATOR] * 2
+    assert bench.effects == []
+    assert bench.runner.next_deadline_ms is None

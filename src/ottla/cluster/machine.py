@@ -33,3 +33,6 @@ class ClusterMachine:
 
     def apply(self, record: Entry) -> Sequence[Change]:
         return self.view.state.apply(record.record)
+
+    def note(self, note: object) -> None:
+        raise AssertionError(f"all of the cluster's state is in its journal, {note!r} is not")

@@ -10,6 +10,11 @@ What should happen is a `Result`: records to append, the reply, timers, and repl
 A reply tells the client that its records are committed, so it leaves only when they are (see `machine/runner.py`).
 A command that cannot be answered yet replies `Parked(token)`; a later Result answers it with `Answer(token, value)`.
 Timers re-enter as commands, which keeps time out of `apply`: replaying a journal never depends on when it is replayed.
+
+Some state is not worth a record, because losing it with the process loses nothing that was promised: when a member was
+last heard of, who has joined the rebalance that is under way. It changes by `notes`, which `note` applies like records,
+after them, but which nobody writes down. What must happen outside (markers to write, topics to create) is an effect:
+it is carried out once the records are committed, and what came of it re-enters as a command.
 """
 
 from __future__ import annotations
@@ -51,6 +56,13 @@ class Result(Generic[RecordT]):
     reply: Any = None
     timers: Sequence[Timer] = ()
     answers: Sequence[Answer] = ()
+    notes: Sequence[Any] = ()
+    effects: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The first command after a journal was replayed: set the timers, go on with what was left half done."""
 
 
 class Machine(Protocol[CommandT_contra, RecordT]):
@@ -62,4 +74,8 @@ class Machine(Protocol[CommandT_contra, RecordT]):
 
     def apply(self, record: RecordT) -> Sequence[Any]:
         """Change the state; return what changed, for observers."""
+        ...
+
+    def note(self, note: Any) -> None:
+        """Change state that no record holds."""
         ...

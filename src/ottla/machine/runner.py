@@ -24,19 +24,23 @@ Reply = Callable[[Any], None]
 
 
 class Runner(Generic[CommandT, RecordT]):
-    """`append(records)` writes one atomic group and returns the offset after it; `observe` hears what changed."""
+    """`append(records)` writes one atomic group and returns the offset after it; `observe` hears what changed;
+    `perform` carries out effects.
+    """
 
     def __init__(
         self,
         machine: Machine[CommandT, RecordT],
         append: Callable[[Sequence[RecordT]], int],
         observe: Callable[[list[Any]], None],
+        perform: Callable[[Any], None] | None = None,
     ) -> None:
         self.machine = machine
         self.next_offset = 0
         self.committed_offset = 0
         self._append = append
         self._observe = observe
+        self._perform = perform or _no_effects
         self._held: deque[tuple[int, Reply, Any]] = deque()  # (offset that must be committed, reply, value), in order
         self._parked: dict[Hashable, Reply] = {}
         self._timers: dict[Hashable, Timer] = {}
@@ -63,6 +67,15 @@ class Runner(Generic[CommandT, RecordT]):
         while self._held and self._held[0][0] <= self.committed_offset:
             _, reply, value = self._held.popleft()
             reply(value)
+
+    def resign(self, error: ApiError) -> None:
+        """This runner will never commit anything again: everybody who waits is told `error`."""
+        waiting = [*(reply for _, reply, _ in self._held if reply is not self._perform), *self._parked.values()]
+        self._held.clear()
+        self._parked.clear()
+        self._timers.clear()
+        for reply in waiting:
+            reply(error)
 
     def wake(self, now_ms: int) -> None:
         """Run the commands of all timers that are due."""
@@ -92,8 +105,12 @@ class Runner(Generic[CommandT, RecordT]):
                 changes.extend(self.machine.apply(record))
             if changes:
                 self._observe(changes)
+        for note in result.notes:
+            self.machine.note(note)
         for timer in result.timers:
             self._set_timer(timer)
+        for effect in result.effects:
+            self._hold(self._perform, effect)
         for token, value in result.answers:
             self._hold(self._parked.pop(token), value)
 
@@ -110,6 +127,10 @@ class Runner(Generic[CommandT, RecordT]):
             reply(value)
         else:
             self._held.append((self.next_offset, reply, value))
+
+
+def _no_effects(effect: Any) -> None:
+    raise AssertionError(f"this machine was not expected to want {effect!r}")
 
 
 def _nobody(_: Any) -> None:

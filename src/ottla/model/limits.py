@@ -138,6 +138,8 @@ DIRECTORIES_REMOVED_AT_ONCE = 50
 WORKER_THREADS_MAX = 4
 # Transactions that one read_committed fetch may report as aborted; the index is searched no further.
 ABORTED_PER_FETCH_MAX = 100_000
+# What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
+COORDINATOR_LOAD_BYTES = 256 * KIB
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.
 EPOCHS_PER_PARTITION_MAX = 100_000
 

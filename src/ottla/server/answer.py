@@ -7,10 +7,12 @@ and the reply's bytes. When the connection dies first it calls `abandon`, and wh
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 # What `then` is given instead of a response when there will be none.
 FAILED: Any = object()
@@ -48,6 +50,25 @@ class Later(Generic[T]):
         if self.done:
             value, self._value = self._value, None
             callback(value)  # type: ignore[arg-type]  # set() stored a T
+
+    def taken(self) -> T:
+        """The answer of one that is done and has no reader."""
+        assert self.done and self._callback is None, "not there yet, or already read"
+        value, self._value = self._value, None
+        return value  # type: ignore[return-value]  # set() stored a T
+
+    def map(self, convert: Callable[[T], U]) -> Later[U]:
+        """The answer made of this one; also abandons it."""
+        made: Later[U] = Later()
+        made.on_abandon = self.abandon
+        self.then(lambda value: made.fail() if value is FAILED else made.set(convert(value)))
+        return made
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """For handlers that ask several coordinators one after the other."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.then(lambda value: None if future.done() else future.set_result(value))
+        return future.__await__()
 
     def abandon(self) -> None:
         """Nobody reads the answer any more."""

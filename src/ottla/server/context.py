@@ -7,13 +7,14 @@ request being handled and are overwritten by the next one: a handler whose answe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ottla.model.config import Config
 
 if TYPE_CHECKING:
     from ottla.server.configs import Configs
+    from ottla.server.coordinators import GroupCoordinators
     from ottla.server.durability import Syncer
     from ottla.server.metadata import MetadataHost
     from ottla.server.partitions import Partitions
@@ -35,6 +36,7 @@ class Services:
     sessions: Sessions
     now_ms: Callable[[], int]
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
+    groups: GroupCoordinators = field(init=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,6 +54,7 @@ class Context:
         "cluster_id",
         "configs",
         "connection",
+        "groups",
         "metadata",
         "node_id",
         "now_ms",
@@ -67,6 +70,7 @@ class Context:
         self.cluster_id = services.cluster_id
         self.metadata = services.metadata
         self.partitions = services.partitions
+        self.groups = services.groups
         self.now_ms = services.now_ms
         self.connection = connection
         self.request_version = 0

@@ -22,6 +22,7 @@ from ottla.model.ids import TopicPartition
 from ottla.server import dispatch
 from ottla.server.configs import Configs
 from ottla.server.context import Services
+from ottla.server.coordinators import coordinators
 from ottla.server.directories import open_directories
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
@@ -119,6 +120,8 @@ class Node:
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self.services = self._services(loop)
         self._steps_back.append(self.services.syncer.idle)
+        self.coordinators = coordinators(loop, self.services, self.ports.rng)
+        self._steps_back.append(self._resign)
         self.partitions.on_change = self.services.waiters.notify
         self.door = Door(self.configs.broker)
         self._steps_back.append(self.door.close)
@@ -127,6 +130,8 @@ class Node:
         self.upkeep = Upkeep(loop, self)
         self._steps_back.append(self.upkeep.stop)
         self.metadata.on_change = self._changed
+        for each in self.coordinators:
+            each.follow()
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
@@ -156,6 +161,8 @@ class Node:
         self.partitions.apply(changes)
         self.door.configure(self.configs.broker)
         self.upkeep.follow(changes)
+        for each in self.coordinators:
+            each.follow()
 
     def request_stop(self) -> None:
         """Makes `stopped` shut the node down; from the node's own loop."""
@@ -177,6 +184,10 @@ class Node:
                     await waiting
             except Exception:
                 log.exception("the stop goes on, but the next start will have to recover")
+
+    def _resign(self) -> None:
+        for each in self.coordinators:
+            each.close()
 
     def _close_storage(self) -> None:
         self.metadata.close()

@@ -1,0 +1,78 @@
+"""What every kind of group can be asked, whatever protocol its members speak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from ottla.machine.keyed import Entry
+
+
+class GroupKind(Enum):
+    """Kafka's group types, by the names its tools show."""
+
+    CLASSIC = "Classic"
+    CONSUMER = "Consumer"
+    SHARE = "Share"
+    STREAMS = "Streams"
+
+
+class Committer(NamedTuple):
+    """Who commits offsets: as a member, or (epoch < 0, no member id) as an admin or a standalone consumer."""
+
+    member_id: str
+    instance_id: str | None
+    epoch: int  # generation id or member epoch
+    request_version: int
+    transactional: bool = False
+
+
+class Group(Protocol):
+    """One group. Immutable to its readers: only `apply` and `note` of the machine change or replace it."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def kind(self) -> GroupKind: ...
+
+    @property
+    def protocol_type(self) -> str:
+        """What ListGroups shows: `consumer`, `connect`, `share`, …"""
+        ...
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's name of the state: Empty, Stable, PreparingRebalance, Assigning, Reconciling, Dead, …"""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        ...
+
+    def check_commit(self, by: Committer) -> None:
+        """Raises the ApiError that refuses this committer."""
+        ...
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raises the ApiError that refuses to tell committed offsets to this member."""
+        ...
+
+    def check_delete(self) -> None:
+        """Raises NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND if the group may not be deleted now."""
+        ...
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether any member reads the topic: then its offsets neither expire nor may be deleted."""
+        ...
+
+    def expires_offsets_since(self) -> int | None:
+        """The moment (ms) offsets' retention counts from; None: each offset from its own commit; the group's kind and
+        state decide. Only asked for groups that do not read the topic."""
+        ...
+
+    def tombstones(self) -> Sequence[Entry]:
+        """The entries that delete the group itself (its offsets are deleted apart)."""
+        ...

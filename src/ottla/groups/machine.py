@@ -1,0 +1,56 @@
+"""The group coordinator's machine: commands decide on the state, entries and notes change it (see `machine/kit.py`).
+
+Each kind of group is a package of its own that says which entries and notes it applies (`APPLY`, `NOTE`) and what it
+has to do when its journal was read (`LOADED`); this module only puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry, Marker
+from ottla.machine.kit import Loaded, Result
+
+# How one type of entry (by the class of its key), marker or note changes the state.
+Apply = Callable[[View, Any], None]
+OnLoaded = Callable[[View, int], Result[Entry]]
+
+_PARTS: tuple[Any, ...] = ()
+_APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
+_NOTE: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.NOTE.items()}
+_LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)
+
+
+class Command(Protocol):
+    """Anything that a handler, a timer or an observer asks of the coordinator."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
+
+
+class GroupsMachine:
+    """Runs on one partition of `__consumer_offsets`."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    def decide(self, command: Command | Loaded, now_ms: int) -> Result[Entry]:
+        if isinstance(command, Loaded):
+            results = [loaded(self.view, now_ms) for loaded in _LOADED]
+            return Result(
+                records=[entry for result in results for entry in result.records],
+                timers=[timer for result in results for timer in result.timers],
+                notes=[note for result in results for note in result.notes],
+                effects=[effect for result in results for effect in result.effects],
+            )
+        return command.decide(self.view, now_ms)
+
+    def apply(self, record: Entry | Marker) -> Sequence[Any]:
+        apply = _APPLY.get(Marker if isinstance(record, Marker) else type(record.key))
+        if apply is not None:
+            apply(self.view, record)
+        return ()
+
+    def note(self, note: Any) -> None:
+        _NOTE[type(note)](self.view, note)

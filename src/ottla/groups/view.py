@@ -1,0 +1,46 @@
+"""View: what a command of the group coordinator may read while it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from ottla.groups.state import GroupsState
+from ottla.model.config import Config
+from ottla.model.ids import BitSource
+
+
+class TopicInfo(NamedTuple):
+    """A topic as assignors see it; racks of partition i's replicas are `racks[i]`."""
+
+    name: str
+    id: bytes
+    partitions: int
+    racks: tuple[frozenset[str], ...] = ()
+
+
+class Topics(Protocol):
+    """The cluster's topics."""
+
+    def by_name(self, name: str) -> TopicInfo | None: ...
+
+    def by_id(self, topic_id: bytes) -> TopicInfo | None: ...
+
+    def names(self) -> Iterable[str]:
+        """All names, in a stable order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The state, the topics, the settings as they are now, and a source of ids."""
+
+    state: GroupsState
+    topics: Topics
+    broker: Callable[[], Config]  # broker settings
+    group: Callable[[str], Config]  # the settings of a group, by id (dynamic group configs over the broker's)
+    rng: BitSource
+
+    def setting(self, name: str) -> Any:
+        return self.broker().get(name)

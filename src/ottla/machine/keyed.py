@@ -1,0 +1,115 @@
+"""Journal entries with keys: the records of the coordinators' compacted topics, and their bytes.
+
+The bytes are Kafka's: a key begins with its type as an int16, a value with its version as an int16. An entry without a
+value is a tombstone. An entry may belong to a producer's transaction; then it counts when the `Marker` of that producer
+says so, and a machine keeps it apart until then.
+
+An entry's key says what it is about, so a journal may be compacted: applying only the last entry of each key gives the
+same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from struct import Struct
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ottla.records.batch import BatchHeader
+from ottla.records.build import build_batch
+from ottla.records.control import read_marker
+from ottla.records.record import records
+from ottla.wire import compile
+from ottla.wire.message import Data
+from ottla.wire.types import WireError
+
+_PREFIX = Struct(">h")
+NO_PRODUCER = -1
+
+
+class Entry(NamedTuple):
+    """What `decide` wants appended, and what `apply` is given; `version` is that of the value."""
+
+    key: Any
+    value: Any | None
+    version: int = 0
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction in this journal."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+
+
+# Type in the key → the classes of key and value.
+Types = Mapping[int, tuple[type[Data], type[Data]]]
+
+
+def types_of(*modules: ModuleType) -> Types:
+    """The pairs `XKey`, `XValue` that journal modules declare."""
+    found: dict[int, tuple[type[Data], type[Data]]] = {}
+    for module in modules:
+        for name, key in vars(module).items():
+            if name.endswith("Key") and isinstance(key, type) and issubclass(key, Data) and key is not Data:
+                found[key.key] = (key, getattr(module, name.removesuffix("Key") + "Value"))
+    return found
+
+
+def encode(entry: Entry) -> tuple[bytes, bytes | None]:
+    """Key and value of the record."""
+    key = bytearray(_PREFIX.pack(type(entry.key).key))
+    compile.encoder(type(entry.key), 0)(entry.key, key, [])
+    if entry.value is None:
+        return bytes(key), None
+    value = bytearray(_PREFIX.pack(entry.version))
+    compile.encoder(type(entry.value), entry.version)(entry.value, value, [])
+    return bytes(key), bytes(value)
+
+
+def batch_of(entries: Sequence[Entry], now_ms: int) -> bytearray:
+    """One batch with all of the entries; they are all of one producer's transaction, or of none."""
+    first = entries[0]
+    return build_batch(
+        [encode(entry) for entry in entries],
+        timestamp=now_ms,
+        producer_id=first.producer_id,
+        producer_epoch=first.producer_epoch,
+        transactional=first.producer_id != NO_PRODUCER,
+    )
+
+
+def entries_of(batch: memoryview, header: BatchHeader, types: Types) -> Iterator[Entry | Marker]:
+    """What one batch of a journal holds. Entries of types that a newer writer invented are left out."""
+    if header.is_control:
+        marker = read_marker(batch)
+        if marker is not None:
+            yield Marker(header.producer_id, header.producer_epoch, marker.commit)
+        return
+    producer = (header.producer_id, header.producer_epoch) if header.is_transactional else (NO_PRODUCER, NO_PRODUCER)
+    for record in records(batch):
+        entry = decode(record.key, record.value, types)
+        if entry is not None:
+            yield entry._replace(producer_id=producer[0], producer_epoch=producer[1])
+
+
+def decode(key: bytes | None, value: bytes | None, types: Types) -> Entry | None:
+    """Read one record; None if its type, or the version of its value, is not known here."""
+    if key is None or len(key) < _PREFIX.size:
+        raise WireError("a record of a coordinator's journal has no key")
+    (kind,) = _PREFIX.unpack_from(key)
+    found = types.get(kind)
+    if found is None:
+        return None
+    key_class, value_class = found
+    decoded, _ = compile.decoder(key_class, 0)(memoryview(key), _PREFIX.size)
+    if value is None:
+        return Entry(decoded, None)
+    (version,) = _PREFIX.unpack_from(value)
+    if not value_class.versions[0] <= version <= value_class.versions[1]:
+        return None
+    content, _ = compile.decoder(value_class, version)(memoryview(value), _PREFIX.size)
+    return Entry(decoded, content, version)

@@ -1,0 +1,74 @@
+"""Which coordinators a node has, and how the parts of the node look to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ottla.cluster.entities import Topic
+from ottla.cluster.state import ClusterState
+from ottla.groups.machine import GroupsMachine
+from ottla.groups.state import GroupsState
+from ottla.groups.view import TopicInfo, View
+from ottla.machine.keyed import types_of
+from ottla.model.config import Config
+from ottla.model.names import CONSUMER_OFFSETS_TOPIC
+from ottla.model.resources import ResourceType
+from ottla.server.hosts import Coordinators
+from ottla.wire.journal import consumer_group, consumer_offsets, share_group, streams_group
+
+if TYPE_CHECKING:
+    from ottla.server.context import Services
+
+GroupCoordinators = Coordinators[GroupsMachine]
+
+
+class ClusterTopics:
+    """The cluster's topics as the group coordinator's assignors want them."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+
+    def by_name(self, name: str) -> TopicInfo | None:
+        return self._info(self._state.topics.get(name))
+
+    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+        return self._info(self._state.topic_by_id.get(topic_id))
+
+    def names(self) -> Iterable[str]:
+        return self._state.topics
+
+    def _info(self, topic: Topic | None) -> TopicInfo | None:
+        if topic is None:
+            return None
+        brokers = self._state.brokers
+        racks = tuple(
+            frozenset(rack for id in partition.replicas if id in brokers and (rack := brokers[id].rack) is not None)
+            for partition in topic.partitions
+        )
+        return TopicInfo(topic.name, topic.id, len(topic.partitions), racks)
+
+
+def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[Any], ...]:
+    """All of them; each is also found in `services` under its own name."""
+    services.groups = group_coordinators(loop, services, rng)
+    return (services.groups,)
+
+
+def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordinators:
+    """The machines on `__consumer_offsets`."""
+    state = services.metadata.state
+    configs = services.configs
+
+    def make(_: int) -> GroupsMachine:
+        return GroupsMachine(
+            View(GroupsState(), ClusterTopics(state), lambda: configs.broker, partial(_group_config, services), rng)
+        )
+
+    types = types_of(consumer_offsets, consumer_group, share_group, streams_group)
+    return Coordinators(loop, services, CONSUMER_OFFSETS_TOPIC, types, make)
+
+
+def _group_config(services: Services, group_id: str) -> Config:
+    return services.configs.node.group(services.metadata.state.config(ResourceType.GROUP, group_id))

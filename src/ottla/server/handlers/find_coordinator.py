@@ -1,0 +1,60 @@
+"""FindCoordinator (key 10): which node coordinates a group, a transactional id, or a group's share of a partition.
+
+v4 many keys at once   v6 share partitions, named `group:topic id:partition`
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.hosts import Coordinators
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+Coordinator = FindCoordinatorResponse.Coordinator
+
+GROUP = 0
+_FIRST_VERSION_OF_MANY = 4
+_NOBODY = (-1, "", -1)
+
+
+@handles(FindCoordinatorRequest)
+def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+    if context.request_version >= _FIRST_VERSION_OF_MANY:
+        found = [_find(key, request.key_type, context) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    one = _find(request.key, request.key_type, context)
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+def _find(key: str, key_type: int, context: Context) -> Coordinator:
+    node_id, host, port = _NOBODY
+    error = ApiError(ErrorCode.NONE)
+    try:
+        _coordinators(key, key_type, context).ensure_topic()
+        node_id = context.node_id
+        host, port = context.advertised(context.connection.listener)
+    except ApiError as refusal:
+        error = refusal
+    return Coordinator(
+        key=key,
+        node_id=node_id,
+        host=host,
+        port=port,
+        error_code=error.code,
+        error_message=error.message,
+    )
+
+
+def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any]:
+    if key_type == GROUP:
+        return context.services.groups
+    raise ApiError(ErrorCode.INVALID_REQUEST)

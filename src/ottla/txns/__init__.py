@@ -1,0 +1,1 @@
+"""Transactions: the machine of one partition of `__transaction_state`. Pure."""
