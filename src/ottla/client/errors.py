@@ -65,6 +65,30 @@ class OffsetOutOfRange(ApiError):
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, why)
 
 
+class LogTruncated(ApiError):
+    """Records that were read are no longer in the log: an unclean election put others in their place (KIP-320)."""
+
+    def __init__(self, partition: TopicPartition, offset: int, epoch: int, end_offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.end_offset = end_offset
+        why = f"{partition} was read up to {offset}, but epoch {epoch} now ends at {end_offset}: the log was truncated"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, why)
+
+
+class NoOffset(ApiError):
+    """The group has no committed offset for the partition, and `auto_offset_reset` forbids to choose one."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        why = f"{partition} has no committed offset and auto_offset_reset is 'none': seek, or choose earliest or latest"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, why)
+
+
+class CommitFailed(ApiError):
+    """The group has gone on without this member: its partitions may be another's, so nothing was committed."""
+
+
 def check(code: int, message: str | None = None) -> None:
     """Raise `ApiError` unless the code of an answer says that all went well."""
     if code:

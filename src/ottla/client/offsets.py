@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import check, error_code
+from ottla.client.errors import OffsetOutOfRange, check, error_code
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
@@ -101,3 +101,10 @@ async def resolve(
     if late:
         found.update(await list_offsets(cluster, late, read_committed=read_committed))
     return {partition: found[partition].offset if isinstance(place, Time) else place for partition, place in wanted}
+
+
+async def out_of_range(cluster: Cluster, partition: TopicPartition, offset: int) -> OffsetOutOfRange:
+    """The error for an offset that the log does not have, with what it has."""
+    start = await list_offsets(cluster, {partition: EARLIEST})
+    end = await list_offsets(cluster, {partition: LATEST})
+    return OffsetOutOfRange(partition, offset, start[partition].offset, end[partition].offset)

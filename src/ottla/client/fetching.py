@@ -1,0 +1,356 @@
+"""Fetching: one Fetch per broker for whatever is wanted there, checked, filtered, and decoded by the batch.
+
+`RangeReader` and `Consumer` are both built on `Fetcher`; each decides what is wanted and what becomes of it.
+
+Rules:
+- One Fetch per broker carries all partitions that it leads, so that a hundred idle partitions cost one long poll.
+- A cursor is part of one fetch at a time (`busy`), wherever its partition moves meanwhile.
+- Batches arrive whole: a `RawBatch` says which part of it was asked for.
+- Control batches are skipped, and with `read_committed` so are those of aborted transactions.
+- Every batch is checked against its CRC unless told otherwise.
+- What goes wrong with one partition for good comes as its `Fetched.error`; the other partitions of the same answer are
+  not touched by it. What passes is waited out: for `api_timeout_ms`, or for ever if the fetcher is `patient`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from ottla.client.cluster import Cluster, Purpose
+from ottla.client.errors import ClientError, LogTruncated, UnsupportedApi, check
+from ottla.client.metadata import NO_LEADER
+from ottla.client.offsets import out_of_range
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.records import batch as batches_of
+from ottla.records.batch import NO_LEADER_EPOCH, BatchHeader
+from ottla.records.control import read_marker
+from ottla.records.record import Headers, records
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+
+_BY_ID_SINCE = 13  # Fetch names topics by id from this version on
+_NOWHERE = -1  # the "broker" of cursors whose leader is being looked for
+_PartitionAnswer = FetchResponse.FetchableTopicResponse.PartitionData
+_new = tuple.__new__
+
+
+class RawBatch(NamedTuple):
+    """One batch as it came from the broker, and the part of it that was asked for."""
+
+    partition: TopicPartition
+    header: BatchHeader
+    data: memoryview
+    start: int
+    end: int | None
+
+
+class ConsumedRecord(NamedTuple):
+    """A record and where it was read."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to fetch; Kafka's names and defaults, units last."""
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 50 * limits.MIB
+    max_partition_bytes: int = limits.MIB
+    read_committed: bool = False
+    check_crc: bool = True
+
+
+class Cursor:
+    """How far one partition has been fetched, and up to where it is wanted."""
+
+    __slots__ = ("busy", "end", "last_epoch", "partition", "position", "retries")
+
+    def __init__(self, partition: TopicPartition, start: int, end: int | None = None) -> None:
+        self.partition = partition
+        self.position = start
+        self.end = end
+        self.last_epoch = NO_LEADER_EPOCH  # of the last batch fetched; lets the broker see a truncated log
+        self.retries = 0
+        self.busy = False
+
+    @property
+    def done(self) -> bool:
+        return self.end is not None and self.position >= self.end
+
+
+class Fetched(NamedTuple):
+    """What one answer brought for one cursor; `next_offset` is behind everything in it, skipped batches included."""
+
+    cursor: Cursor
+    batches: list[RawBatch]
+    next_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    size_bytes: int = 0
+    error: ApiError | None = None
+
+
+class Fetcher:
+    """Keeps one Fetch per broker under way for the cursors that its owner names."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        options: ReadOptions,
+        *,
+        patient: bool = False,
+        wake: Callable[[object], None] | None = None,
+        rack_id: str = "",
+    ) -> None:
+        self.options = options
+        self._cluster = cluster
+        self._patient = patient
+        self._wake = wake
+        self._rack_id = rack_id
+        self._tasks: dict[asyncio.Task[list[Fetched]], int] = {}  # task -> node it asks
+
+    def __bool__(self) -> bool:
+        """Whether anything is under way."""
+        return bool(self._tasks)
+
+    async def close(self) -> None:
+        """Stop fetching; what was fetched and not collected is dropped."""
+        tasks, self._tasks = list(self._tasks), {}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def start(self, cursors: Iterable[Cursor], *, hurried: bool = False) -> None:
+        """See that every broker that leads one of the cursors has a Fetch under way. Hurried ones do not wait for data
+        (the owner will want more partitions of the same broker in a moment)."""
+        by_leader: dict[int, list[Cursor]] = {}
+        for cursor in cursors:
+            if not cursor.busy:
+                by_leader.setdefault(self._leader_of(cursor.partition), []).append(cursor)
+        nodes_asked = list(self._tasks.values())
+        for node_id, wanted in by_leader.items():
+            if node_id == _NOWHERE:
+                self._spawn(_NOWHERE, wanted, partial(self._recover, wanted, None))
+            elif node_id not in nodes_asked:
+                self._spawn(node_id, wanted, partial(self._fetch, node_id, wanted, hurried))
+
+    async def wait(self) -> None:
+        """Until something that is under way has ended."""
+        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    def collect(self) -> list[Fetched]:
+        """What has arrived since the last time; raises what went wrong for good."""
+        found: list[Fetched] = []
+        for task in [each for each in self._tasks if each.done()]:
+            del self._tasks[task]
+            found.extend(task.result())
+        return found
+
+    def _spawn(self, node_id: int, cursors: list[Cursor], work: Callable[[], Awaitable[list[Fetched]]]) -> None:
+        for cursor in cursors:
+            cursor.busy = True
+
+        async def run() -> list[Fetched]:
+            try:
+                return await work()
+            finally:
+                for cursor in cursors:
+                    cursor.busy = False
+
+        task = asyncio.create_task(run())
+        self._tasks[task] = node_id
+        if self._wake is not None:
+            task.add_done_callback(self._wake)
+
+    def _leader_of(self, partition: TopicPartition) -> int:
+        topic = self._cluster.metadata.topics.get(partition.topic)
+        age_max_s = self._cluster.options.metadata_max_age_ms / 1000
+        if topic is None or asyncio.get_running_loop().time() - topic.fetched_at_s >= age_max_s:
+            return _NOWHERE
+        info = topic.partition(partition.partition)
+        return info.leader if info is not None and info.leader != NO_LEADER else _NOWHERE
+
+    # --- one round trip -----------------------------------------------------------------------------------------
+
+    async def _fetch(self, node_id: int, cursors: list[Cursor], hurried: bool) -> list[Fetched]:
+        """Ask one broker; errors that pass are waited out and give nothing."""
+        try:
+            answer, names = await self._exchange(node_id, cursors, hurried)
+            check(answer.error_code)
+        except (ClientError, ApiError) as error:
+            if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
+                raise
+            return await self._recover(cursors, error)
+        by_partition = {cursor.partition: cursor for cursor in cursors}
+        result: list[Fetched] = []
+        failed: list[Cursor] = []
+        failure: ApiError | None = None
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                name = names.get(topic.topic_id, topic.topic)
+                cursor = by_partition.get(TopicPartition(name, partition.partition_index))
+                if cursor is None:
+                    continue
+                try:
+                    result.append(self._take(cursor, partition))
+                    cursor.retries = 0
+                except ApiError as error:
+                    if error.code.retriable and error.code != ErrorCode.CORRUPT_MESSAGE:
+                        failed.append(cursor)
+                        failure = error
+                        continue
+                    if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                        error = await out_of_range(self._cluster, cursor.partition, cursor.position)
+                    result.append(Fetched(cursor, [], cursor.position, -1, -1, error=error))
+        if failure is not None:
+            await self._recover(failed, failure)
+        return result
+
+    async def _exchange(
+        self, node_id: int, cursors: list[Cursor], hurried: bool
+    ) -> tuple[FetchResponse, dict[bytes, str]]:
+        options = self.options
+        topics: dict[str, FetchRequest.Topic] = {}
+        ids: dict[bytes, str] = {}
+        for cursor in cursors:
+            name, index = cursor.partition
+            info = await self._cluster.topic(name)
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = FetchRequest.Topic(topic=name, topic_id=info.topic_id, partitions=[])
+                ids[info.topic_id] = name
+            place = info.partition(index)
+            topic.partitions.append(
+                FetchRequest.Topic.Partition(
+                    partition=index,
+                    current_leader_epoch=NO_LEADER_EPOCH if place is None else place.leader_epoch,
+                    fetch_offset=cursor.position,
+                    last_fetched_epoch=cursor.last_epoch,
+                    partition_max_bytes=options.max_partition_bytes,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=0 if hurried else options.max_wait_ms,
+            min_bytes=options.min_bytes,
+            max_bytes=options.max_bytes,
+            isolation_level=1 if options.read_committed else 0,
+            topics=list(topics.values()),
+            rack_id=self._rack_id,
+        )
+        connection = await self._cluster.connection(node_id, Purpose.FETCH)
+        version = connection.version_of(FetchRequest, at_most=_BY_ID_SINCE - 1 if NO_ID in ids else None)
+        timeout_ms = options.max_wait_ms + self._cluster.options.request_timeout_ms
+        answer = await connection.request(request, FetchResponse, version=version, timeout_ms=timeout_ms)
+        return answer, ids if version >= _BY_ID_SINCE else {}
+
+    async def _recover(self, cursors: list[Cursor], error: Exception | None) -> list[Fetched]:
+        """Forget what may be out of date, wait, and look again for the leaders."""
+        options = self._cluster.options
+        failure = error
+        while True:
+            topics = dict.fromkeys(cursor.partition.topic for cursor in cursors)
+            if failure is not None:
+                for cursor in cursors:
+                    cursor.retries += 1
+                for topic in topics:
+                    self._cluster.metadata.forget(topic)
+                tries = max(cursor.retries for cursor in cursors)
+                if not self._patient and tries * options.retry_backoff_max_ms > options.api_timeout_ms:
+                    raise failure
+                await asyncio.sleep(options.backoff_ms(tries) / 1000)
+            try:
+                for cursor in cursors:
+                    await self._cluster.leader(cursor.partition)
+                return []
+            except UnsupportedApi:
+                raise
+            except ClientError as lost:
+                failure = lost
+            except ApiError as refused:
+                gone = not refused.code.retriable or refused.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if gone and not self._patient:
+                    raise
+                failure = refused
+
+    # --- batches of one answer ----------------------------------------------------------------------------------
+
+    def _take(self, cursor: Cursor, answer: _PartitionAnswer) -> Fetched:
+        """The wanted batches of one partition's answer; moves the cursor behind them."""
+        check(answer.error_code)
+        diverging = answer.diverging_epoch
+        if diverging.end_offset >= 0:
+            raise LogTruncated(cursor.partition, cursor.position, diverging.epoch, diverging.end_offset)
+        asked_at, position, epoch = cursor.position, cursor.position, cursor.last_epoch
+        taken: list[RawBatch] = []
+        if answer.records:
+            view = memoryview(answer.records)
+            filtered = _AbortedFilter(answer) if self.options.read_committed else None
+            for at, header in batches_of.headers(view):
+                if cursor.end is not None and position >= cursor.end:
+                    break
+                if header.next_offset <= position:
+                    continue
+                data = view[at : at + header.size_bytes]
+                if self.options.check_crc:
+                    batches_of.check(data, 0, header)
+                aborted = filtered is not None and filtered.is_aborted(header, data)
+                if not header.is_control and not aborted:
+                    taken.append(RawBatch(cursor.partition, header, data, position, cursor.end))
+                position, epoch = header.next_offset, header.leader_epoch
+            if position == asked_at:
+                # A broker sends at least one whole batch from the asked offset on; anything else would loop for ever.
+                raise ApiError(
+                    ErrorCode.CORRUPT_MESSAGE, f"no whole batch came for offset {asked_at} of {cursor.partition}"
+                )
+        cursor.position, cursor.last_epoch = position, epoch
+        size_bytes = sum(each.header.size_bytes for each in taken)
+        return Fetched(cursor, taken, position, answer.high_watermark, answer.last_stable_offset, size_bytes)
+
+
+class _AbortedFilter:
+    """Which batches of one answer belong to aborted transactions; batches must be shown to it in order."""
+
+    def __init__(self, answer: _PartitionAnswer) -> None:
+        # Last first, so that the next one to begin is popped from the end.
+        self._to_begin = sorted(answer.aborted_transactions or [], key=lambda each: -each.first_offset)
+        self._begun: dict[int, None] = {}
+
+    def is_aborted(self, header: BatchHeader, data: memoryview) -> bool:
+        while self._to_begin and self._to_begin[-1].first_offset <= header.last_offset:
+            self._begun[self._to_begin.pop().producer_id] = None
+        if header.is_control:
+            marker = read_marker(data)
+            if marker is not None and not marker.commit:
+                self._begun.pop(header.producer_id, None)
+            return False
+        return header.is_transactional and header.producer_id in self._begun
+
+
+def decode_batch(raw: RawBatch) -> Iterator[ConsumedRecord]:
+    """The records of a fetched batch that lie in the wanted range, one by one."""
+    topic, partition = raw.partition
+    leader_epoch = raw.header.leader_epoch
+    start, end = raw.start, raw.end
+    found = records(raw.data)
+    if start <= raw.header.base_offset and (end is None or end >= raw.header.next_offset):
+        for offset, timestamp, key, value, headers in found:
+            yield _new(ConsumedRecord, (topic, partition, offset, timestamp, key, value, headers, leader_epoch))
+        return
+    for offset, timestamp, key, value, headers in found:
+        if offset < start:
+            continue
+        if end is not None and offset >= end:
+            return
+        yield _new(ConsumedRecord, (topic, partition, offset, timestamp, key, value, headers, leader_epoch))
