@@ -9,6 +9,10 @@ from typing import NamedTuple, Protocol
 from ottla.machine.keyed import Entry
 
 
+# In place of a moment: the retention of an offset counts from its own commit.
+SINCE_COMMIT = -1
+
+
 class GroupKind(Enum):
     """Kafka's group types, by the names its tools show."""
 
@@ -64,13 +68,17 @@ class Group(Protocol):
         """Raises NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND if the group may not be deleted now."""
         ...
 
+    def check_delete_offsets(self) -> None:
+        """Raises the ApiError that refuses to delete single offsets now."""
+        ...
+
     def is_subscribed(self, topic: str) -> bool:
         """Whether any member reads the topic: then its offsets neither expire nor may be deleted."""
         ...
 
-    def expires_offsets_since(self) -> int | None:
-        """The moment (ms) offsets' retention counts from; None: each offset from its own commit; the group's kind and
-        state decide. Only asked for groups that do not read the topic."""
+    def offsets_expire_since(self) -> int | None:
+        """The moment (ms) that the retention of its offsets counts from; SINCE_COMMIT: each from its own commit; None:
+        they do not expire now. Topics it is subscribed to are exempt in any case."""
         ...
 
     def tombstones(self) -> Sequence[Entry]:

@@ -1,0 +1,248 @@
+"""ClassicGroup: one group of the classic protocol, at one moment. Immutable: every change makes another one.
+
+    Empty ──join──▶ PreparingRebalance ──all (re)joined, or time is up──▶ CompletingRebalance ──leader synced──▶ Stable
+      ▲                  │      ▲                                                │                                │
+      └──nobody joined───┘      └──a member joins anew, leaves or expires────────┴────────────────────────────────┘
+
+What a record of the group holds (`classic/journal.py`) survives the process: generation, protocol, leader, and each
+member with its assignment. The rest is about a rebalance under way; it is lost with the process, and then the last
+generation that became Stable (or Empty) is the group again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ottla.groups.classic.subscription import topics_of
+from ottla.groups.group import SINCE_COMMIT, Committer, GroupKind
+from ottla.machine.keyed import Entry
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.wire.journal.consumer_offsets import GroupMetadataKey
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+
+
+class ClassicState(Enum):
+    """Kafka's states, by the names its tools show. A group that was deleted is not there, so there is no Dead."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+
+
+class MemberProtocol(NamedTuple):
+    """A way of assigning that a member offers, with what the leader needs to know about the member for it."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMember:
+    """One member. `is_awaiting_join` and `is_awaiting_sync`: its request is parked until the group gets that far."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[MemberProtocol, ...]  # the preferred one first
+    assignment: bytes = b""
+    is_new: bool = False  # never yet in a generation, so it cannot have sent heartbeats
+    is_awaiting_join: bool = False
+    is_awaiting_sync: bool = False
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What it said about itself for this protocol."""
+        return next((each.metadata for each in self.protocols if each.name == protocol), b"")
+
+    def supports(self, protocol: str) -> bool:
+        return any(each.name == protocol for each in self.protocols)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicGroup:
+    """Members are in the order in which they came."""
+
+    group_id: str
+    state: ClassicState = ClassicState.EMPTY
+    generation: int = 0
+    protocol_type: str = ""  # "" until the first member; it stays when the group becomes empty
+    protocol: str | None = None
+    leader: str | None = None
+    members: Mapping[str, ClassicMember] = field(default_factory=lambda: MappingProxyType({}))
+    state_since_ms: int = -1
+    subscribed_topics: frozenset[str] | None = None  # None: not known, or not consumers
+    pending: tuple[str, ...] = ()  # ids given out with MEMBER_ID_REQUIRED, not yet joined
+    pending_sync: frozenset[str] = frozenset()  # members of the generation that have not synced
+    is_initial: bool = False  # while preparing: the first rebalance, which waits for more members
+    has_newcomers: bool = False  # somebody joined since the initial rebalance was last extended
+
+    @classmethod
+    def empty(cls, group_id: str, now_ms: int) -> ClassicGroup:
+        """A group that nobody has joined."""
+        return cls(group_id, state_since_ms=now_ms)
+
+    # --- what any kind of group is asked (`groups/group.py`)
+
+    @property
+    def kind(self) -> GroupKind:
+        return GroupKind.CLASSIC
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is ClassicState.EMPTY
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it only ever was a name for offsets, without members."""
+        return not self.protocol_type and self.is_empty and not self.pending
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def check_commit(self, by: Committer) -> None:
+        if by.epoch < 0 and self.is_empty:
+            return  # an admin, or a consumer that assigns its partitions itself
+        if by.epoch >= 0 or by.member_id or by.instance_id is not None:
+            self.check_member(by.member_id, by.instance_id)
+            if by.epoch != self.generation:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        elif not by.transactional and not self.is_empty:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        # Its partitions may already be promised to others. Transactional commits are fenced by the producer's epoch.
+        if not by.transactional and self.state is ClassicState.COMPLETING:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may know."""
+
+    def check_delete(self) -> None:
+        if not self.is_empty:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Consumers whose subscriptions cannot be read are taken to read everything."""
+        return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
+
+    def offsets_expire_since(self) -> int | None:
+        if not self.protocol_type:
+            return SINCE_COMMIT
+        if self.is_empty:
+            return self.state_since_ms
+        if self.state is ClassicState.STABLE and self.uses_consumer_protocol and self.subscribed_topics is not None:
+            return SINCE_COMMIT
+        return None
+
+    def tombstones(self) -> Sequence[Entry]:
+        return (Entry(GroupMetadataKey(group=self.group_id), None),)
+
+    # --- members
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        """Raises unless it is a member now, and no twin has taken over its instance id."""
+        if instance_id is not None:
+            owner = self.static_member_id(instance_id)
+            if owner is None:
+                raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if owner != member_id:
+                raise ApiError(ErrorCode.FENCED_INSTANCE_ID)
+        if member_id not in self.members:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def static_member_id(self, instance_id: str) -> str | None:
+        return next((each.member_id for each in self.members.values() if each.instance_id == instance_id), None)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The most that any member may take to rejoin."""
+        return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
+
+    @property
+    def awaiting_join(self) -> int:
+        return sum(each.is_awaiting_join for each in self.members.values())
+
+    @property
+    def has_all_joined(self) -> bool:
+        return not self.pending and all(each.is_awaiting_join for each in self.members.values())
+
+    def with_member(self, member: ClassicMember, *, instead_of: str | None = None) -> ClassicGroup:
+        """Adds a member or replaces it, in the place of `instead_of` if its id changes."""
+        if instead_of is None:
+            members = {**self.members, member.member_id: member}
+        else:
+            members = {
+                key if key != instead_of else member.member_id: value if key != instead_of else member
+                for key, value in self.members.items()
+            }
+        leader = self.leader
+        if leader is None or leader == instead_of:
+            leader = member.member_id
+        return replace(self, members=MappingProxyType(members), leader=leader)
+
+    def without(self, gone: Iterable[str]) -> ClassicGroup:
+        """Members or pending members leave; if the leader is among them, the one who has been here longest leads."""
+        absent = frozenset(gone)
+        members = {key: value for key, value in self.members.items() if key not in absent}
+        return replace(
+            self,
+            members=MappingProxyType(members),
+            leader=next(iter(members), None) if self.leader in absent else self.leader,
+            pending=tuple(each for each in self.pending if each not in absent),
+            pending_sync=self.pending_sync - absent,
+        )
+
+    def with_members(self, members: Iterable[ClassicMember]) -> ClassicGroup:
+        """The same members, changed."""
+        return replace(self, members=MappingProxyType({each.member_id: each for each in members}))
+
+    # --- protocols
+
+    def supports(self, protocol_type: str, protocols: Sequence[MemberProtocol]) -> bool:
+        """Whether somebody who offers these could be a member: all must have one protocol in common."""
+        if self.is_empty:
+            return bool(protocol_type and protocols)
+        return self.protocol_type == protocol_type and any(self._is_common(each.name) for each in protocols)
+
+    def _is_common(self, protocol: str) -> bool:
+        return all(member.supports(protocol) for member in self.members.values())
+
+    def elected_protocol(self) -> str:
+        """Each member votes for the common protocol it prefers; the earliest of those with most votes wins."""
+        votes: dict[str, int] = {}
+        first = next(iter(self.members.values()))
+        common = frozenset(each.name for each in first.protocols if self._is_common(each.name))
+        for vote in self._votes(common):
+            votes[vote] = votes.get(vote, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    def _votes(self, common: frozenset[str]) -> Iterator[str]:
+        for member in self.members.values():
+            yield next(each.name for each in member.protocols if each.name in common)
+
+    def read_subscriptions(self) -> frozenset[str] | None:
+        """All topics that members subscribe to, if these are consumers and their metadata can be read."""
+        if not self.uses_consumer_protocol:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            found = topics_of(member.metadata(self.protocol))
+            if found is None:
+                return None
+            topics.update(found)
+        return frozenset(topics)
