@@ -28,13 +28,17 @@ NO_PRODUCER = -1
 
 
 class Entry(NamedTuple):
-    """What `decide` wants appended, and what `apply` is given; `version` is that of the value."""
+    """What `decide` wants appended, and what `apply` is given; `version` is that of the value.
+
+    `offset` is where it was read; None: it has not been written, or was just now.
+    """
 
     key: Any
     value: Any | None
     version: int = 0
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER
+    offset: int | None = None
 
 
 class Marker(NamedTuple):
@@ -93,7 +97,7 @@ def entries_of(batch: memoryview, header: BatchHeader, types: Types) -> Iterator
     for record in records(batch):
         entry = decode(record.key, record.value, types)
         if entry is not None:
-            yield entry._replace(producer_id=producer[0], producer_epoch=producer[1])
+            yield entry._replace(producer_id=producer[0], producer_epoch=producer[1], offset=record.offset)
 
 
 def decode(key: bytes | None, value: bytes | None, types: Types) -> Entry | None:

@@ -1,0 +1,66 @@
+"""Ranges of offsets and what became of them, and how old and new knowledge of them become one list.
+
+A leader writes only what changed, so ranges of different writes overlap. For each offset the further knowledge wins:
+the higher delivery count, and with equal counts the higher state (their numbers grow towards the final ones). So the order of writing does not matter, and writing something twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import NamedTuple
+
+NO_OFFSET = -1  # of a start: not decided yet; the leader decides it when it first reads the state
+
+AVAILABLE = 0
+ACQUIRED = 1
+ACKNOWLEDGED = 2
+ARCHIVED = 4
+
+
+class StateBatch(NamedTuple):
+    """All offsets from first to last, both included, are in one state."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
+    """The same knowledge without overlaps, in order, neighbours joined; what lies below the start is forgotten."""
+    waiting = sorted(_from(batches, start_offset))
+    open_: list[tuple[int, int, int]] = []  # heap: the strongest batch that may reach over `position` is first
+    combined: list[StateBatch] = []
+    position = taken = 0
+    while taken < len(waiting) or open_:
+        if not open_:
+            position = waiting[taken].first_offset
+        while taken < len(waiting) and waiting[taken].first_offset <= position:
+            batch = waiting[taken]
+            heapq.heappush(open_, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))
+            taken += 1
+        count, state, last = open_[0]
+        if last < position:
+            heapq.heappop(open_)
+            continue
+        if taken < len(waiting):  # the next one may be stronger
+            last = min(last, waiting[taken].first_offset - 1)
+        _extend(combined, StateBatch(position, last, -state, -count))
+        position = last + 1
+    return tuple(combined)
+
+
+def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:
+    for batch in batches:
+        if batch.last_offset >= start_offset:
+            yield batch._replace(first_offset=max(batch.first_offset, start_offset))
+
+
+def _extend(combined: list[StateBatch], batch: StateBatch) -> None:
+    if combined:
+        last = combined[-1]
+        if last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
+            combined[-1] = last._replace(last_offset=batch.last_offset)
+            return
+    combined.append(batch)

@@ -1,0 +1,73 @@
+"""The share coordinator's machine: commands decide on the state, snapshots and updates change it.
+
+A snapshot is a share partition's whole state; updates change it; a snapshot without a value deletes it. The machine
+counts where in the journal it is, because the journal is pruned below the oldest snapshot that is still needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ottla.machine.keyed import Entry, Marker
+from ottla.machine.kit import Loaded, Result
+from ottla.shares.state import upkeep
+from ottla.shares.state.partition import PartitionState, SharePartitionId, batches_of, of_snapshot
+from ottla.shares.state.view import View
+from ottla.wire.journal.share_state import ShareUpdateKey, ShareUpdateValue
+
+
+class Command(Protocol):
+    """Anything that a handler, a timer or an observer asks of the coordinator."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
+
+
+class SharesMachine:
+    """Runs on one partition of `__share_group_state`."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    def decide(self, command: Command | Loaded, now_ms: int) -> Result[Entry]:
+        if isinstance(command, Loaded):
+            return upkeep.begin(self.view, now_ms)
+        return command.decide(self.view, now_ms)
+
+    def apply(self, record: Entry | Marker) -> Sequence[Any]:
+        if isinstance(record, Marker):
+            return ()
+        state = self.view.state
+        offset = state.journal_end if record.offset is None else record.offset
+        state.journal_end = offset + 1
+        id = SharePartitionId(record.key.group_id, record.key.topic_id, record.key.partition)
+        before = state.partitions.get(id)
+        if isinstance(record.key, ShareUpdateKey):
+            if record.value is not None:
+                state.partitions[id] = before.updated(record.value) if before else _first(record.value, offset)
+        elif record.value is None:
+            state.partitions.pop(id, None)
+        else:
+            state.partitions[id] = of_snapshot(record.value, before, offset)
+        return ()
+
+    def note(self, note: Any) -> None:
+        raise AssertionError(f"the share coordinator has no state without records, but {note!r}")
+
+
+def _first(value: ShareUpdateValue, offset: int) -> PartitionState:
+    """An update whose snapshot is missing: as much of the state as it tells."""
+    return PartitionState(
+        snapshot_epoch=value.snapshot_epoch,
+        state_epoch=0,
+        leader_epoch=value.leader_epoch,
+        start_offset=value.start_offset,
+        delivery_complete_count=value.delivery_complete_count,
+        batches=batches_of(value),
+        created_ms=0,
+        written_ms=0,
+        highest_state_epoch=0,
+        highest_leader_epoch=value.leader_epoch,
+        updates=1,
+        snapshot_at=offset,
+    )

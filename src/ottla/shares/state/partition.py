@@ -1,0 +1,98 @@
+"""What is stored of one share partition: one group's progress in one partition of one topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ottla.machine.keyed import Entry
+from ottla.model.ids import uuid_text
+from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine
+from ottla.wire.journal.share_state import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateValue
+
+NO_EPOCH = -1  # of a request: whoever asks does not know it, so it is not checked
+NO_COUNT = -1  # of delivered records: not known
+
+
+class SharePartitionId(NamedTuple):
+    """A group and a partition."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+    @property
+    def coordinator_key(self) -> str:
+        """What is hashed to find the coordinator, as FindCoordinator spells it."""
+        return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """`highest_…`: the greatest epoch ever seen, which fences requests; the others are those of the last record."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
+    created_ms: int
+    written_ms: int
+    highest_state_epoch: int
+    highest_leader_epoch: int
+    updates: int = 0  # since the snapshot
+    snapshot_at: int = 0  # the journal's offset of the snapshot: everything from there on is needed
+
+    def updated(self, value: ShareUpdateValue) -> PartitionState:
+        """The state after an update. Updates do not carry the state epoch: only a snapshot changes it."""
+        start_offset = self.start_offset if value.start_offset == NO_OFFSET else value.start_offset
+        batches = (*self.batches, *batches_of(value))
+        return replace(
+            self,
+            leader_epoch=self.leader_epoch if value.leader_epoch == NO_EPOCH else value.leader_epoch,
+            start_offset=start_offset,
+            delivery_complete_count=value.delivery_complete_count,
+            batches=combine(batches, start_offset),
+            highest_leader_epoch=max(self.highest_leader_epoch, value.leader_epoch),
+            updates=self.updates + 1,
+        )
+
+    def snapshot(self, id: SharePartitionId) -> Entry:
+        """The record that says all of it."""
+        value = ShareSnapshotValue(
+            snapshot_epoch=self.snapshot_epoch,
+            state_epoch=self.state_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=self.start_offset,
+            delivery_complete_count=self.delivery_complete_count,
+            create_timestamp=self.created_ms,
+            write_timestamp=self.written_ms,
+            state_batches=[ShareSnapshotValue.StateBatch(**batch._asdict()) for batch in self.batches],
+        )
+        return Entry(ShareSnapshotKey(**id._asdict()), value)
+
+
+def of_snapshot(value: ShareSnapshotValue, before: PartitionState | None, at: int) -> PartitionState:
+    """The state a snapshot tells; of what was known before, only the highest epochs remain."""
+    return PartitionState(
+        snapshot_epoch=value.snapshot_epoch,
+        state_epoch=value.state_epoch,
+        leader_epoch=value.leader_epoch,
+        start_offset=value.start_offset,
+        delivery_complete_count=value.delivery_complete_count,
+        batches=batches_of(value),
+        created_ms=value.create_timestamp,
+        written_ms=value.write_timestamp,
+        highest_state_epoch=max(before.highest_state_epoch, value.state_epoch) if before else value.state_epoch,
+        highest_leader_epoch=max(before.highest_leader_epoch, value.leader_epoch) if before else value.leader_epoch,
+        snapshot_at=at,
+    )
+
+
+def batches_of(value: ShareSnapshotValue | ShareUpdateValue) -> tuple[StateBatch, ...]:
+    """The ranges of a record."""
+    return tuple(
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+        for batch in value.state_batches
+    )

@@ -1,0 +1,75 @@
+"""What the share coordinator does by the clock, and when topics go: snapshots of quiet partitions, pruning.
+
+`__share_group_state` is not compacted. A share partition's snapshot makes its older records redundant, but the journal
+can only be cut at the oldest snapshot that is still needed: one quiet partition would keep everything. So quiet ones
+get a new snapshot from time to time; one that has not changed since such a snapshot is left alone when all are like it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+from ottla.shares.state.commands import tombstone
+from ottla.shares.state.view import View
+
+_COLD_INTERVAL = "share.coordinator.cold.partition.snapshot.interval.ms"
+_PRUNE_INTERVAL = "share.coordinator.state.topic.prune.interval.ms"
+
+
+@dataclass(frozen=True, slots=True)
+class PruneBelow:
+    """An effect: the journal's records below `offset` may go."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCold:
+    """Snapshots of what has not been written as a whole for long."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        interval_ms = view.setting(_COLD_INTERVAL)
+        timers = (Timer("cold", now_ms + interval_ms, SnapshotCold()),)
+        partitions = view.state.partitions
+        if all(state.created_ms != state.written_ms for state in partitions.values()):
+            return Result(timers=timers)
+        records = [
+            replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms).snapshot(id)
+            for id, state in partitions.items()
+            if now_ms - state.written_ms >= interval_ms
+        ]
+        return Result(records, timers=timers)
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Cut the journal at the oldest record that is still needed."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        timers = (Timer("prune", now_ms + view.setting(_PRUNE_INTERVAL), Prune()),)
+        needed_from = view.state.needed_from
+        return Result(timers=timers, effects=(PruneBelow(needed_from),) if needed_from > 0 else ())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsDeleted:
+    """The state of share partitions whose topic is gone goes too."""
+
+    topic_ids: frozenset[bytes]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        return Result([tombstone(id) for id in view.state.partitions if id.topic_id in self.topic_ids])
+
+
+def begin(view: View, now_ms: int) -> Result[Entry]:
+    """What starts when a journal was read. Topics may have been deleted while nobody looked."""
+    gone = [tombstone(id) for id in view.state.partitions if view.partitions_of(id.topic_id) == 0]
+    return Result(
+        gone,
+        timers=(
+            Timer("cold", now_ms + view.setting(_COLD_INTERVAL), SnapshotCold()),
+            Timer("prune", now_ms + view.setting(_PRUNE_INTERVAL), Prune()),
+        ),
+    )

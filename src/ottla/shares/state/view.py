@@ -1,0 +1,57 @@
+"""View: what a command of the share coordinator may read while it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.model.config import Config
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.shares.state.partition import PartitionState, SharePartitionId
+
+
+class SharesState:
+    """All share partitions of one partition of `__share_group_state`; only `apply` of the machine changes it."""
+
+    __slots__ = ("journal_end", "partitions")
+
+    def __init__(self, journal_start: int = 0) -> None:
+        self.partitions: dict[SharePartitionId, PartitionState] = {}
+        self.journal_end = journal_start  # one after the last record that was applied
+
+    @property
+    def needed_from(self) -> int:
+        """Records of the journal below this offset say nothing that later ones do not say again."""
+        return min((state.snapshot_at for state in self.partitions.values()), default=self.journal_end)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The state, the sizes of the topics (0: there is none of this id), and the broker's settings as they are now."""
+
+    state: SharesState
+    partitions_of: Callable[[bytes], int]
+    broker: Callable[[], Config]
+
+    def setting(self, name: str) -> Any:
+        return self.broker().get(name)
+
+    def known(self, id: SharePartitionId, operation: str) -> PartitionState:
+        """Its state; refuses partitions that were not initialised."""
+        state = self.state.partitions.get(id)
+        if state is None:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"{operation} operation on uninitialized share partition not allowed."
+            )
+        return state
+
+    def check_partition(self, id: SharePartitionId) -> None:
+        """Refuses numbers that no partition can have."""
+        if id.partition < 0:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
+
+    def check_exists(self, id: SharePartitionId) -> None:
+        """Refuses partitions that the cluster does not have (any more)."""
+        if self.partitions_of(id.topic_id) <= id.partition:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message)
