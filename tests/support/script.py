@@ -1,0 +1,184 @@
+"""Readable scripts for machines: commands, `----`, and what came of them.
+
+    # why this block is here
+    join anna
+    advance 3s
+    ----
+    anna: joined generation 1 as leader
+    timer session anna in 10000 ms
+
+A `Stage` runs one machine the way a host does: journal in memory (through the real codec), a clock that moves only when
+told, replies held until their records are committed. A test gives it verbs (functions that submit commands) and a way
+to show replies, entries and timers; `play` runs a file of blocks and compares. With OTTLA_REWRITE=1 it writes down what
+happened instead, for a person to read and judge.
+
+Verbs that every stage has: `advance 500` (or `3s`), `hold` (appends are no longer committed), `commit` (they are
+again), `restart` (a new machine from the journal; whoever waited is told so).
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ottla.machine.keyed import Entry, Marker, Types, decode, encode
+from ottla.machine.kit import Loaded, Machine, Result, Timer
+from ottla.machine.runner import Runner
+from ottla.model.errors import ApiError, ErrorCode
+
+MachineT = TypeVar("MachineT", bound=Machine[Any, Any])
+Show = Callable[[Any], str | None]  # None: not worth a line
+Verb = Callable[..., None]
+Written = tuple[bytes, bytes | None, int, int] | Marker  # key, value, producer id and epoch
+
+RULE = "----"
+
+
+class Stage(Generic[MachineT]):
+    """`make` gives an empty machine; `show` words a reply, Entry, Marker, Timer, note or effect."""
+
+    def __init__(self, make: Callable[[], MachineT], types: Types, show: Show, *, now_ms: int = 0) -> None:
+        self.now_ms = now_ms
+        self.journal: list[Written] = []
+        self.lines: list[str] = []
+        self._make = make
+        self._types = types
+        self._show = show
+        self._holding = False
+        self._begin(make())
+
+    def _begin(self, machine: MachineT) -> None:
+        self.machine = machine
+        self._runner: Runner[Any, Any] = Runner(_Overheard(machine, self.tell), self._append, _ignore, self.tell)
+        self._runner.next_offset = self._runner.committed_offset = len(self.journal)
+
+    def submit(self, who: str, command: Any) -> None:
+        """The reply becomes a line that begins with `who`; None is not worth one."""
+        self._runner.submit(command, self.now_ms, lambda value: self._reply(who, value))
+        self._commit()
+
+    def advance(self, ms: int) -> None:
+        """Time passes; what is due meanwhile happens at its own moment."""
+        until_ms = self.now_ms + ms
+        while (due_ms := self._runner.next_deadline_ms) is not None and due_ms <= until_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self._runner.wake(self.now_ms)
+            self._commit()
+        self.now_ms = until_ms
+
+    def hold(self) -> None:
+        self._holding = True
+
+    def commit(self) -> None:
+        self._holding = False
+        self._commit()
+
+    def mark(self, marker: Marker) -> None:
+        """A transaction ends in this journal."""
+        self.journal.append(marker)
+        self.tell(marker)
+        self.machine.apply(marker)
+        self._runner.next_offset = len(self.journal)
+        self._commit()
+
+    def replayed(self) -> MachineT:
+        """Another machine, made of the journal alone."""
+        machine = self._make()
+        for written in self.journal:
+            entry: Entry | Marker | None
+            if isinstance(written, Marker):
+                entry = written
+            else:
+                key, value, producer_id, producer_epoch = written
+                entry = decode(key, value, self._types)
+                assert entry is not None, f"{key!r} cannot be read back"
+                entry = entry._replace(producer_id=producer_id, producer_epoch=producer_epoch)
+            machine.apply(entry)
+        return machine
+
+    def restart(self) -> None:
+        """The process ends and another begins."""
+        self._runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
+        self._begin(self.replayed())
+        self.submit("loaded", Loaded())
+
+    def tell(self, thing: Any) -> None:
+        line = thing if isinstance(thing, str) else self._show(thing)
+        if line is not None:
+            self.lines.append(line)
+
+    def told(self) -> list[str]:
+        """What happened since this was last asked."""
+        lines, self.lines = self.lines, []
+        return lines
+
+    def _append(self, entries: Sequence[Entry]) -> int:
+        for entry in entries:
+            self.journal.append((*encode(entry), entry.producer_id, entry.producer_epoch))
+            self.tell(entry)
+        return len(self.journal)
+
+    def _commit(self) -> None:
+        if not self._holding:
+            self._runner.commit(len(self.journal))
+
+    def _reply(self, who: str, value: Any) -> None:
+        if value is not None:
+            text = value.code.name if isinstance(value, ApiError) else self._show(value)
+            if text is not None:
+                self.tell(f"{who}: {text}")
+
+
+class _Overheard:
+    """A machine whose timers are told."""
+
+    def __init__(self, machine: Machine[Any, Any], tell: Callable[[Timer], None]) -> None:
+        self._machine = machine
+        self._tell = tell
+        self.apply = machine.apply
+        self.note = machine.note
+
+    def decide(self, command: Any, now_ms: int) -> Result[Any]:
+        result = self._machine.decide(command, now_ms)
+        for timer in result.timers:
+            left_ms = None if timer.deadline_ms is None else timer.deadline_ms - now_ms
+            self._tell(timer._replace(deadline_ms=left_ms))  # a script reads better with how long than with when
+        return result
+
+
+def _ignore(_: Any) -> None:
+    """What changed is told by entries."""
+
+
+def play(path: Path, stage: Stage[Any], verbs: Mapping[str, Verb]) -> None:
+    """Runs all blocks of a file; fails at the end if any told something else than it says."""
+    wanted = path.read_text(encoding="utf-8")
+    found = "\n\n".join(_block(block, stage, verbs) for block in wanted.strip().split("\n\n")) + "\n"
+    if os.environ.get("OTTLA_REWRITE") == "1":
+        path.write_text(found, encoding="utf-8")
+    assert found == wanted
+
+
+def _block(block: str, stage: Stage[Any], verbs: Mapping[str, Verb]) -> str:
+    """The block as it should have been written."""
+    lines = block.splitlines()
+    script = lines[: lines.index(RULE)] if RULE in lines else lines
+    for line in script:
+        if not line.startswith("#"):
+            perform(line, stage, verbs)
+    if all(line.startswith("#") for line in script):
+        return "\n".join(script)
+    return "\n".join([*script, RULE, *(stage.told() or ["(nothing)"])])
+
+
+def perform(line: str, stage: Stage[Any], verbs: Mapping[str, Verb]) -> None:
+    """One command: a verb, words, and options as name=value."""
+    verb, *rest = line.split()
+    words = [word for word in rest if "=" not in word]
+    options = dict(word.split("=", 1) for word in rest if "=" in word)
+    if verb == "advance":
+        stage.advance(int(words[0][:-1]) * 1000 if words[0].endswith("s") else int(words[0]))
+    elif verb in ("hold", "commit", "restart"):
+        getattr(stage, verb)()
+    else:
+        verbs[verb](*words, **options)
