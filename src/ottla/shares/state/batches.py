@@ -1,7 +1,8 @@
 """Ranges of offsets and what became of them, and how old and new knowledge of them become one list.
 
 A leader writes only what changed, so ranges of different writes overlap. For each offset the further knowledge wins:
-the higher delivery count, and with equal counts the higher state (their numbers grow towards the final ones). So the order of writing does not matter, and writing something twice changes nothing.
+the higher delivery count, and with equal counts the higher state (their numbers grow towards the final ones). So the
+order of writing does not matter, and writing something twice changes nothing.
 """
 
 from __future__ import annotations

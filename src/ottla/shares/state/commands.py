@@ -166,6 +166,7 @@ def tombstone(id: SharePartitionId) -> Entry:
 
 def _change(view: View, id: SharePartitionId, state: PartitionState, change: Change, now_ms: int) -> Entry:
     """An update, or when there were enough of them a snapshot, so that the updates can be pruned."""
+    batches = combine(change.batches, change.start_offset)
     value = ShareUpdateValue(
         snapshot_epoch=state.snapshot_epoch,
         leader_epoch=change.leader_epoch,
