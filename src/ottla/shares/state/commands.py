@@ -172,9 +172,7 @@ def _change(view: View, id: SharePartitionId, state: PartitionState, change: Cha
         leader_epoch=change.leader_epoch,
         start_offset=change.start_offset,
         delivery_complete_count=change.delivery_complete_count,
-        state_batches=[
-            ShareUpdateValue.StateBatch(**batch._asdict()) for batch in combine(change.batches, change.start_offset)
-        ],
+        state_batches=[ShareUpdateValue.StateBatch(**batch._asdict()) for batch in batches],
     )
     if state.updates < view.setting("share.coordinator.snapshot.update.records.per.snapshot"):
         return Entry(ShareUpdateKey(**id._asdict()), value)
