@@ -16,7 +16,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core
 	@scripts/venv $(PYTHON) dev
 
-.tools/.ready: scripts/tools $(wildcard scripts/pom*.xml tests/java/*/*.java)
+.tools/.ready: scripts/tools $(wildcard scripts/pom*.xml tests/java/*/*.java tests/go/* tests/node/*)
 	@scripts/tools
 
 run: $(VENV)/.core    ## start the embedded node and run the demo against it

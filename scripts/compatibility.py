@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "compatibility.md"
 
 Results = dict[str, dict[str, str]]
 MARKS = {"passed": "✓", "failed": "✗"}
-CLIENTS = ("java", "confluent-kafka", "aiokafka", "kafka-python")
+CLIENTS = ("java", "confluent-kafka", "aiokafka", "kafka-python", "franz-go", "kafkajs")
 
 
 def render(page: str, results: Results) -> str:

@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def java_tools() -> None:
     """Asks for the JDK, the Kafka jars and the compiled harnesses."""
-    tools.require()
+    tools.require(tools.missing())
 
 
 @pytest.fixture(scope="session")

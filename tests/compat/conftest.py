@@ -8,10 +8,15 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
+from tests.support import go, nodejs, tools
+from tests.support.brisk import brisk
 from tests.support.clients import Aio, Client, Confluent, Java, KafkaPython
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
+from tests.support.lines import LineServer
+from tests.support.members import GroupClient, JavaGroups, LineClient
 from tests.support.node import OttlaNode
+from tests.support.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
 from tests.support.same import Both, Side
 from tests.support.scoreboard import Scoreboard, is_whole_run
 
@@ -53,6 +58,16 @@ def node(against: str, request: pytest.FixtureRequest) -> Node:
     """What the tests of this run are about."""
     found: Node = request.getfixturevalue("real_kafka" if against == "kafka" else "ottla_node")
     return found
+
+
+@pytest.fixture(scope="session")
+def brisk_node(against: str, java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """One node for all tests of groups and transactions (see tests.support.brisk)."""
+    node = brisk(against, tmp_path_factory.mktemp("brisk"))
+    try:
+        yield node.start()
+    finally:
+        node.stop()
 
 
 @pytest.fixture(scope="session")
@@ -107,6 +122,38 @@ def client(request: pytest.FixtureRequest) -> Client:
 @pytest.fixture(scope="session")
 def all_clients(request: pytest.FixtureRequest) -> list[Client]:
     return [_client(name, request) for name in CLIENTS]
+
+
+@pytest.fixture(scope="session")
+def franz_go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServer]:
+    tools.require(tools.missing_go())
+    server = go.harness(tmp_path_factory.mktemp("go") / "stderr.log")
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def kafkajs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineServer]:
+    tools.require(tools.missing_node())
+    server = nodejs.harness(tmp_path_factory.mktemp("node") / "stderr.log")
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def group_client(request: pytest.FixtureRequest) -> GroupClient:
+    """The client that the test's parameter names (parametrized indirectly)."""
+    value = request.getfixturevalue
+    clients: dict[str, Callable[[], GroupClient]] = {
+        "java-4.3.1": lambda: JavaGroups(value("java_clients_431"), "4.3.1"),
+        "java-3.9.2": lambda: JavaGroups(value("java_clients_392"), "3.9.2"),
+        "confluent-kafka": ConfluentGroups,
+        "aiokafka": AioGroups,
+        "kafka-python": KafkaPythonGroups,
+        "franz-go": lambda: LineClient(value("franz_go"), "franz-go", go.VERSION, ("cooperative-sticky", "consumer")),
+        "kafkajs": lambda: LineClient(value("kafkajs"), "kafkajs", nodejs.VERSION, ("roundrobin",)),
+    }
+    return clients[request.param]()
 
 
 @pytest.fixture(scope="session", params=("4.3.1", "3.9.2"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.compat.conftest import MakeTopic, Node
 from tests.support.clients import Java, Message, Sending
-from tests.support.java import JavaError
+from tests.support.lines import HarnessError
 
 
 def eventually(ask: Callable[[], object], wanted: object) -> None:
@@ -39,7 +39,7 @@ def test_refusals(java: Java, node: Node, make_topic: MakeTopic) -> None:
     topic = make_topic()
 
     def refused(verb: str, **arguments: object) -> str:
-        with pytest.raises(JavaError) as caught:
+        with pytest.raises(HarnessError) as caught:
             java.ask(verb, node.bootstrap, **arguments)
         return caught.value.name
 
@@ -114,7 +114,7 @@ def test_offsets(java: Java, node: Node, make_topic: MakeTopic) -> None:
     deleted = java.ask("delete_records", node.bootstrap, topic=topic, before=2)
     assert deleted["low_watermark"] == 2
     assert offset("earliest") == (2, -1)
-    with pytest.raises(JavaError) as caught:
+    with pytest.raises(HarnessError) as caught:
         java.ask("delete_records", node.bootstrap, topic=topic, before=9)
     assert caught.value.name == "OffsetOutOfRangeException"
 

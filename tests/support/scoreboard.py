@@ -1,6 +1,6 @@
 """Which client did what against the node: collected while the compatibility tests run, kept for scripts/docs.py.
 
-A test stands for one cell: its row is the client (the `client` or `java` fixture, or the `tool` marker), its column
+A test stands for one cell: its row is the client (a fixture of FIXTURES, or the `tool` marker), its column
 the `feature` marker. A cell is "passed" when every test of the cell passed. A run of all of them
 starts anew; a run of some replaces the cells it touched and leaves the others.
 """
@@ -13,6 +13,7 @@ import pytest
 from tests.support.tools import TOOLS
 
 PATH = TOOLS / "compatibility.json"
+FIXTURES = ("client", "group_client", "share_client", "java")  # each names its client and the client's version
 
 
 class Scoreboard:
@@ -60,5 +61,5 @@ def _row(item: pytest.Item) -> str | None:
     if tool is not None:
         return str(tool.args[0])
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
-    client = arguments.get("client") or arguments.get("java")
+    client = next((arguments[name] for name in FIXTURES if name in arguments), None)
     return None if client is None else f"{client.name} {client.version}"

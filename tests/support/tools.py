@@ -14,8 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / ".tools"
 KAFKA_LIBS = TOOLS / "kafka-4.3.1" / "libs"
 CLIENTS_392_LIBS = TOOLS / "kafka-clients-3.9.2" / "libs"
+APPS_LIBS = TOOLS / "kafka-apps-4.3.1" / "libs"
 CLASSES = TOOLS / "classes"
 CLASSES_392 = TOOLS / "classes-3.9.2"
+CLASSES_STREAMS = TOOLS / "classes-streams"
+GO_HARNESS = TOOLS / "go" / "harness"
+NODE_MODULES = TOOLS / "node" / "node_modules"
 
 
 def in_ci() -> bool:
@@ -31,9 +35,24 @@ def missing() -> str | None:
     return None
 
 
-def require() -> None:
+def missing_go() -> str | None:
+    return _missing("go", GO_HARNESS)
+
+
+def missing_node() -> str | None:
+    return _missing("node", NODE_MODULES)
+
+
+def _missing(name: str, made: Path) -> str | None:
+    """scripts/tools leaves a note where it could not make something."""
+    note = TOOLS / f"{name}.missing"
+    if note.exists():
+        return note.read_text().strip()
+    return None if made.exists() else f"the {name} harness is not installed; run scripts/tools"
+
+
+def require(reason: str | None) -> None:
     """Skips the test without the tools; fails it in CI."""
-    reason = missing()
     if reason is None:
         return
     if in_ci():

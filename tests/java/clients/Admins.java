@@ -36,9 +36,13 @@ final class Admins {
         OPEN.values().forEach(Admin::close);
     }
 
-    static Object run(String verb, JsonNode request) throws Exception {
-        Admin admin = OPEN.computeIfAbsent(
+    static Admin admin(JsonNode request) {
+        return OPEN.computeIfAbsent(
             request.get("bootstrap").asText(), bootstrap -> Admin.create(Map.of("bootstrap.servers", bootstrap)));
+    }
+
+    static Object run(String verb, JsonNode request) throws Exception {
+        Admin admin = admin(request);
         switch (verb) {
             case "create_topic": return createTopic(admin, request);
             case "delete_topic": admin.deleteTopics(List.of(topic(request))).all().get(); return Map.of();

@@ -15,7 +15,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Kafka's Java clients by JSON lines; compiled against 4.3.1 and 3.9.2 alike. Every request names "verb" and "bootstrap".
- * Keys and values are base64, null is null. Producing is here, consuming in Consumers, administration in Admins.
+ * Keys and values are base64, null is null. Producing is here, consuming in Consumers, members
+ * and transactions in Groups, administration in Admins.
  */
 public final class ClientServer {
     private ClientServer() {}
@@ -40,7 +41,9 @@ public final class ClientServer {
                 return java.util.Arrays.stream(org.apache.kafka.common.protocol.Errors.values())
                     .map(org.apache.kafka.common.protocol.Errors::message).filter(java.util.Objects::nonNull).toList();
             case "version": return Map.of("version", org.apache.kafka.common.utils.AppInfoParser.getVersion());
-            default: return Admins.run(verb, request);
+            default:
+                Object answer = Groups.run(verb, request);
+                return answer != null ? answer : Admins.run(verb, request);
         }
     }
 

@@ -1,0 +1,205 @@
+"""Group members and transactional producers of every client behind one face: a test is written once and runs with all.
+
+A member polls by itself until it leaves; a test looks at its state. The clients that live in other processes are here
+(Java, franz-go, kafkajs), the Python ones in python_members.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, NamedTuple, Protocol
+
+from tests.support.lines import HarnessError, LineServer
+
+WAIT_S = 40.0
+
+
+class Received(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    value: str
+
+
+class State(NamedTuple):
+    """What a member holds and has seen; `failed` names the error that ended it."""
+
+    assignment: list[tuple[str, int]]
+    records: list[Received]
+    assigned: int
+    revoked: int
+    lost: int
+    failed: str | None
+
+
+class Joining(NamedTuple):
+    """How to join: the protocol is an assignor's name (classic), or "consumer" (KIP-848)."""
+
+    group: str
+    topics: Sequence[str]
+    protocol: str
+    instance: str | None = None
+    isolation: str = "read_uncommitted"
+    pattern: str | None = None
+
+
+class Member(Protocol):
+    def state(self) -> State: ...
+    def commit(self) -> None:
+        """Commits what was received."""
+
+    def leave(self) -> None:
+        """Closes the consumer; a static one keeps its place."""
+
+
+class Transactional(Protocol):
+    def begin(self) -> None: ...
+    def send(self, topic: str, partition: int, values: Sequence[str]) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class GroupClient(Protocol):
+    name: str
+    version: str
+    protocols: tuple[str, ...]
+    fenced: type[Exception]  # what a producer gets when another one has taken its place
+
+    def join(self, bootstrap: str, how: Joining) -> Member: ...
+    def transactional(self, bootstrap: str, identity: str) -> Transactional: ...
+    def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
+        """Copies `total` records to `target` as "copy of …", offsets and records in the same transactions."""
+
+
+def until(condition: Callable[[], Any], what: Callable[[], object], timeout_s: float = WAIT_S) -> Any:
+    """Waits until the condition holds and gives its value; tells what was seen last if it never did."""
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"after {timeout_s} s: {what()}"
+        time.sleep(0.03)
+    return value
+
+
+def shared_out(members: Sequence[Member], partitions: int) -> bool:
+    """Whether the members hold all partitions, each of them once, and nobody is idle who need not be."""
+    states = [member.state() for member in members]
+    held = [place for state in states for place in state.assignment]
+    busy = sum(bool(state.assignment) for state in states)
+    return len(held) == len(set(held)) == partitions and busy == min(len(members), partitions)
+
+
+class LineMember:
+    def __init__(self, server: LineServer, name: str) -> None:
+        self._server = server
+        self._name = name
+        self._records: list[Received] = []
+
+    def state(self) -> State:
+        answer = self._server.ask({"verb": "state", "member": self._name, "from": len(self._records)})
+        self._records += [Received(*each) for each in answer["records"]]
+        held = sorted((topic, partition) for topic, partition in answer["assignment"])
+        counts = (answer["assigned"], answer["revoked"], answer["lost"])
+        return State(held, list(self._records), *counts, answer["failed"])
+
+    def commit(self) -> None:
+        self._server.ask({"verb": "commit", "member": self._name})
+
+    def leave(self) -> None:
+        self._server.ask({"verb": "leave", "member": self._name})
+
+
+class LineTransactional:
+    def __init__(self, server: LineServer, name: str) -> None:
+        self._server = server
+        self.name = name
+
+    def begin(self) -> None:
+        self._ask("txn_begin")
+
+    def send(self, topic: str, partition: int, values: Sequence[str]) -> None:
+        self._ask("txn_send", topic=topic, partition=partition, values=list(values))
+
+    def commit(self) -> None:
+        self._ask("txn_commit")
+
+    def abort(self) -> None:
+        self._ask("txn_abort")
+
+    def close(self) -> None:
+        self._ask("txn_close")
+
+    def _ask(self, verb: str, **arguments: Any) -> None:
+        self._server.ask({"verb": verb, "producer": self.name, **arguments})
+
+
+class LineClient:
+    """franz-go or kafkajs: their harnesses take the fields of Joining as they are."""
+
+    fenced: type[Exception] = HarnessError
+
+    def __init__(self, server: LineServer, name: str, version: str, protocols: tuple[str, ...]) -> None:
+        self.name = name
+        self.version = version
+        self.protocols = protocols
+        self._server = server
+        self._names = count(1)
+
+    def join(self, bootstrap: str, how: Joining) -> LineMember:
+        name = f"member-{next(self._names)}"
+        self._server.ask({"verb": "join", "bootstrap": bootstrap, "member": name, **self._joining(how)})
+        return LineMember(self._server, name)
+
+    def transactional(self, bootstrap: str, identity: str) -> LineTransactional:
+        name = f"producer-{next(self._names)}"
+        self._server.ask({"verb": "txn_open", "bootstrap": bootstrap, "producer": name, "id": identity})
+        return LineTransactional(self._server, name)
+
+    def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
+        request = {"verb": "copy", "bootstrap": bootstrap, "target": target, "id": identity, "count": total}
+        self._server.ask(request | self._joining(how))
+
+    def _joining(self, how: Joining) -> dict[str, Any]:
+        fields = {name: value for name, value in how._asdict().items() if value is not None}
+        return fields | {"topics": list(how.topics)}
+
+
+class JavaGroups(LineClient):
+    """The Java consumer and producer; its harness takes the clients' own settings."""
+
+    def __init__(self, server: LineServer, version: str) -> None:
+        assignors = ("range", "roundrobin", "cooperative-sticky")
+        super().__init__(server, "java", version, assignors if version.startswith("3.") else (*assignors, "consumer"))
+
+    def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
+        member = self.join(bootstrap, how._replace(isolation="read_committed"))
+        producer = self.transactional(bootstrap, identity)
+        until(lambda: len(member.state().records) >= total, lambda: len(member.state().records))
+        records = member.state().records
+        for part in (records[: total // 3], records[total // 3 :]):
+            producer.begin()
+            producer.send(target, 0, [f"copy of {each.value}" for each in part])
+            offsets = [[each.topic, each.partition, each.offset + 1] for each in part]
+            self._server.ask({
+                "verb": "txn_offsets", "producer": producer.name, "member": member._name, "offsets": offsets,
+            })  # fmt: skip
+            producer.commit()
+        producer.close()
+        member.leave()
+
+    def _joining(self, how: Joining) -> dict[str, Any]:
+        config = {"group.id": how.group, "isolation.level": how.isolation}
+        if how.protocol == "consumer":
+            config["group.protocol"] = "consumer"
+        else:
+            config["partition.assignment.strategy"] = ASSIGNORS[how.protocol]
+            config |= {"heartbeat.interval.ms": "300", "session.timeout.ms": "10000"}
+        if how.instance is not None:
+            config["group.instance.id"] = how.instance
+        return {"topics": list(how.topics), "pattern": how.pattern, "config": config}
+
+
+ASSIGNORS = {
+    name: f"org.apache.kafka.clients.consumer.{kind}Assignor"
+    for name, kind in (("range", "Range"), ("roundrobin", "RoundRobin"), ("cooperative-sticky", "CooperativeSticky"))
+}

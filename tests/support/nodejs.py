@@ -1,0 +1,16 @@
+"""kafkajs, through tests/node/harness.js and the modules that scripts/tools fetched."""
+
+import json
+from pathlib import Path
+
+from tests.support.lines import LineServer
+from tests.support.tools import NODE_MODULES, ROOT
+
+FOLDER = ROOT / "tests" / "node"
+VERSION = str(json.loads((FOLDER / "package.json").read_text())["dependencies"]["kafkajs"])
+
+
+def harness(log_path: Path) -> LineServer:
+    # kafkajs warns on standard error about its partitioner; nobody depends on the old one here.
+    environment = {"NODE_PATH": str(NODE_MODULES), "KAFKAJS_NO_PARTITIONER_WARNING": "1"}
+    return LineServer("the Node harness", ["node", str(FOLDER / "harness.js")], log_path, environment=environment)
