@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 
 from ottla.machine.keyed import Entry
 
-
 # In place of a moment: the retention of an offset counts from its own commit.
 SINCE_COMMIT = -1
 

@@ -1,14 +1,16 @@
-"""GroupsState: all groups of one partition of `__consumer_offsets`; only `apply` and `note` of the machine change it."""
+"""GroupsState: all groups of one partition of `__consumer_offsets`; only `apply` and `note` change it."""
 
 from __future__ import annotations
 
 from ottla.groups.group import Group
+from ottla.groups.offsets.store import Offsets
 
 
 class GroupsState:
-    """Groups by id. A group that was never heard of has no entry; offsets may exist without a group."""
+    """Groups by id, and the offsets they committed."""
 
-    __slots__ = ("groups",)
+    __slots__ = ("groups", "offsets")
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()

@@ -8,7 +8,8 @@ and the reply's bytes. When the connection dies first it calls `abandon`, and wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -57,6 +58,10 @@ class Later(Generic[T]):
         value, self._value = self._value, None
         return value  # type: ignore[return-value]  # set() stored a T
 
+    def soonest(self) -> T | Later[T]:
+        """The value itself if it is there: what is known need not wait for its turn."""
+        return self.taken() if self.done else self
+
     def map(self, convert: Callable[[T], U]) -> Later[U]:
         """The answer made of this one; also abandons it."""
         made: Later[U] = Later()
@@ -74,6 +79,26 @@ class Later(Generic[T]):
         """Nobody reads the answer any more."""
         if self.on_abandon is not None and not self.done:
             self.on_abandon()
+
+
+def gather(answers: Sequence[Later[T]]) -> Later[list[T]]:
+    """All of the answers, in their order, once the last is there."""
+    gathered: Later[list[T]] = Later()
+    values: list[Any] = [None] * len(answers)
+    missing = len(answers)
+
+    def settle(position: int, value: T) -> None:
+        nonlocal missing
+        values[position] = value
+        missing -= 1
+        if missing == 0 and not gathered.done:
+            gathered.set(values)
+
+    for position, answer in enumerate(answers):
+        answer.then(partial(settle, position))
+    if not answers:
+        gathered.set([])
+    return gathered
 
 
 # What a handler returns: the response, a promise of it, or None where the protocol wants no answer (acks=0).

@@ -282,10 +282,8 @@ class Coordinators(Generic[MachineT]):
 
     def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
         """`submit`, with the reply made into a response; at once where the reply is there at once."""
-        later = self.submit(key, command).map(
-            lambda value: refuse(value) if isinstance(value, ApiError) else respond(value)
-        )
-        return later.taken() if later.done else later
+        reply = self.submit(key, command)
+        return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value)).soonest()
 
     def close(self) -> None:
         for host in self._hosts.values():

@@ -136,6 +136,11 @@ class ClassicGroup:
         if not self.is_empty:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
+    def check_delete_offsets(self) -> None:
+        """Of other protocols nobody can tell which topics their members read."""
+        if not self.is_empty and not self.uses_consumer_protocol:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+
     def is_subscribed(self, topic: str) -> bool:
         """Consumers whose subscriptions cannot be read are taken to read everything."""
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics

@@ -1,0 +1,1 @@
+"""Offsets: how far each group has come, and what makes them come and go."""

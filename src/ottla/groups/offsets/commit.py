@@ -1,0 +1,71 @@
+"""Committing offsets: by members, by outsiders of an empty group, and as part of a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.groups.group import Committer
+from ottla.groups.offsets.entries import entry_of
+from ottla.groups.offsets.store import NO_EXPIRY, Committed
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+
+DEFAULT_RETENTION = -1
+# From this OffsetCommit version on a group that does not exist is told by its own error.
+_NOT_FOUND_SINCE = 9
+
+
+class NewOffset(NamedTuple):
+    """What somebody wants to commit for one partition."""
+
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+    topic_id: bytes = NO_ID
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """Replies with an ErrorCode for each of `offsets`, in their order. The whole is refused if the committer is."""
+
+    group_id: str
+    by: Committer
+    offsets: tuple[NewOffset, ...]
+    retention_ms: int = DEFAULT_RETENTION  # asked for by old clients; the broker's setting otherwise
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        self._check_committer(view)
+        expires_at_ms = NO_EXPIRY if self.retention_ms == DEFAULT_RETENTION else now_ms + self.retention_ms
+        metadata_max = view.setting("offset.metadata.max.bytes")
+        codes: list[ErrorCode] = []
+        records: list[Entry] = []
+        for new in self.offsets:
+            if new.metadata is not None and len(new.metadata) > metadata_max:
+                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            codes.append(ErrorCode.NONE)
+            committed = Committed(new.offset, new.leader_epoch, new.metadata or "", now_ms, expires_at_ms, new.topic_id)
+            entry = entry_of(self.group_id, new.partition, committed)
+            records.append(entry._replace(producer_id=self.producer_id, producer_epoch=self.producer_epoch))
+        return Result(records, codes)
+
+    def _check_committer(self, view: View) -> None:
+        group = view.state.groups.get(self.group_id)
+        if group is None:
+            if self.by.epoch >= 0:
+                known = self.by.request_version >= _NOT_FOUND_SINCE and not self.by.transactional
+                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION)
+            return
+        try:
+            group.check_commit(self.by)
+        except ApiError as error:
+            if self.by.transactional and error.code == ErrorCode.STALE_MEMBER_EPOCH:
+                raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
+            raise

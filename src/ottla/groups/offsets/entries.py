@@ -1,0 +1,62 @@
+"""Committed offsets in the journal: what is written, and how it changes the state when read."""
+
+from __future__ import annotations
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.offsets.store import NO_EXPIRY, Committed
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry, Marker
+from ottla.model.ids import TopicPartition
+from ottla.wire.journal.consumer_offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
+
+# As Kafka 4.3 writes them: a topic id needs version 4, an expiry of its own version 1, everything else is version 3.
+_PLAIN, _WITH_EXPIRY, _WITH_TOPIC_ID = 3, 1, 4
+
+
+def entry_of(group_id: str, partition: TopicPartition, committed: Committed) -> Entry:
+    if committed.expires_at_ms != NO_EXPIRY:
+        version = _WITH_EXPIRY
+    else:
+        version = _PLAIN
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.committed_at_ms,
+        expire_timestamp=committed.expires_at_ms,
+        topic_id=committed.topic_id,
+    )
+    return Entry(_key(group_id, partition), value, version)
+
+
+def tombstone(group_id: str, partition: TopicPartition) -> Entry:
+    return Entry(_key(group_id, partition), None)
+
+
+def _key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
+    return OffsetCommitKey(group=group_id, topic=partition.topic, partition=partition.partition)
+
+
+def apply_commit(view: View, entry: Entry) -> None:
+    key, value = entry.key, entry.value
+    partition = TopicPartition(key.topic, key.partition)
+    if value is None:
+        view.state.offsets.remove(key.group, partition)
+        return
+    if key.group not in view.state.groups:
+        # Whoever commits without having joined makes a group that has offsets and nothing else.
+        view.state.groups[key.group] = ClassicGroup.empty(key.group, value.commit_timestamp)
+    legacy = isinstance(key, LegacyOffsetCommitKey)
+    committed = Committed(
+        offset=value.offset,
+        leader_epoch=-1 if legacy else value.leader_epoch,
+        metadata=value.metadata,
+        committed_at_ms=value.commit_timestamp,
+        expires_at_ms=NO_EXPIRY if legacy else value.expire_timestamp,
+        **({} if legacy else {"topic_id": value.topic_id}),
+    )
+    view.state.offsets.commit(key.group, partition, committed, entry.producer_id)
+
+
+def apply_marker(view: View, marker: Marker) -> None:
+    view.state.offsets.end_transaction(marker.producer_id, commit=marker.commit)

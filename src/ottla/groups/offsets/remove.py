@@ -1,0 +1,124 @@
+"""Offsets that go: deleted by somebody, with their group, with their topic, or because nobody wanted them for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ottla.groups.group import SINCE_COMMIT, Group
+from ottla.groups.offsets.entries import tombstone
+from ottla.groups.offsets.store import NO_EXPIRY, Committed
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+
+_MINUTE_MS = 60_000
+_EXPIRY_TIMER = ("offsets", "expiry")
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    """Replies with an ErrorCode for each of `partitions`, in their order."""
+
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
+        group.check_delete_offsets()
+        codes: list[ErrorCode] = []
+        records: list[Entry] = []
+        offsets = view.state.offsets
+        kept = offsets.of(self.group_id)
+        for partition in self.partitions:
+            if group.is_subscribed(partition.topic):
+                codes.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                continue
+            codes.append(ErrorCode.NONE)
+            if partition in kept or offsets.is_pending(self.group_id, partition):
+                records.append(tombstone(self.group_id, partition))
+        return Result(records, codes)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """The group with all its offsets; only without members."""
+
+    group_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
+        group.check_delete()
+        return Result([*_all_offsets(view, self.group_id), *group.tombstones()])
+
+
+def _all_offsets(view: View, group_id: str) -> Iterable[Entry]:
+    offsets = view.state.offsets
+    partitions = dict.fromkeys((*offsets.of(group_id), *offsets.pending(group_id)))
+    return (tombstone(group_id, partition) for partition in partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetTopics:
+    """Topics were deleted: nobody can go on reading them from where they were."""
+
+    topics: frozenset[str]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        offsets = view.state.offsets
+        return Result(
+            [
+                tombstone(group_id, partition)
+                for group_id in offsets.groups()
+                for partition in dict.fromkeys((*offsets.of(group_id), *offsets.pending(group_id)))
+                if partition.topic in self.topics
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireOffsets:
+    """Offsets that outlived their retention, and groups of which nothing is left then."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        retention_ms = view.setting("offsets.retention.minutes") * _MINUTE_MS
+        records: list[Entry] = []
+        for group_id, group in view.state.groups.items():
+            expired = _expired(view, group, now_ms, retention_ms)
+            records.extend(tombstone(group_id, partition) for partition in expired)
+            nothing_left = len(expired) == len(view.state.offsets.of(group_id))
+            if nothing_left and group.is_empty and not view.state.offsets.has_pending(group_id):
+                records.extend(group.tombstones())
+        return Result(records, timers=(expiry_timer(view, now_ms),))
+
+
+def _expired(view: View, group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+    since_ms = group.offsets_expire_since()
+    if since_ms is None:
+        return []
+    offsets = view.state.offsets
+    return [
+        partition
+        for partition, committed in offsets.of(group.group_id).items()
+        if _is_expired(committed, since_ms, now_ms, retention_ms)
+        and not group.is_subscribed(partition.topic)
+        and not offsets.is_pending(group.group_id, partition)
+    ]
+
+
+def _is_expired(committed: Committed, since_ms: int, now_ms: int, retention_ms: int) -> bool:
+    if committed.expires_at_ms != NO_EXPIRY:
+        return now_ms >= committed.expires_at_ms
+    base_ms = committed.committed_at_ms if since_ms == SINCE_COMMIT else since_ms
+    return now_ms - base_ms >= retention_ms
+
+
+def expiry_timer(view: View, now_ms: int) -> Timer:
+    """When to look for expired offsets next."""
+    return Timer(_EXPIRY_TIMER, now_ms + view.setting("offsets.retention.check.interval.ms"), ExpireOffsets())

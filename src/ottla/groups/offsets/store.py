@@ -1,0 +1,105 @@
+"""How far groups have come: committed offsets, and those that wait for the end of a transaction.
+
+Rules (Kafka's):
+- A transactional commit counts when its producer's marker says so, and then only if nobody committed that partition
+  after it.
+- A tombstone takes an offset back, pending ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.model.ids import NO_ID, TopicPartition
+
+NO_EXPIRY = -1
+
+
+class Committed(NamedTuple):
+    """One committed offset; `order` tells which of two commits came later in the journal."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+    expires_at_ms: int = NO_EXPIRY
+    topic_id: bytes = NO_ID
+    order: int = 0
+
+
+Of = dict[TopicPartition, Committed]
+
+
+class Offsets:
+    __slots__ = ("_committed", "_order", "_pending", "_producers")
+
+    def __init__(self) -> None:
+        self._committed: dict[str, Of] = {}
+        self._pending: dict[int, dict[str, Of]] = {}  # producer id → group → offsets
+        self._producers: dict[str, dict[int, None]] = {}  # group → producers with something pending for it
+        self._order = 0
+
+    # --- reading
+
+    def of(self, group_id: str) -> Of:
+        """All offsets of a group, in the order of their first commit."""
+        return self._committed.get(group_id, {})
+
+    def groups(self) -> Iterator[str]:
+        """Groups with anything committed or pending."""
+        yield from dict.fromkeys((*self._committed, *self._producers))
+
+    def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
+        """Whether a transaction under way commits this offset."""
+        producers = self._producers.get(group_id)
+        return bool(producers) and any(partition in self._pending[id][group_id] for id in producers or ())
+
+    def has_pending(self, group_id: str) -> bool:
+        return group_id in self._producers
+
+    def pending(self, group_id: str) -> list[TopicPartition]:
+        """Partitions that transactions under way commit for the group."""
+        found: dict[TopicPartition, None] = {}
+        for producer_id in self._producers.get(group_id, ()):
+            found.update(dict.fromkeys(self._pending[producer_id][group_id]))
+        return list(found)
+
+    # --- changing, by `apply` only
+
+    def commit(self, group_id: str, partition: TopicPartition, committed: Committed, producer_id: int) -> None:
+        """Take down a commit; of a transaction if `producer_id` is not negative."""
+        self._order += 1
+        committed = committed._replace(order=self._order)
+        if producer_id < 0:
+            self._committed.setdefault(group_id, {})[partition] = committed
+            return
+        self._pending.setdefault(producer_id, {}).setdefault(group_id, {})[partition] = committed
+        self._producers.setdefault(group_id, {})[producer_id] = None
+
+    def remove(self, group_id: str, partition: TopicPartition) -> None:
+        kept = self._committed.get(group_id)
+        if kept is not None and kept.pop(partition, None) is not None and not kept:
+            del self._committed[group_id]
+        for producer_id in tuple(self._producers.get(group_id, ())):
+            pending = self._pending[producer_id][group_id]
+            pending.pop(partition, None)
+            if not pending:
+                self._forget(producer_id, group_id)
+
+    def end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        for group_id, pending in tuple(self._pending.get(producer_id, {}).items()):
+            if commit:
+                kept = self._committed.setdefault(group_id, {})
+                for partition, committed in pending.items():
+                    if partition not in kept or kept[partition].order < committed.order:
+                        kept[partition] = committed
+            self._forget(producer_id, group_id)
+
+    def _forget(self, producer_id: int, group_id: str) -> None:
+        del self._pending[producer_id][group_id]
+        if not self._pending[producer_id]:
+            del self._pending[producer_id]
+        del self._producers[group_id][producer_id]
+        if not self._producers[group_id]:
+            del self._producers[group_id]

@@ -1,0 +1,50 @@
+"""ListGroups (key 16): the groups that this node coordinates, of any kind.
+
+v4 states_filter   v5 types_filter
+"""
+
+from __future__ import annotations
+
+from ottla.groups.group import GroupKind
+from ottla.groups.listing import GroupListed, ListGroups
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer, Later, gather
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+ListedGroup = ListGroupsResponse.ListedGroup
+_KINDS = {kind.value.lower(): kind for kind in GroupKind}
+
+
+@handles(ListGroupsRequest)
+def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGroupsResponse]:
+    states = frozenset(state.lower() for state in request.states_filter)
+    # A type nobody has heard of matches no group, which is not the same as no filter.
+    kinds = frozenset(_KINDS.get(name.lower()) for name in request.types_filter)
+    command = ListGroups(states or None, kinds or None)
+    replies: list[Later[list[GroupListed] | ApiError]] = []
+    for host in context.groups.hosts():
+        later: Later[list[GroupListed] | ApiError] = Later()
+        host.submit(command, later.set)
+        replies.append(later)
+    return gather(replies).map(_response).soonest()
+
+
+def _response(replies: list[list[GroupListed] | ApiError]) -> ListGroupsResponse:
+    groups: list[ListedGroup] = []
+    for reply in replies:
+        if isinstance(reply, ApiError):
+            if reply.code != ErrorCode.NOT_COORDINATOR:
+                return ListGroupsResponse(error_code=reply.code, groups=[])
+            continue
+        groups.extend(
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state_name,
+                group_type=group.kind.value,
+            )
+            for group in reply
+        )
+    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)

@@ -1,0 +1,148 @@
+"""OffsetFetch (key 9): how far groups have read.
+
+v1-7 one group, its topics and an error at the top   v8 many groups at once   v9 member and epoch   v10 topics by id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.groups.offsets.fetch import FetchedOffset, FetchOffsets
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.server.answer import Answer, Later, gather
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+AskedGroup = OffsetFetchRequest.Group
+AskedTopic = AskedGroup.Topics
+GroupAnswer = OffsetFetchResponse.Group
+TopicAnswer = GroupAnswer.Topics
+PartitionAnswer = TopicAnswer.Partitions
+OldTopicAnswer = OffsetFetchResponse.Topic
+OldPartitionAnswer = OldTopicAnswer.Partition
+
+_FIRST_VERSION_OF_MANY = 8
+_FIRST_VERSION_BY_ID = 10
+_FIRST_VERSION_WITH_ERROR = 2
+
+
+@handles(OffsetFetchRequest)
+def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[OffsetFetchResponse]:
+    version = context.request_version
+    if version >= _FIRST_VERSION_OF_MANY:
+        asked = request.groups
+    else:
+        topics = request.topics
+        wanted = (
+            None if topics is None else [AskedTopic(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
+        )
+        asked = [AskedGroup(group_id=request.group_id, topics=wanted)]
+    answers = gather([_ask(group, request.require_stable, context) for group in asked])
+    return answers.map(lambda groups: _response(groups, version)).soonest()
+
+
+def _as_asked_today(topics: list[OffsetFetchRequest.Topic] | None) -> list[AskedTopic] | None:
+    if topics is None:
+        return None
+    return [AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics]
+
+
+def _ask(group: AskedGroup, require_stable: bool, context: Context) -> Later[GroupAnswer]:
+    by_id = context.request_version >= _FIRST_VERSION_BY_ID
+    state = context.metadata.state
+    unknown: list[TopicAnswer] = []
+    partitions: list[TopicPartition] | None = None
+    if group.topics is not None:
+        partitions = []
+        for topic in group.topics:
+            name = topic.name
+            if by_id:
+                found = state.topic_by_id.get(topic.topic_id)
+                if found is None:
+                    unknown.append(_failed(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+                    continue
+                name = found.name
+            partitions.extend(TopicPartition(name, index) for index in topic.partition_indexes)
+    command = FetchOffsets(
+        group.group_id,
+        None if partitions is None else tuple(partitions),
+        group.member_id,
+        group.member_epoch,
+        require_stable,
+    )
+
+    def answer(value: list[FetchedOffset] | ApiError) -> GroupAnswer:
+        if isinstance(value, ApiError):
+            return _refusal(group, value.code, context.request_version)
+        topics = [*unknown, *_topics(value, by_id, context)]
+        return GroupAnswer(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
+
+    return context.groups.submit(group.group_id, command).map(answer)
+
+
+def _topics(found: Iterable[FetchedOffset], by_id: bool, context: Context) -> Iterable[TopicAnswer]:
+    state = context.metadata.state
+    topics: dict[str, TopicAnswer] = {}
+    for each in found:
+        name = each.partition.topic
+        topic = topics.get(name)
+        if topic is None:
+            known = state.topics.get(name)
+            if by_id and known is None:
+                continue
+            topic_id = known.id if known is not None else NO_ID
+            topic = topics[name] = TopicAnswer(name=name, topic_id=topic_id, partitions=[])
+        topic.partitions.append(
+            PartitionAnswer(
+                partition_index=each.partition.partition,
+                committed_offset=each.offset,
+                committed_leader_epoch=each.leader_epoch,
+                metadata=each.metadata,
+                error_code=each.error,
+            )
+        )
+    return topics.values()
+
+
+def _refusal(group: AskedGroup, code: ErrorCode, version: int) -> GroupAnswer:
+    """The oldest version has no place for the group's error but its partitions."""
+    topics = [_failed(topic, code) for topic in group.topics or ()] if version < _FIRST_VERSION_WITH_ERROR else []
+    return GroupAnswer(group_id=group.group_id, topics=topics, error_code=code)
+
+
+def _failed(topic: AskedTopic, code: ErrorCode) -> TopicAnswer:
+    return TopicAnswer(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            PartitionAnswer(
+                partition_index=index, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code
+            )
+            for index in topic.partition_indexes
+        ],
+    )
+
+
+def _response(groups: list[GroupAnswer], version: int) -> OffsetFetchResponse:
+    if version >= _FIRST_VERSION_OF_MANY:
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    topics = [
+        OldTopicAnswer(
+            name=topic.name,
+            partitions=[
+                OldPartitionAnswer(
+                    partition_index=each.partition_index,
+                    committed_offset=each.committed_offset,
+                    committed_leader_epoch=each.committed_leader_epoch,
+                    metadata=each.metadata,
+                    error_code=each.error_code,
+                )
+                for each in topic.partitions
+            ],
+        )
+        for topic in group.topics
+    ]
+    return OffsetFetchResponse(topics=topics, error_code=group.error_code)
