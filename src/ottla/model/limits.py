@@ -140,6 +140,8 @@ WORKER_THREADS_MAX = 4
 ABORTED_PER_FETCH_MAX = 100_000
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
+# Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
+TOPIC_HASHES_MAX = 10_000
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.
 EPOCHS_PER_PARTITION_MAX = 100_000
 
@@ -147,6 +149,16 @@ EPOCHS_PER_PARTITION_MAX = 100_000
 
 # Topics whose metadata a client keeps; one that touches more asks again for those it left longest ago.
 CLIENT_TOPICS_MAX = 100_000
+# Partitions one hot key is spread over, keys watched for being hot, and keys that may be found so by one producer.
+SALT_SHARDS_MAX = 1_024
+HOT_KEY_COUNTERS_MAX = 100_000
+HOT_KEYS_FOUND_MAX = 1_000
+# Records that a merge of salted keys holds back for an earlier one, and keys and producers it remembers.
+SALTED_RECORDS_HELD_MAX = 100_000
+SALTED_SOURCES_MAX = 10_000
+# Keys whose partition a producer remembers, and how long they may be: hashing costs more than looking up.
+HASHED_KEYS_REMEMBERED = 16_384
+HASHED_KEY_BYTES_MAX = 64
 
 # --- observation ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Assignors of the server: which member of a group shall read which partitions. Pure functions of a `GroupSpec`."""

@@ -1,0 +1,89 @@
+"""ModernGroup: the state that consumer, share and streams groups have alike; only `apply` and `note` change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Generic, Protocol, TypeVar
+
+from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
+
+
+class MemberState(IntEnum):
+    """How far a member has come on the way to its target, by the numbers of Kafka's records."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1  # it was told to give partitions back and has not said yet that it did
+    UNRELEASED_PARTITIONS = 2  # others still own what it shall get
+    UNKNOWN = 127
+
+
+class ModernMember(Protocol):
+    """What is asked of a member of any kind of group. Members are immutable; `apply` replaces them."""
+
+    @property
+    def member_id(self) -> str: ...
+
+    @property
+    def instance_id(self) -> str | None: ...
+
+    @property
+    def rack_id(self) -> str | None: ...
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the target assignment it has reached."""
+        ...
+
+    @property
+    def subscribed_topics(self) -> frozenset[str]: ...
+
+
+MemberT = TypeVar("MemberT", bound=ModernMember)
+
+
+@dataclass(slots=True)
+class ModernGroup(Generic[MemberT]):
+    """One group. `epoch` is the question, `assignment_epoch` the question that `targets` answers."""
+
+    group_id: str
+    epoch: int = 0
+    metadata_hash: int = 0
+    assignment_epoch: int = 0
+    assigned_ms: int = 0  # when the targets were computed; 0: never, or by a coordinator that did not say
+    members: dict[str, MemberT] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    # Soft: the topics may have changed since `metadata_hash` was computed. So after loading, too.
+    metadata_stale: bool = True
+    _names: frozenset[str] | None = None  # what `subscribed_names` found last
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def target_of(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NO_PARTITIONS)
+
+    def subscribed_names(self) -> frozenset[str]:
+        """All topics that any member reads."""
+        if self._names is None:
+            self._names = self.names_with(self.members)
+        return self._names
+
+    def names_with(self, members: Mapping[str, MemberT]) -> frozenset[str]:
+        """The topics that these members would read together."""
+        return frozenset().union(*(member.subscribed_topics for member in members.values()))
+
+    def is_subscribed(self, topic: str) -> bool:
+        return topic in self.subscribed_names()
+
+    # --- for `apply`
+
+    def put_member(self, member: MemberT) -> None:
+        self.members[member.member_id] = member
+        self._names = None
+
+    def drop_member(self, member_id: str) -> None:
+        self.members.pop(member_id, None)
+        self._names = None

@@ -1,0 +1,59 @@
+"""The target assignment: when it is computed again, from what, and which of it is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ottla.groups.assign.spec import NO_PARTITIONS, Assignor, GroupSpec, MemberSpec, Partitions
+from ottla.groups.view import TopicInfo, Topics
+
+
+class Reader(NamedTuple):
+    """A member as it will be, with the names of all topics it reads and the target it has so far."""
+
+    topics: frozenset[str]
+    target: Partitions = NO_PARTITIONS
+    instance_id: str | None = None
+    rack_id: str | None = None
+
+
+class Change(NamedTuple):
+    """A member whose target is another one than before."""
+
+    member_id: str
+    target: Partitions
+
+
+def may_assign(assigned_ms: int, interval_ms: int, now_ms: int) -> bool:
+    """Whether the last assignment is long enough ago for the next one."""
+    return assigned_ms == 0 or interval_ms == 0 or now_ms >= assigned_ms + interval_ms
+
+
+def new_targets(readers: Mapping[str, Reader], topics: Topics, assign: Assignor) -> dict[str, Partitions]:
+    """What every member shall own; nobody is left out."""
+    known: dict[str, TopicInfo | None] = {}
+    members = {
+        member_id: MemberSpec(
+            _ids(reader.topics, known, topics),
+            reader.target,
+            reader.instance_id,
+            reader.rack_id,
+        )
+        for member_id, reader in readers.items()
+    }
+    partitions = {info.id: info.partitions for name in sorted(known) if (info := known[name]) is not None}
+    found = assign(GroupSpec(members, partitions))
+    return {member_id: found.get(member_id, NO_PARTITIONS) for member_id in readers}
+
+
+def changes(old: Mapping[str, Partitions], new: Mapping[str, Partitions]) -> Iterable[Change]:
+    """Whose target has to be written down, in a stable order."""
+    return [Change(member_id, new[member_id]) for member_id in sorted(new) if old.get(member_id) != new[member_id]]
+
+
+def _ids(names: frozenset[str], known: dict[str, TopicInfo | None], topics: Topics) -> frozenset[bytes]:
+    for name in names:
+        if name not in known:
+            known[name] = topics.by_name(name)
+    return frozenset(info.id for name in names if (info := known[name]) is not None)

@@ -1,0 +1,66 @@
+"""Topics came, went or grew: groups that read them look at them again with the next heartbeat.
+
+The node submits `TopicsChanged` to every machine of groups. It costs a flag per group; the work is left to the next
+member that calls, so a group without members does none, and many changes in a row lead to one assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ottla.groups.modern.group import ModernGroup
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+
+
+class MetadataStale(NamedTuple):
+    """A note: these groups read topics that changed."""
+
+    group_ids: tuple[str, ...]
+
+
+class MetadataSeen(NamedTuple):
+    """A note: the group's hash of its topics is up to date."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """From the node: topics of these names were created, deleted or got more partitions."""
+
+    names: frozenset[str]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        groups: Mapping[str, object] = view.state.groups
+        found = tuple(
+            group_id
+            for group_id, group in groups.items()
+            if isinstance(group, ModernGroup) and not self.names.isdisjoint(group.subscribed_names())
+        )
+        return Result(notes=[MetadataStale(found)] if found else ())
+
+
+def _stale(view: View, note: MetadataStale) -> None:
+    for group_id in note.group_ids:
+        group: object = view.state.groups.get(group_id)
+        if isinstance(group, ModernGroup):
+            group.metadata_stale = True
+
+
+def _seen(view: View, note: MetadataSeen) -> None:
+    group: object = view.state.groups.get(note.group_id)
+    if isinstance(group, ModernGroup):
+        group.metadata_stale = False
+
+
+def _loaded(view: View, now_ms: int) -> Result[Entry]:
+    return Result()
+
+
+APPLY: dict[type, Any] = {}
+NOTE: dict[type, Any] = {MetadataStale: _stale, MetadataSeen: _seen}
+LOADED = _loaded
