@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.server.metadata import MetadataHost
     from ottla.server.partitions import Partitions
     from ottla.server.sessions import Sessions
+    from ottla.server.shares import ShareCoordinators
     from ottla.server.waiters import Waiters
 
 
@@ -37,6 +38,7 @@ class Services:
     now_ms: Callable[[], int]
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     groups: GroupCoordinators = field(init=False)
+    shares: ShareCoordinators = field(init=False)
 
 
 @dataclass(slots=True, frozen=True)

@@ -16,6 +16,7 @@ from ottla.model.config import Config
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.model.resources import ResourceType
 from ottla.server.hosts import Coordinators
+from ottla.server.shares import share_coordinators
 from ottla.wire.journal import consumer_group, consumer_offsets, share_group, streams_group
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class ClusterTopics:
 def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[Any], ...]:
     """All of them; each is also found in `services` under its own name."""
     services.groups = group_coordinators(loop, services, rng)
-    return (services.groups,)
+    services.shares = share_coordinators(loop, services)
+    return (services.groups, services.shares)
 
 
 def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordinators:

@@ -11,12 +11,15 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.hosts import Coordinators
+from ottla.server.shares import is_share_partition
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 Coordinator = FindCoordinatorResponse.Coordinator
 
 GROUP = 0
+SHARE = 2
 _FIRST_VERSION_OF_MANY = 4
+_FIRST_VERSION_OF_SHARES = 6
 _NOBODY = (-1, "", -1)
 
 
@@ -57,4 +60,6 @@ def _find(key: str, key_type: int, context: Context) -> Coordinator:
 def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any]:
     if key_type == GROUP:
         return context.services.groups
+    if key_type == SHARE and context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
+        return context.services.shares
     raise ApiError(ErrorCode.INVALID_REQUEST)

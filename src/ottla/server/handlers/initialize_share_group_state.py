@@ -1,0 +1,50 @@
+"""InitializeShareGroupState (key 83): begin the stored state of share partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.shares import ask_each
+from ottla.shares.state.commands import InitializeState
+from ottla.wire.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+)
+
+TopicAnswer = InitializeShareGroupStateResponse.InitializeStateResult
+PartitionAnswer = TopicAnswer.PartitionResult
+
+
+@handles(InitializeShareGroupStateRequest)
+def initialize_share_group_state(
+    request: InitializeShareGroupStateRequest, context: Context
+) -> Answer[InitializeShareGroupStateResponse]:
+    if not request.group_id:
+        return InitializeShareGroupStateResponse(results=[])
+    commands = {
+        (topic.topic_id, each.partition): InitializeState(
+            request.group_id, topic.topic_id, each.partition, each.state_epoch, each.start_offset
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
+    return answers.map(_response).soonest()
+
+
+def _respond(partition: int, _: Any) -> PartitionAnswer:
+    return PartitionAnswer(partition=partition, error_code=ErrorCode.NONE)
+
+
+def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
+    return PartitionAnswer(partition=partition, error_code=error.code, error_message=error.text)
+
+
+def _response(topics: dict[bytes, list[PartitionAnswer]]) -> InitializeShareGroupStateResponse:
+    return InitializeShareGroupStateResponse(
+        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
+    )

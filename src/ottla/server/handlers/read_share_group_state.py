@@ -1,0 +1,56 @@
+"""ReadShareGroupState (key 84): a share-partition leader loads its state; those before it may write no more."""
+
+from __future__ import annotations
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.shares import ask_each, is_askable
+from ottla.shares.state.commands import ReadState, State
+from ottla.wire.messages.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
+
+TopicAnswer = ReadShareGroupStateResponse.ReadStateResult
+PartitionAnswer = TopicAnswer.PartitionResult
+
+
+@handles(ReadShareGroupStateRequest)
+def read_share_group_state(
+    request: ReadShareGroupStateRequest, context: Context
+) -> Answer[ReadShareGroupStateResponse]:
+    if not is_askable(request.group_id, request.topics):
+        return ReadShareGroupStateResponse(results=[])
+    commands = {
+        (topic.topic_id, each.partition): ReadState(request.group_id, topic.topic_id, each.partition, each.leader_epoch)
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
+    return answers.map(_response).soonest()
+
+
+def _respond(partition: int, state: State) -> PartitionAnswer:
+    return PartitionAnswer(
+        partition=partition,
+        error_code=ErrorCode.NONE,
+        state_epoch=state.state_epoch,
+        start_offset=state.start_offset,
+        state_batches=[PartitionAnswer.StateBatch(**batch._asdict()) for batch in state.batches],
+    )
+
+
+def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
+    return PartitionAnswer(
+        partition=partition,
+        error_code=error.code,
+        error_message=error.text,
+        state_epoch=0,
+        start_offset=0,
+        state_batches=[],
+    )
+
+
+def _response(topics: dict[bytes, list[PartitionAnswer]]) -> ReadShareGroupStateResponse:
+    return ReadShareGroupStateResponse(
+        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
+    )

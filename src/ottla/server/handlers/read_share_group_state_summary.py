@@ -1,0 +1,63 @@
+"""ReadShareGroupStateSummary (key 87): where share partitions start, for those who only want to know.
+
+v1 count of delivered records
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.shares import ask_each, is_askable
+from ottla.shares.state.commands import ReadSummary, Summary
+from ottla.wire.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
+
+TopicAnswer = ReadShareGroupStateSummaryResponse.ReadStateSummaryResult
+PartitionAnswer = TopicAnswer.PartitionResult
+
+
+@handles(ReadShareGroupStateSummaryRequest)
+def read_share_group_state_summary(
+    request: ReadShareGroupStateSummaryRequest, context: Context
+) -> Answer[ReadShareGroupStateSummaryResponse]:
+    if not is_askable(request.group_id, request.topics):
+        return ReadShareGroupStateSummaryResponse(results=[])
+    commands = {
+        (topic.topic_id, each.partition): ReadSummary(request.group_id, topic.topic_id, each.partition)
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
+    return answers.map(_response).soonest()
+
+
+def _respond(partition: int, summary: Summary) -> PartitionAnswer:
+    return PartitionAnswer(
+        partition=partition,
+        error_code=ErrorCode.NONE,
+        state_epoch=summary.state_epoch,
+        leader_epoch=summary.leader_epoch,
+        start_offset=summary.start_offset,
+        delivery_complete_count=summary.delivery_complete_count,
+    )
+
+
+def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
+    return PartitionAnswer(
+        partition=partition,
+        error_code=error.code,
+        error_message=error.text,
+        state_epoch=0,
+        leader_epoch=0,
+        start_offset=0,
+    )
+
+
+def _response(topics: dict[bytes, list[PartitionAnswer]]) -> ReadShareGroupStateSummaryResponse:
+    return ReadShareGroupStateSummaryResponse(
+        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
+    )

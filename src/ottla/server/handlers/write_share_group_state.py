@@ -1,0 +1,66 @@
+"""WriteShareGroupState (key 85): a share-partition leader stores what became of records.
+
+v1 count of delivered records
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.shares import ask_each, is_askable
+from ottla.shares.state.batches import StateBatch
+from ottla.shares.state.commands import WriteState
+from ottla.wire.messages.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
+
+Asked = WriteShareGroupStateRequest.WriteStateData.PartitionData
+TopicAnswer = WriteShareGroupStateResponse.WriteStateResult
+PartitionAnswer = TopicAnswer.PartitionResult
+
+
+@handles(WriteShareGroupStateRequest)
+def write_share_group_state(
+    request: WriteShareGroupStateRequest, context: Context
+) -> Answer[WriteShareGroupStateResponse]:
+    if not is_askable(request.group_id, request.topics):
+        return WriteShareGroupStateResponse(results=[])
+    commands = {
+        (topic.topic_id, each.partition): _command(request.group_id, topic.topic_id, each)
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
+    return answers.map(_response).soonest()
+
+
+def _respond(partition: int, _: Any) -> PartitionAnswer:
+    return PartitionAnswer(partition=partition, error_code=ErrorCode.NONE)
+
+
+def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
+    return PartitionAnswer(partition=partition, error_code=error.code, error_message=error.text)
+
+
+def _response(topics: dict[bytes, list[PartitionAnswer]]) -> WriteShareGroupStateResponse:
+    return WriteShareGroupStateResponse(
+        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
+    )
+
+
+def _command(group_id: str, topic_id: bytes, asked: Asked) -> WriteState:
+    return WriteState(
+        group_id,
+        topic_id,
+        asked.partition,
+        asked.state_epoch,
+        asked.leader_epoch,
+        asked.start_offset,
+        asked.delivery_complete_count,
+        tuple(
+            StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+            for each in asked.state_batches
+        ),
+    )

@@ -1,0 +1,113 @@
+"""The share coordinators: machines on `__share_group_state`, and what others ask of them.
+
+Everything is asked one share partition at a time, because each may have another coordinator.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ottla.log.disk import StorageError
+from ottla.machine.keyed import types_of
+from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition, uuid_bytes
+from ottla.model.names import SHARE_STATE_TOPIC
+from ottla.server.answer import Later, gather
+from ottla.server.hosts import Coordinators, Host
+from ottla.shares.state.machine import SharesMachine
+from ottla.shares.state.partition import SharePartitionId
+from ottla.shares.state.upkeep import PruneBelow
+from ottla.shares.state.view import SharesState, View
+from ottla.wire.journal import share_state
+
+if TYPE_CHECKING:
+    from ottla.server.context import Services
+
+log = logging.getLogger(__name__)
+
+ShareCoordinators = Coordinators[SharesMachine]
+ResultT = TypeVar("ResultT")
+_INT = re.compile(r"[+-]?[0-9]+")
+
+
+def share_coordinators(loop: Any, services: Services) -> ShareCoordinators:
+    """The machines on `__share_group_state`."""
+    state = services.metadata.state
+    configs = services.configs
+
+    def partitions_of(topic_id: bytes) -> int:
+        topic = state.topic_by_id.get(topic_id)
+        return len(topic.partitions) if topic is not None else 0
+
+    def make(index: int) -> SharesMachine:
+        partition = services.partitions.get(SHARE_STATE_TOPIC, index)
+        start = partition.log.log_start_offset if partition is not None else 0
+        return SharesMachine(View(SharesState(start), partitions_of, lambda: configs.broker))
+
+    made: ShareCoordinators = Coordinators(loop, services, SHARE_STATE_TOPIC, types_of(share_state), make)
+    made.on_effect(PruneBelow, partial(_prune, services))
+    return made
+
+
+def _prune(services: Services, effect: PruneBelow, host: Host[SharesMachine]) -> None:
+    partition = host.partition
+    if effect.offset <= partition.log.log_start_offset:
+        return
+    try:
+        start = partition.deletion_point(effect.offset)
+        # On disk before it is so: a log start must not go back after a crash.
+        services.partitions.checkpoints.remember_log_starts({TopicPartition(partition.topic, partition.index): start})
+        partition.delete_records(start)
+    except ApiError as error:
+        log.warning("%s is not pruned now: %s", partition.name, error)
+    except StorageError as error:
+        services.partitions.storage_failed(partition, error)
+
+
+Named = tuple[bytes, int]  # a topic's id and a partition
+
+
+def ask_each(
+    shares: ShareCoordinators,
+    group_id: str,
+    commands: dict[Named, Any],
+    respond: Callable[[int, Any], ResultT],
+    refuse: Callable[[int, ApiError], ResultT],
+) -> Later[dict[bytes, list[ResultT]]]:
+    """The answers for all of them, by topic; each is made of the partition's number and the reply."""
+
+    def answer(named: Named) -> Later[ResultT]:
+        topic_id, partition = named
+        key = SharePartitionId(group_id, topic_id, partition).coordinator_key
+        return shares.submit(key, commands[named]).map(
+            lambda value: refuse(partition, value) if isinstance(value, ApiError) else respond(partition, value)
+        )
+
+    def by_topic(results: Iterable[ResultT]) -> dict[bytes, list[ResultT]]:
+        topics: dict[bytes, list[ResultT]] = {}
+        for (topic_id, _), result in zip(commands, results, strict=True):
+            topics.setdefault(topic_id, []).append(result)
+        return topics
+
+    return gather([answer(named) for named in commands]).map(by_topic)
+
+
+def is_askable(group_id: str, topics: list[Any]) -> bool:
+    """Kafka answers with nothing at all when the group has no name, or there is no topic or one without partitions."""
+    return bool(group_id) and bool(topics) and all(topic.partitions for topic in topics)
+
+
+def is_share_partition(key: str) -> bool:
+    """Whether FindCoordinator's key is `group:topic id:partition`; only the group may have colons in it."""
+    group_id, *rest = key.rstrip(":").rsplit(":", 2)
+    if len(rest) != 2 or not group_id.strip():
+        return False
+    try:
+        uuid_bytes(rest[0])
+    except ValueError:
+        return False
+    return _INT.fullmatch(rest[1]) is not None and -(2**31) <= int(rest[1]) < 2**31
