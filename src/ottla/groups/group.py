@@ -13,12 +13,12 @@ SINCE_COMMIT = -1
 
 
 class GroupKind(Enum):
-    """Kafka's group types, by the names its tools show."""
+    """Kafka's group types, by the names its protocol uses."""
 
-    CLASSIC = "Classic"
-    CONSUMER = "Consumer"
-    SHARE = "Share"
-    STREAMS = "Streams"
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
 
 
 class Committer(NamedTuple):

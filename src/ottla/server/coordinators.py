@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ottla.cluster.entities import Topic
+from ottla.cluster.entities import Change, Topic, TopicDeleted
 from ottla.cluster.state import ClusterState
 from ottla.groups.machine import GroupsMachine
+from ottla.groups.offsets.remove import ForgetTopics
 from ottla.groups.state import GroupsState
 from ottla.groups.view import TopicInfo, View
 from ottla.machine.keyed import types_of
@@ -56,6 +57,13 @@ def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[
     services.groups = group_coordinators(loop, services, rng)
     services.shares = share_coordinators(loop, services)
     return (services.groups, services.shares)
+
+
+def tell(services: Services, changes: Iterable[Change]) -> None:
+    """What changed in the cluster, to whom it concerns."""
+    deleted = frozenset(change.topic.name for change in changes if isinstance(change, TopicDeleted))
+    if deleted:
+        services.groups.submit_to_all(ForgetTopics(deleted))
 
 
 def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordinators:

@@ -280,6 +280,12 @@ class Coordinators(Generic[MachineT]):
             later.set(error)
         return later
 
+    def submit_to_all(self, command: Any) -> None:
+        """To every machine that is loaded; one that is not yet sees the world as it is then."""
+        for host in tuple(self._hosts.values()):
+            if host.active:
+                host.submit(command, _nothing)
+
     def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
         """`submit`, with the reply made into a response; at once where the reply is there at once."""
         reply = self.submit(key, command)

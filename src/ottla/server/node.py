@@ -22,7 +22,7 @@ from ottla.model.ids import TopicPartition
 from ottla.server import dispatch
 from ottla.server.configs import Configs
 from ottla.server.context import Services
-from ottla.server.coordinators import coordinators
+from ottla.server.coordinators import coordinators, tell
 from ottla.server.directories import open_directories
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
@@ -163,6 +163,7 @@ class Node:
         self.upkeep.follow(changes)
         for each in self.coordinators:
             each.follow()
+        tell(self.services, changes)
 
     def request_stop(self) -> None:
         """Makes `stopped` shut the node down; from the node's own loop."""

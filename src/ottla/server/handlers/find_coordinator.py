@@ -31,7 +31,8 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindC
     one = _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=one.error_message,
+        # Kafka's own answer where there is nothing to tell.
+        error_message=one.error_message or ErrorCode.NONE.name,
         node_id=one.node_id,
         host=one.host,
         port=one.port,
@@ -40,7 +41,7 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindC
 
 def _find(key: str, key_type: int, context: Context) -> Coordinator:
     node_id, host, port = _NOBODY
-    error = ApiError(ErrorCode.NONE)
+    error = ApiError(ErrorCode.NONE, "")
     try:
         _coordinators(key, key_type, context).ensure_topic()
         node_id = context.node_id
@@ -53,7 +54,7 @@ def _find(key: str, key_type: int, context: Context) -> Coordinator:
         host=host,
         port=port,
         error_code=error.code,
-        error_message=error.message,
+        error_message=error.code.message if error.message is None else error.message,
     )
 
 

@@ -14,7 +14,7 @@ from ottla.server.dispatch import handles
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 ListedGroup = ListGroupsResponse.ListedGroup
-_KINDS = {kind.value.lower(): kind for kind in GroupKind}
+_KINDS = {kind.value: kind for kind in GroupKind}
 
 
 @handles(ListGroupsRequest)

@@ -53,21 +53,20 @@ def _ask(group: AskedGroup, require_stable: bool, context: Context) -> Later[Gro
     by_id = context.request_version >= _FIRST_VERSION_BY_ID
     state = context.metadata.state
     unknown: list[TopicAnswer] = []
-    partitions: list[TopicPartition] | None = None
-    if group.topics is not None:
-        partitions = []
-        for topic in group.topics:
-            name = topic.name
-            if by_id:
-                found = state.topic_by_id.get(topic.topic_id)
-                if found is None:
-                    unknown.append(_failed(topic, ErrorCode.UNKNOWN_TOPIC_ID))
-                    continue
-                name = found.name
-            partitions.extend(TopicPartition(name, index) for index in topic.partition_indexes)
+    wanted: dict[str, list[int]] = {}
+    for topic in group.topics or ():
+        name = topic.name
+        if by_id:
+            found = state.topic_by_id.get(topic.topic_id)
+            if found is None:
+                unknown.append(_failed(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+                continue
+            name = found.name
+        wanted.setdefault(name, []).extend(topic.partition_indexes)
+    partitions = tuple(TopicPartition(name, index) for name, indexes in wanted.items() for index in indexes)
     command = FetchOffsets(
         group.group_id,
-        None if partitions is None else tuple(partitions),
+        None if group.topics is None else partitions,
         group.member_id,
         group.member_epoch,
         require_stable,
@@ -76,33 +75,41 @@ def _ask(group: AskedGroup, require_stable: bool, context: Context) -> Later[Gro
     def answer(value: list[FetchedOffset] | ApiError) -> GroupAnswer:
         if isinstance(value, ApiError):
             return _refusal(group, value.code, context.request_version)
-        topics = [*unknown, *_topics(value, by_id, context)]
+        topics = [*unknown, *_topics(wanted, value, by_id, context)]
         return GroupAnswer(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
 
     return context.groups.submit(group.group_id, command).map(answer)
 
 
-def _topics(found: Iterable[FetchedOffset], by_id: bool, context: Context) -> Iterable[TopicAnswer]:
+def _topics(
+    wanted: Iterable[str], found: Iterable[FetchedOffset], by_id: bool, context: Context
+) -> Iterable[TopicAnswer]:
+    """The wanted topics are there even if no partition of them was asked for."""
     state = context.metadata.state
     topics: dict[str, TopicAnswer] = {}
-    for each in found:
-        name = each.partition.topic
-        topic = topics.get(name)
-        if topic is None:
+
+    def topic_of(name: str) -> TopicAnswer | None:
+        if name not in topics:
             known = state.topics.get(name)
             if by_id and known is None:
-                continue
-            topic_id = known.id if known is not None else NO_ID
-            topic = topics[name] = TopicAnswer(name=name, topic_id=topic_id, partitions=[])
-        topic.partitions.append(
-            PartitionAnswer(
-                partition_index=each.partition.partition,
-                committed_offset=each.offset,
-                committed_leader_epoch=each.leader_epoch,
-                metadata=each.metadata,
-                error_code=each.error,
+                return None
+            topics[name] = TopicAnswer(name=name, topic_id=known.id if known is not None else NO_ID, partitions=[])
+        return topics[name]
+
+    for name in wanted:
+        topic_of(name)
+    for each in found:
+        topic = topic_of(each.partition.topic)
+        if topic is not None:
+            topic.partitions.append(
+                PartitionAnswer(
+                    partition_index=each.partition.partition,
+                    committed_offset=each.offset,
+                    committed_leader_epoch=each.leader_epoch,
+                    metadata=each.metadata,
+                    error_code=each.error,
+                )
             )
-        )
     return topics.values()
 
 
