@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ottla.groups.classic import part as classic
 from ottla.groups.modern import topics_changed
 from ottla.groups.offsets import part as offsets
 from ottla.groups.view import View
@@ -19,7 +20,7 @@ from ottla.machine.kit import Loaded, Result
 Apply = Callable[[View, Any], None]
 OnLoaded = Callable[[View, int], Result[Entry]]
 
-_PARTS: tuple[Any, ...] = (offsets, topics_changed)
+_PARTS: tuple[Any, ...] = (classic, offsets, topics_changed)
 _APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
 _NOTE: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.NOTE.items()}
 _LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)

@@ -140,6 +140,12 @@ WORKER_THREADS_MAX = 4
 ABORTED_PER_FETCH_MAX = 100_000
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
+# A new member's parked JoinGroup is given up after this: it cannot send heartbeats yet, and may be long gone.
+NEW_MEMBER_JOIN_MS_MAX = 5 * 60 * 1000
+# Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
+TRANSACTIONS_PER_SWEEP_MAX = 1_000
+# How soon markers that could not be written are tried again.
+MARKERS_RETRY_MS = 500
 # Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
 TOPIC_HASHES_MAX = 10_000
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.

@@ -186,19 +186,19 @@ class ClassicGroup:
     def has_all_joined(self) -> bool:
         return not self.pending and all(each.is_awaiting_join for each in self.members.values())
 
-    def with_member(self, member: ClassicMember, *, instead_of: str | None = None) -> ClassicGroup:
-        """Adds a member or replaces it, in the place of `instead_of` if its id changes."""
-        if instead_of is None:
-            members = {**self.members, member.member_id: member}
-        else:
-            members = {
-                key if key != instead_of else member.member_id: value if key != instead_of else member
-                for key, value in self.members.items()
-            }
-        leader = self.leader
-        if leader is None or leader == instead_of:
-            leader = member.member_id
-        return replace(self, members=MappingProxyType(members), leader=leader)
+    def with_member(self, member: ClassicMember) -> ClassicGroup:
+        """Adds a member or replaces it."""
+        members = MappingProxyType({**self.members, member.member_id: member})
+        return replace(self, members=members, leader=member.member_id if self.leader is None else self.leader)
+
+    def with_successor(self, former_id: str, member: ClassicMember) -> ClassicGroup:
+        """A member with another id takes the place of a former one, whatever that was in the group."""
+        members = [member if each.member_id == former_id else each for each in self.members.values()]
+        pending_sync = self.pending_sync
+        if former_id in pending_sync:
+            pending_sync = pending_sync - {former_id} | {member.member_id}
+        leader = member.member_id if self.leader == former_id else self.leader
+        return replace(self.with_members(members), leader=leader, pending_sync=pending_sync)
 
     def without(self, gone: Iterable[str]) -> ClassicGroup:
         """Members or pending members leave; if the leader is among them, the one who has been here longest leads."""
@@ -240,8 +240,11 @@ class ClassicGroup:
         for member in self.members.values():
             yield next(each.name for each in member.protocols if each.name in common)
 
-    def read_subscriptions(self) -> frozenset[str] | None:
-        """All topics that members subscribe to, if these are consumers and their metadata can be read."""
+    def with_subscriptions(self) -> ClassicGroup:
+        """Reads which topics the members subscribe to, if they are consumers and their metadata can be read."""
+        return replace(self, subscribed_topics=self._subscriptions())
+
+    def _subscriptions(self) -> frozenset[str] | None:
         if not self.uses_consumer_protocol:
             return None
         topics: set[str] = set()

@@ -1,0 +1,36 @@
+"""Heartbeat: a member is alive; the answer tells it when it has to rejoin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.groups.classic.group import ClassicGroup, ClassicState
+from ottla.groups.classic.rebalance import keep_session
+from ottla.groups.classic.turn import Turn
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The reply is an ErrorCode: REBALANCE_IN_PROGRESS counts as a heartbeat all the same."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ClassicGroup):
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        group.check_member(self.member_id, self.instance_id)
+        if self.generation != group.generation:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        turn = Turn(view, group, now_ms)
+        keep_session(turn, group.members[self.member_id])
+        is_preparing = group.state is ClassicState.PREPARING
+        turn.reply = ErrorCode.REBALANCE_IN_PROGRESS if is_preparing else ErrorCode.NONE
+        return turn.result()

@@ -1,0 +1,216 @@
+"""Join: somebody wants to be a member, or to be one anew. The answer comes when the next generation has formed.
+
+A new dynamic member is first given an id to come back with (JoinGroup v4+), so that one whose connection breaks while
+it waits does not leave a ghost behind. A static member that comes back without an id takes the place of its former
+self: while the group is Stable and the protocol stays, that is no reason for a rebalance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState, MemberProtocol
+from ottla.groups.classic.journal import entry_of
+from ottla.groups.classic.rebalance import (
+    SessionEnded,
+    generation_reply,
+    keep_session,
+    prepare,
+    rebalance_or_complete,
+)
+from ottla.groups.classic.turn import JOIN, JoinReply, SyncReply, Turn
+from ottla.groups.group import Group, GroupKind
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BitSource, random_uuid
+from ottla.model.settings.groups import GROUP_MAX_SIZE
+
+# An empty group of these kinds gives way to a classic one.
+_GIVES_WAY = (GroupKind.CONSUMER, GroupKind.STREAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[MemberProtocol, ...]
+    needs_known_id: bool = True
+    can_skip_assignment: bool = True
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        found = view.state.groups.get(self.group_id)
+        if isinstance(found, ClassicGroup):
+            turn = Turn(view, found, now_ms)
+            self._take_in(turn)
+            return turn.result()
+        if found is not None and not _gives_way(found):
+            return Result(reply=JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        if self.member_id:
+            return Result(reply=JoinReply(ErrorCode.UNKNOWN_MEMBER_ID, self.member_id))
+        turn = Turn(view, ClassicGroup.empty(self.group_id, now_ms), now_ms)
+        if found is not None:
+            turn.records.extend(found.tombstones())
+        turn.records.append(entry_of(turn.group))
+        self._take_in(turn)
+        return turn.result()
+
+    def _take_in(self, turn: Turn) -> None:
+        group = turn.group
+        if not self._has_room(turn):
+            turn.remove(self.member_id)
+            turn.reply = JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        elif not group.supports(self.protocol_type, self.protocols):
+            turn.reply = JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.member_id)
+        elif self.member_id:
+            self._known(turn)
+        elif self.instance_id is not None:
+            self._new_static(turn, self.instance_id)
+        else:
+            self._new_dynamic(turn)
+
+    def _has_room(self, turn: Turn) -> bool:
+        """While members rejoin, those who have count, so that a group that is too big shrinks to its size."""
+        group = turn.group
+        most = turn.view.broker().get(GROUP_MAX_SIZE)
+        member = group.members.get(self.member_id)
+        if group.is_empty:
+            return True
+        if group.state is ClassicState.PREPARING:
+            return (member is not None and member.is_awaiting_join) or group.awaiting_join < most
+        return member is not None or len(group.members) < most
+
+    # --- members without an id
+
+    def _new_dynamic(self, turn: Turn) -> None:
+        member_id = new_member_id(self.client_id, turn.view.rng)
+        if not self.needs_known_id:
+            self._add(turn, member_id)
+            return
+        turn.group = replace(turn.group, pending=(*turn.group.pending, member_id))
+        turn.after(turn.session_key(member_id), self.session_timeout_ms, SessionEnded(self.group_id, member_id))
+        turn.reply = JoinReply(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+
+    def _new_static(self, turn: Turn, instance_id: str) -> None:
+        member_id = new_member_id(instance_id, turn.view.rng)
+        former_id = turn.group.static_member_id(instance_id)
+        if former_id is None:
+            self._add(turn, member_id)
+        else:
+            self._replace_static(turn, turn.group.members[former_id], member_id)
+
+    def _add(self, turn: Turn, member_id: str) -> None:
+        member = ClassicMember(
+            member_id=member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            protocols=self.protocols,
+            is_new=True,
+            is_awaiting_join=True,
+        )
+        group = turn.group
+        turn.group = replace(
+            group,
+            protocol_type=group.protocol_type if group.members else self.protocol_type,
+            pending=tuple(each for each in group.pending if each != member_id),
+            has_newcomers=group.has_newcomers or (group.state is ClassicState.PREPARING and group.is_initial),
+        ).with_member(member)
+        keep_session(turn, member, limits.NEW_MEMBER_JOIN_MS_MAX)
+        turn.wait(JOIN, member_id)
+        rebalance_or_complete(turn)
+
+    def _replace_static(self, turn: Turn, former: ClassicMember, member_id: str) -> None:
+        """A static member restarted: whoever still acts under its former id is fenced."""
+        leader = turn.group.leader
+        if former.is_awaiting_join:
+            turn.answer_join(
+                former.member_id, JoinReply(ErrorCode.FENCED_INSTANCE_ID, former.member_id, protocol_name=None)
+            )
+        if former.is_awaiting_sync:
+            turn.answer_sync(former.member_id, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
+        member = self._updated(replace(former, member_id=member_id, is_new=False, is_awaiting_sync=False))
+        turn.cancel(turn.session_key(former.member_id))
+        keep_session(turn, member)
+        turn.group = turn.group.with_successor(former.member_id, member)
+        turn.wait(JOIN, member_id)
+        if turn.group.state is not ClassicState.STABLE:
+            rebalance_or_complete(turn)
+        elif turn.group.elected_protocol() != turn.group.protocol:
+            prepare(turn)
+        else:
+            self._carry_on(turn, member, leader)
+
+    def _carry_on(self, turn: Turn, member: ClassicMember, former_leader: str | None) -> None:
+        """No rebalance: the new member id is written down, and the member gets the assignment of the former one."""
+        turn.set_member(replace(member, is_awaiting_join=False))
+        group = turn.group
+        turn.records.append(entry_of(group))
+        reply = generation_reply(group, member.member_id)
+        if self.can_skip_assignment:
+            turn.reply = reply._replace(skip_assignment=group.leader == member.member_id)
+        else:
+            # One that cannot be told not to assign must not know that it leads.
+            turn.reply = reply._replace(leader=former_leader or "", members=())
+
+    # --- members with an id
+
+    def _known(self, turn: Turn) -> None:
+        group = turn.group
+        if self.member_id in group.pending:
+            if self.instance_id is not None:
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Only a dynamic member is given its id in advance.")
+            self._add(turn, self.member_id)
+            return
+        try:
+            group.check_member(self.member_id, self.instance_id)
+        except ApiError as error:
+            turn.reply = JoinReply(error.code, self.member_id, protocol_name=None)
+            return
+        member = group.members[self.member_id]
+        is_same = member.protocols == self.protocols
+        is_leader = group.leader == self.member_id
+        if group.state is ClassicState.PREPARING or not is_same or (group.state is ClassicState.STABLE and is_leader):
+            # A leader that joins again wants a rebalance: it has seen something change that the group cannot see.
+            self._rejoin(turn, member)
+        elif group.state is ClassicState.STABLE:
+            turn.reply = generation_reply(group, self.member_id)._replace(members=())
+        else:
+            turn.reply = generation_reply(group, self.member_id)  # it missed the answer
+
+    def _rejoin(self, turn: Turn, member: ClassicMember) -> None:
+        if member.is_awaiting_join:
+            turn.answer_join(member.member_id, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        turn.set_member(self._updated(member))
+        turn.wait(JOIN, member.member_id)
+        rebalance_or_complete(turn)
+
+    def _updated(self, member: ClassicMember) -> ClassicMember:
+        return replace(
+            member,
+            protocols=self.protocols,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            is_awaiting_join=True,
+        )
+
+
+def _gives_way(group: Group) -> bool:
+    return group.is_empty and group.kind in _GIVES_WAY
+
+
+def new_member_id(prefix: str, rng: BitSource) -> str:
+    """`prefix-uuid`: of the client id, or of the instance id."""
+    digits = random_uuid(rng).hex()
+    uuid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    return f"{prefix}-{uuid}"

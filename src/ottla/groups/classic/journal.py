@@ -1,0 +1,82 @@
+"""A classic group as its record in `__consumer_offsets`, and back.
+
+The record is written when a generation becomes Stable (with everybody's assignment), when a group becomes Empty, when
+it is first heard of, and when a static member comes back under another member id. Of a member's protocols only the
+chosen one is kept: the group has no use for the others until members join anew.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState, MemberProtocol
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.wire.journal.consumer_offsets import GroupMetadataKey, GroupMetadataValue
+
+Member = GroupMetadataValue.MemberMetadata
+
+VERSION = 3  # of the value, as Kafka 4.3 writes it
+_PROTOCOL_OF_OLD = "range"  # for records of a time when the protocol was not written
+
+
+def entry_of(group: ClassicGroup) -> Entry:
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        protocol=group.protocol,
+        leader=group.leader,
+        current_state_timestamp=group.state_since_ms,
+        members=[
+            Member(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata(group.protocol),
+                assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
+    return Entry(GroupMetadataKey(group=group.group_id), value, VERSION)
+
+
+def group_of(group_id: str, value: GroupMetadataValue, version: int) -> ClassicGroup:
+    members = {each.member_id: _member_of(each, value.protocol or _PROTOCOL_OF_OLD, version) for each in value.members}
+    group = ClassicGroup(
+        group_id,
+        state=ClassicState.STABLE if members else ClassicState.EMPTY,
+        generation=value.generation,
+        protocol_type=value.protocol_type,
+        protocol=value.protocol,
+        leader=value.leader,
+        members=MappingProxyType(members),
+        state_since_ms=value.current_state_timestamp,
+    )
+    return group.with_subscriptions()
+
+
+def _member_of(member: Member, protocol: str, version: int) -> ClassicMember:
+    return ClassicMember(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=member.session_timeout,
+        rebalance_timeout_ms=member.rebalance_timeout if version > 0 else member.session_timeout,
+        protocols=(MemberProtocol(protocol, bytes(member.subscription)),),
+        assignment=bytes(member.assignment),
+    )
+
+
+def apply_group(view: View, entry: Entry) -> None:
+    """A tombstone only ends a classic group: one of another kind may have taken the name before it is compacted."""
+    groups = view.state.groups
+    group_id = entry.key.group
+    if entry.value is not None:
+        groups[group_id] = group_of(group_id, entry.value, entry.version)
+    elif isinstance(groups.get(group_id), ClassicGroup):
+        del groups[group_id]

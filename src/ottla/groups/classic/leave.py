@@ -1,0 +1,57 @@
+"""Leave: members go at once, by themselves or (static ones, by instance id) because an operator says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.rebalance import rebalance_or_complete
+from ottla.groups.classic.turn import Turn
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+class Leaver(NamedTuple):
+    """Without a member id: whoever is the static member of that instance id."""
+
+    member_id: str
+    instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The reply is one ErrorCode for each leaver."""
+
+    group_id: str
+    leavers: tuple[Leaver, ...]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ClassicGroup):
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        turn = Turn(view, group, now_ms)
+        outcomes = tuple(_leave(turn, leaver) for leaver in self.leavers)
+        if ErrorCode.NONE in outcomes and not turn.group.is_empty:
+            rebalance_or_complete(turn)
+        turn.reply = outcomes
+        return turn.result()
+
+
+def _leave(turn: Turn, leaver: Leaver) -> ErrorCode:
+    member_id, instance_id = leaver
+    if not member_id:
+        owner = None if instance_id is None else turn.group.static_member_id(instance_id)
+        if owner is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        turn.remove(owner)
+        return ErrorCode.NONE
+    if member_id not in turn.group.pending:
+        try:
+            turn.group.check_member(member_id, instance_id)
+        except ApiError as error:
+            return error.code
+    turn.remove(member_id)
+    return ErrorCode.NONE

@@ -1,0 +1,39 @@
+"""What the group coordinator's machine is told of classic groups (see `groups/machine.py`)."""
+
+from __future__ import annotations
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.classic.journal import apply_group
+from ottla.groups.classic.rebalance import keep_session, prepare
+from ottla.groups.classic.turn import Became, Turn
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+from ottla.model.settings.groups import GROUP_MAX_SIZE
+from ottla.wire.journal.consumer_offsets import GroupMetadataKey
+
+
+def _note(view: View, note: Became) -> None:
+    view.state.groups[note.group.group_id] = note.group
+
+
+def _loaded(view: View, now_ms: int) -> Result[Entry]:
+    """Members go on as if nothing had happened: the same generation, sessions that begin now."""
+    timers: list[Timer] = []
+    notes: list[Became] = []
+    for group in view.state.groups.values():
+        if isinstance(group, ClassicGroup):
+            turn = Turn(view, group, now_ms)
+            for member in group.members.values():
+                keep_session(turn, member)
+            if len(group.members) > view.broker().get(GROUP_MAX_SIZE):
+                prepare(turn)  # the setting was lowered
+            result = turn.result()
+            timers.extend(result.timers)
+            notes.extend(result.notes)
+    return Result(timers=timers, notes=notes)
+
+
+APPLY = {GroupMetadataKey: apply_group}
+NOTE = {Became: _note}
+LOADED = _loaded

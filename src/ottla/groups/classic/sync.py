@@ -1,0 +1,70 @@
+"""Sync: a member asks for its assignment; the leader brings everybody's. The answer comes when it is written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
+from ottla.groups.classic.journal import entry_of
+from ottla.groups.classic.rebalance import answer_syncs, remove_pending_sync, sync_reply
+from ottla.groups.classic.turn import SYNC, SyncReply, Turn
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """`assignments` (by member id) counts if the leader sends it."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: dict[str, bytes]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ClassicGroup) or group.is_empty:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._check(group)
+        if group.state is ClassicState.PREPARING:
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+        turn = Turn(view, group, now_ms)
+        remove_pending_sync(turn, self.member_id)
+        member = group.members[self.member_id]
+        if group.state is ClassicState.STABLE:
+            turn.reply = sync_reply(group, member)
+        else:
+            self._wait(turn, member)
+            if self.member_id == group.leader:
+                self._assign(turn)
+        return turn.result()
+
+    def _check(self, group: ClassicGroup) -> None:
+        group.check_member(self.member_id, self.instance_id)
+        if self.generation != group.generation:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        type_differs = self.protocol_type is not None and self.protocol_type != group.protocol_type
+        name_differs = self.protocol_name is not None and self.protocol_name != group.protocol
+        if type_differs or name_differs:
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+    def _wait(self, turn: Turn, member: ClassicMember) -> None:
+        if member.is_awaiting_sync:
+            turn.answer_sync(self.member_id, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
+        turn.set_member(replace(member, is_awaiting_sync=True))
+        turn.wait(SYNC, self.member_id)
+
+    def _assign(self, turn: Turn) -> None:
+        """The generation is Stable. A member that the leader forgot gets nothing."""
+        members = turn.group.members.values()
+        turn.group = turn.group.with_members(
+            replace(each, assignment=self.assignments.get(each.member_id, b"")) for each in members
+        )
+        turn.records.append(entry_of(turn.group))
+        answer_syncs(turn)
+        turn.group = replace(turn.group, state=ClassicState.STABLE)

@@ -1,0 +1,130 @@
+"""Turn: what one command makes of one group, gathered step by step into a Result.
+
+A command reads the group as it is and then takes steps that each replace `turn.group`, set timers and answer parked
+requests; nothing of it has happened until the runner carries the Result out.
+
+The requests of a member that wait are parked under ("join" | "sync", group, member). A member that asks again while its
+first request still waits (its connection broke) replaces it: the first is told to try again, if anybody reads that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Answer, Parked, Result, Timer
+from ottla.model.errors import ErrorCode
+
+JOIN = "join"
+SYNC = "sync"
+Token = tuple[str, str, str]
+
+
+class JoinReply(NamedTuple):
+    """What JoinGroup is answered; the leader of a generation is told of all members, the others of none."""
+
+    error: ErrorCode = ErrorCode.NONE
+    member_id: str = ""
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = ""
+    leader: str = ""
+    skip_assignment: bool = False
+    members: tuple[tuple[str, str | None, bytes], ...] = ()  # member id, instance id, metadata
+
+
+class SyncReply(NamedTuple):
+    """What SyncGroup is answered."""
+
+    error: ErrorCode = ErrorCode.NONE
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+class Became(NamedTuple):
+    """The note that a group is another now."""
+
+    group: ClassicGroup
+
+
+class Turn:
+    """`reply` may be set at any step; the last one counts."""
+
+    def __init__(self, view: View, group: ClassicGroup, now_ms: int) -> None:
+        self.view = view
+        self.group = group
+        self.now_ms = now_ms
+        self.records: list[Entry] = []
+        self._before = group
+        self.reply: Any = None
+        self._answers: list[Answer] = []
+        self._timers: list[Timer] = []
+
+    # --- the group
+
+    def become(self, state: ClassicState, **changes: Any) -> None:
+        self.group = replace(self.group, state=state, state_since_ms=self.now_ms, **changes)
+
+    def set_member(self, member: ClassicMember) -> None:
+        self.group = self.group.with_member(member)
+
+    def remove(self, *gone: str) -> None:
+        """Members leave for whatever reason; requests of theirs that wait are told so."""
+        for member_id in gone:
+            member = self.group.members.get(member_id)
+            if member is not None:
+                if member.is_awaiting_join:
+                    self.answer_join(member_id, JoinReply(ErrorCode.UNKNOWN_MEMBER_ID))
+                if member.is_awaiting_sync:
+                    self.answer_sync(member_id, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
+            self.cancel(self.session_key(member_id))
+        self.group = self.group.without(gone)
+
+    # --- replies
+
+    def wait(self, kind: str, member_id: str) -> None:
+        """The request being decided is parked, unless a later step answers it."""
+        self.reply = Parked((kind, self.group.group_id, member_id))
+
+    def answer_join(self, member_id: str, reply: JoinReply) -> None:
+        self._answer((JOIN, self.group.group_id, member_id), reply)
+
+    def answer_sync(self, member_id: str, reply: SyncReply) -> None:
+        self._answer((SYNC, self.group.group_id, member_id), reply)
+
+    def _answer(self, token: Token, value: Any) -> None:
+        if self.reply == Parked(token):
+            self.reply = value
+        else:
+            self._answers.append(Answer(token, value))
+
+    # --- timers
+
+    def session_key(self, member_id: str) -> tuple[str, ...]:
+        return ("session", self.group.group_id, member_id)
+
+    def join_key(self) -> tuple[str, ...]:
+        return ("join phase", self.group.group_id)
+
+    def sync_key(self) -> tuple[str, ...]:
+        return ("sync phase", self.group.group_id)
+
+    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
+        self._timers.append(Timer(key, self.now_ms + delay_ms, command))
+
+    def cancel(self, key: tuple[str, ...]) -> None:
+        self._timers.append(Timer(key, None))
+
+    def result(self) -> Result[Entry]:
+        changed = self.group is not self._before or bool(self.records)
+        return Result(
+            records=self.records,
+            reply=self.reply,
+            timers=self._timers,
+            answers=self._answers,
+            notes=(Became(self.group),) if changed else (),
+        )
