@@ -1,0 +1,107 @@
+"""When a consumer commits: on demand, by the clock, and before partitions go away.
+
+Rules:
+- Commits of one consumer do not overtake each other: a commit waits for the automatic one that is under way.
+- An automatic commit that fails is logged, not raised. What was not committed is read again by whoever comes next: at
+  least once, as promised.
+- Only what changed is committed automatically.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ottla.client.commits import GroupOffsets, OffsetAndMetadata
+from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.errors import ClientError
+from ottla.client.group_metadata import GroupMetadata
+from ottla.client.options import ClientOptions
+from ottla.client.places import Place
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+Positions = dict[TopicPartition, OffsetAndMetadata]
+
+
+class Committer:
+    """The commits of one consumer that has a group."""
+
+    def __init__(
+        self,
+        offsets: GroupOffsets,
+        options: ConsumerOptions,
+        client_options: ClientOptions,
+        member: Callable[[], GroupMetadata],
+    ) -> None:
+        self.offsets = offsets
+        self._options = options
+        self._client_options = client_options
+        self._member = member
+        self._task: asyncio.Task[None] | None = None
+        self._due_at_s: float | None = None
+
+    async def commit(self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Iterable[Place]) -> None:
+        """Store positions, and note it at the places."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        await self._store(positions, places)
+
+    def commit_when_due(self, places: Sequence[Place]) -> None:
+        """The automatic commit: in the background, one at a time, of what earlier polls handed out."""
+        if not self._options.enable_auto_commit:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if self._due_at_s is not None and now_s >= self._due_at_s and (self._task is None or self._task.done()):
+            self._due_at_s = None
+            changed = positions_of(place for place in places if place.committed != place.position)
+            if changed:
+                self._task = asyncio.create_task(self._store_quietly(changed, places))
+        if self._due_at_s is None:
+            self._due_at_s = now_s + self._options.auto_commit_interval_ms / 1000
+
+    async def commit_last(self, places: Sequence[Place]) -> None:
+        """The automatic commit of partitions that are about to go away."""
+        if not self._options.enable_auto_commit:
+            return
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        await self._store_quietly(positions_of(place for place in places if place.committed != place.position), places)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _store(self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Iterable[Place]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._client_options.api_timeout_ms / 1000
+        while True:
+            try:
+                await self.offsets.commit(positions, self._member())
+                break
+            except ApiError as error:
+                # KIP-848: the epoch moved while the commit was under way; the heartbeat brings the new one.
+                if error.code != ErrorCode.STALE_MEMBER_EPOCH or loop.time() > deadline_s:
+                    raise
+                await asyncio.sleep(self._client_options.retry_backoff_ms / 1000)
+        for place in places:
+            stored = positions.get(place.partition)
+            if stored is not None:
+                place.committed = stored.offset
+
+    async def _store_quietly(self, positions: Positions, places: Sequence[Place]) -> None:
+        try:
+            await self._store(positions, places)
+        except (ApiError, ClientError) as error:
+            log.warning("group %s: automatic commit failed: %s", self._options.group_id, error)
+
+
+def positions_of(places: Iterable[Place]) -> Positions:
+    """What a commit of these places stores; those without a position yet are left out."""
+    return {
+        place.partition: OffsetAndMetadata(place.position, place.leader_epoch)
+        for place in places
+        if place.position is not None
+    }

@@ -1,0 +1,233 @@
+"""The KIP-848 protocol: the server assigns, members reconcile one heartbeat at a time.
+
+`reconcile.MemberState` knows what to say and what to do; this module says it, and does it inside `poll`.
+
+Rules:
+- One task sends heartbeats, one at a time: at the interval that the server names, or at once when something is to be
+  said (`must_speak`).
+- Letting go and taking happen in `advance`; the heartbeat after it is the acknowledgement.
+- Between polls longer than `max_poll_interval_ms` the member leaves, and joins again with the next poll.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.coordinator import Coordinator
+from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
+from ottla.client.group_metadata import GroupMetadata
+from ottla.client.membership.reconcile import (
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    Beat,
+    Held,
+    MemberState,
+    Subscribed,
+    held_of,
+)
+from ottla.client.membership.wanted import Wanted
+from ottla.client.ownership import Ownership
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition, random_uuid, uuid_text
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+log = logging.getLogger(__name__)
+
+_REGEX_SINCE = 1
+_FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+class ModernMembership:
+    """One member of one KIP-848 group."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        coordinator: Coordinator,
+        options: ConsumerOptions,
+        ownership: Ownership,
+        wake: Callable[[object], None],
+    ) -> None:
+        assert options.group_id is not None
+        self._cluster = cluster
+        self._coordinator = coordinator
+        self._options = options
+        self._ownership = ownership
+        self._wake = wake
+        self._state = MemberState()
+        # Chosen here, kept for life (KIP-1082).
+        self._member_id = uuid_text(random_uuid(cluster.options.rng))
+        self._interval_ms = options.heartbeat_interval_ms
+        self._beating: asyncio.Task[None] | None = None
+        self._speak = asyncio.Event()
+        self._failure: Exception | None = None
+        self._polled_at_s = 0.0
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        assert self._options.group_id is not None
+        epoch = self._state.epoch if self._state.is_joined else -1
+        member_id = self._member_id if self._state.is_joined else ""
+        return GroupMetadata(self._options.group_id, epoch, member_id, self._options.group_instance_id)
+
+    # --- called by the consumer ---------------------------------------------------------------------------------
+
+    def subscribe(self, wanted: Wanted) -> None:
+        """Another subscription; the next heartbeat says so."""
+        regex = None if wanted.pattern is None else wanted.pattern.pattern
+        self._state.subscribed = Subscribed(wanted.topics, regex)
+        self._speak.set()
+
+    async def advance(self) -> None:
+        """Let go of what is no longer ours, take what is; runs the listener. Called by every poll."""
+        self._polled_at_s = asyncio.get_running_loop().time()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if self._state.fenced:
+            await self._ownership.lose()
+            self._state.rejoin()
+        if self._beating is None or self._beating.done():
+            self._beating = asyncio.create_task(self._beat())
+        if self._state.must_reconcile:
+            await self._reconcile()
+        if self._state.must_speak:
+            self._speak.set()
+
+    async def leave(self) -> None:
+        """Say goodbye; a static member says that it will be back."""
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+            self._beating = None
+        if self._state.is_joined:
+            await self._say_goodbye()
+            self._state.left()
+
+    # --- reconciling --------------------------------------------------------------------------------------------
+
+    async def _reconcile(self) -> None:
+        target = self._state.target
+        names = await self._names_of(target)
+        known = {topic_id: indexes for topic_id, indexes in target.items() if topic_id in names}
+        wanted = [TopicPartition(names[topic_id], index) for topic_id, indexes in known.items() for index in indexes]
+        keep = frozenset(wanted)
+        await self._ownership.revoke([each for each in self._ownership.partitions if each not in keep])
+        if self._state.fenced:
+            return  # it took too long; what is left is lost with the next poll
+        await self._ownership.give(wanted)
+        self._state.took(held_of((topic_id, index) for topic_id, indexes in known.items() for index in indexes))
+        self._speak.set()
+        self._wake(None)
+
+    async def _names_of(self, target: Held) -> dict[bytes, str]:
+        """Names of the topics; those that the metadata does not show yet are left for the next round."""
+
+        def known() -> dict[bytes, str]:
+            return {each.topic_id: each.name for each in self._cluster.metadata.topics.values()}
+
+        names = known()
+        if any(topic_id not in names for topic_id in target):
+            subscribed = self._state.subscribed
+            await self._cluster.refresh(None if subscribed.regex is not None else subscribed.names)
+            names = known()
+        return names
+
+    # --- heartbeats ---------------------------------------------------------------------------------------------
+
+    async def _beat(self) -> None:
+        while True:
+            self._speak.clear()
+            if not self._state.fenced:
+                try:
+                    await self._beat_once()
+                except (ClientError, ApiError) as error:
+                    self._state.unanswered()
+                    if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
+                        self._failure = error
+                        self._wake(None)
+                        return
+                    log.info("group %s: no heartbeat: %s", self._options.group_id, error)
+            try:
+                async with asyncio.timeout(self._interval_ms / 1000):
+                    await self._speak.wait()
+            except TimeoutError:
+                pass
+
+    async def _beat_once(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if self._state.is_joined and now_s - self._polled_at_s > self._options.max_poll_interval_ms / 1000:
+            log.warning("group %s: no poll for max_poll_interval_ms, leaving", self._options.group_id)
+            await self._say_goodbye()
+            self._state.left()
+            return
+        beat = self._state.next_beat()
+        answer = await self._send(beat)
+        code = error_code(answer.error_code)
+        if code in _FENCED:
+            self._state.fence()
+            self._wake(None)
+            return
+        check(code, answer.error_message)
+        self._member_id = answer.member_id or self._member_id
+        self._interval_ms = answer.heartbeat_interval_ms or self._interval_ms
+        self._state.answered(beat, answer.member_epoch, _target_of(answer))
+        if self._state.must_reconcile:
+            self._wake(None)
+        elif self._state.must_speak:
+            self._speak.set()
+
+    async def _send(self, beat: Beat) -> ConsumerGroupHeartbeatResponse:
+        options = self._options
+        subscribed = beat.subscribed
+        if subscribed is not None and subscribed.regex is not None:
+            version = (await self._coordinator.connection()).version_of(ConsumerGroupHeartbeatRequest)
+            if version < _REGEX_SINCE:
+                raise UnsupportedApi("the broker does not evaluate patterns: subscribe to names")
+        assert options.group_id is not None
+        entry = ConsumerGroupHeartbeatRequest.TopicPartitions
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=options.group_id,
+            member_id=self._member_id,
+            member_epoch=beat.epoch,
+            instance_id=options.group_instance_id,
+            rack_id=options.client_rack if beat.full else None,
+            rebalance_timeout_ms=options.max_poll_interval_ms if beat.full else -1,
+            subscribed_topic_names=None if subscribed is None else list(subscribed.names),
+            subscribed_topic_regex=None if subscribed is None else subscribed.regex or "",
+            server_assignor=options.group_remote_assignor if beat.full else None,
+            topic_partitions=None
+            if beat.held is None
+            else [entry(topic_id=topic_id, partitions=list(indexes)) for topic_id, indexes in beat.held.items()],
+        )
+        return await self._coordinator.call(
+            request, ConsumerGroupHeartbeatResponse, error_of=lambda answer: answer.error_code
+        )
+
+    async def _say_goodbye(self) -> None:
+        assert self._options.group_id is not None
+        static = self._options.group_instance_id is not None
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._options.group_id,
+            member_id=self._member_id,
+            member_epoch=LEAVE_STATIC_EPOCH if static else LEAVE_EPOCH,
+            instance_id=self._options.group_instance_id,
+        )
+        try:
+            await self._coordinator.call(
+                request, ConsumerGroupHeartbeatResponse, error_of=lambda answer: answer.error_code
+            )
+        except (ClientError, ApiError) as error:
+            # The session times out instead.
+            log.info("group %s: could not leave: %s", self._options.group_id, error)
+
+
+def _target_of(answer: ConsumerGroupHeartbeatResponse) -> Held | None:
+    if answer.assignment is None:
+        return None
+    return held_of((each.topic_id, index) for each in answer.assignment.topic_partitions for index in each.partitions)

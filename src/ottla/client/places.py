@@ -1,0 +1,117 @@
+"""The partitions a consumer reads: position, pause, and what was fetched but not handed out yet. Pure bookkeeping.
+
+Rules:
+- `position` is the next offset to hand out, which is what is committed; the cursor runs ahead of it.
+- A new position (seek, reset) gets a new cursor. What arrives for an old cursor is dropped, so no record from before a
+  seek is handed out after it.
+- Records leave by the batch: the first to be asked decodes a whole batch.
+"""
+
+from collections import deque
+
+from ottla.client.fetching import ConsumedRecord, Cursor, Fetched, RawBatch, decode_batch
+from ottla.client.offsets import Time
+from ottla.model.ids import TopicPartition
+
+NO_EPOCH = -1
+
+
+class Place:
+    """One assigned partition."""
+
+    __slots__ = (
+        "_batches",
+        "_decoded",
+        "_next_offsets",
+        "buffered_bytes",
+        "committed",
+        "cursor",
+        "high_watermark",
+        "last_stable_offset",
+        "leader_epoch",
+        "partition",
+        "paused",
+        "position",
+        "wanted",
+    )
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.position: int | None = None  # None: to be found, at `wanted` or where the group left off
+        self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
+        self.wanted: Time | None = None
+        self.committed: int | None = None  # what this consumer knows to be committed
+        self.paused = False
+        self.cursor: Cursor | None = None
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.buffered_bytes = 0
+        self._batches: deque[RawBatch] = deque()
+        self._next_offsets: deque[int] = deque()  # per batch: where the position is when all of it was handed out
+        self._decoded: list[ConsumedRecord] = []  # what is left of a batch that was too large for the last caller
+
+    def move(self, position: int | None, leader_epoch: int = NO_EPOCH, wanted: Time | None = None) -> None:
+        """Go on from there (None: find out where `wanted` is)."""
+        self.position, self.leader_epoch, self.wanted = position, leader_epoch, wanted
+        self.cursor = None if position is None else Cursor(self.partition, position)
+        self._batches.clear()
+        self._next_offsets.clear()
+        self._decoded = []
+        self.buffered_bytes = 0
+
+    def add(self, fetched: Fetched) -> None:
+        """Keep what arrived, unless the place has moved since it was asked for."""
+        if fetched.cursor is not self.cursor:
+            return
+        self.high_watermark, self.last_stable_offset = fetched.high_watermark, fetched.last_stable_offset
+        if not fetched.batches:
+            if not self.has_records:
+                self.position = fetched.next_offset  # only control batches or aborted records up to there
+            elif self._next_offsets:
+                self._next_offsets[-1] = fetched.next_offset
+            return
+        for raw, following in zip(fetched.batches, fetched.batches[1:], strict=False):
+            self._next_offsets.append(following.header.base_offset)
+            self._batches.append(raw)
+        self._batches.append(fetched.batches[-1])
+        self._next_offsets.append(fetched.next_offset)
+        self.buffered_bytes += fetched.size_bytes
+
+    @property
+    def has_records(self) -> bool:
+        return bool(self._batches or self._decoded)
+
+    def take(self, records_max: int) -> tuple[list[ConsumedRecord], int]:
+        """Records to hand out, of one batch, and where the position is after the last of them. The position itself does
+        not move: whoever hands them out moves it."""
+        while True:
+            found = self._decoded
+            if not found:
+                if not self._batches:
+                    return [], self._position_or(0)
+                raw = self._batches.popleft()
+                self.buffered_bytes -= raw.header.size_bytes
+                found = list(decode_batch(raw))
+            if len(found) > records_max:
+                self._decoded = found[records_max:]
+                return found[:records_max], found[records_max].offset
+            self._decoded = []
+            next_offset = self._next_offsets.popleft()
+            if found:
+                return found, next_offset
+            if not self._batches:
+                self.position = next_offset
+
+    def put_back(self, records: list[ConsumedRecord], next_offset: int) -> None:
+        """Records that were taken and not handed out after all: they come first again."""
+        if not self._decoded:
+            self._next_offsets.appendleft(next_offset)
+        self._decoded = records + self._decoded
+
+    def _position_or(self, default: int) -> int:
+        return default if self.position is None else self.position
+
+    def lag(self, *, read_committed: bool) -> int | None:
+        """Records behind the end as of the last answer; None before the first one."""
+        end = self.last_stable_offset if read_committed else self.high_watermark
+        return None if end < 0 or self.position is None else max(end - self.position, 0)
