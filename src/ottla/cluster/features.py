@@ -11,6 +11,7 @@ from typing import NamedTuple
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
+TRANSACTION_VERSION = "transaction.version"
 
 
 class Range(NamedTuple):
@@ -30,7 +31,7 @@ SUPPORTED_FEATURES: dict[str, Range] = {
     METADATA_VERSION: Range(7, 30),
     "share.version": Range(0, 1),
     "streams.version": Range(0, 1),
-    "transaction.version": Range(0, 2),
+    TRANSACTION_VERSION: Range(0, 2),
 }
 
 # What `bootstrap.checkpoint` of a fresh directory holds, in the order Kafka's formatter writes it. kraft.version is
@@ -41,7 +42,7 @@ DEFAULT_LEVELS: dict[str, int] = {
     "group.version": 1,
     "share.version": 1,
     "streams.version": 1,
-    "transaction.version": 2,
+    TRANSACTION_VERSION: 2,
 }
 
 # (feature, level) → the levels of other features it needs.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ottla.server.partitions import Partitions
     from ottla.server.sessions import Sessions
     from ottla.server.shares import ShareCoordinators
+    from ottla.server.transactions import TransactionCoordinators
     from ottla.server.waiters import Waiters
 
 
@@ -39,6 +40,7 @@ class Services:
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     groups: GroupCoordinators = field(init=False)
     shares: ShareCoordinators = field(init=False)
+    txns: TransactionCoordinators = field(init=False)
 
 
 @dataclass(slots=True, frozen=True)

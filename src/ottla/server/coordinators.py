@@ -18,6 +18,7 @@ from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.model.resources import ResourceType
 from ottla.server.hosts import Coordinators
 from ottla.server.shares import share_coordinators
+from ottla.server.transactions import transaction_coordinators
 from ottla.wire.journal import consumer_group, consumer_offsets, share_group, streams_group
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[
     """All of them; each is also found in `services` under its own name."""
     services.groups = group_coordinators(loop, services, rng)
     services.shares = share_coordinators(loop, services)
-    return (services.groups, services.shares)
+    services.txns = transaction_coordinators(loop, services)
+    return (services.groups, services.shares, services.txns)
 
 
 def tell(services: Services, changes: Iterable[Change]) -> None:

@@ -17,6 +17,7 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoo
 Coordinator = FindCoordinatorResponse.Coordinator
 
 GROUP = 0
+TRANSACTION = 1
 SHARE = 2
 _FIRST_VERSION_OF_MANY = 4
 _FIRST_VERSION_OF_SHARES = 6
@@ -61,6 +62,8 @@ def _find(key: str, key_type: int, context: Context) -> Coordinator:
 def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any]:
     if key_type == GROUP:
         return context.services.groups
+    if key_type == TRANSACTION:
+        return context.services.txns
     if key_type == SHARE and context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
         return context.services.shares
     raise ApiError(ErrorCode.INVALID_REQUEST)

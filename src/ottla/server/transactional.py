@@ -1,0 +1,114 @@
+"""Before anything transactional is written: is the partition part of the producer's transaction?
+
+The leader of a partition asks the transaction coordinator (KIP-890), so that no late batch can open a transaction that
+nobody will ever end. Which question it asks depends on the client, which shows by its request's version what it
+understands: newer ones leave it to the leader to add the partition; for others, who have to add it themselves, the
+leader asks whether they have. A partition in which the transaction already is needs no question.
+
+The coordinator's answer and the append that follows happen in one go, so no marker can come between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.server.answer import Later
+from ottla.server.context import Context
+from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE
+
+# By partition; only those that are refused.
+Refusals = dict[TopicPartition, ErrorCode]
+
+
+class Admission(Enum):
+    """What is asked of the coordinator, and which refusals the client understands."""
+
+    VERIFY_FOR_OLD = 0  # clients that do not know TRANSACTION_ABORTABLE
+    VERIFY = 1
+    ADD = 2
+
+    @staticmethod
+    def of_produce(version: int) -> Admission:
+        return _by_version(version, since=11)
+
+    @staticmethod
+    def of_txn_offset_commit(version: int) -> Admission:
+        return _by_version(version, since=4)
+
+
+def _by_version(version: int, since: int) -> Admission:
+    if version < since:
+        return Admission.VERIFY_FOR_OLD
+    return Admission.VERIFY if version == since else Admission.ADD
+
+
+def ensure_in_transaction(
+    context: Context,
+    transactional_id: str,
+    producer_id: int,
+    epoch: int,
+    partitions: Sequence[TopicPartition],
+    admission: Admission,
+) -> Later[ErrorCode]:
+    """NONE if all of the partitions are part of the transaction (now); else why the first one is not."""
+    return admit(context, transactional_id, producer_id, epoch, partitions, admission).map(
+        lambda refusals: next(iter(refusals.values()), ErrorCode.NONE)
+    )
+
+
+def admit(
+    context: Context,
+    transactional_id: str,
+    producer_id: int,
+    epoch: int,
+    partitions: Sequence[TopicPartition],
+    admission: Admission,
+) -> Later[Refusals]:
+    """Which of the partitions may not be written to, and why."""
+    wanted = tuple(partitions)
+    command: AddPartitions | VerifyPartitions
+    if admission is Admission.ADD:
+        command = AddPartitions(transactional_id, producer_id, epoch, wanted, EPOCH_BUMPS_SINCE)
+    else:
+        command = VerifyPartitions(transactional_id, producer_id, epoch, wanted)
+
+    def refusals(reply: ApiError | list[TopicPartition] | None) -> Refusals:
+        if isinstance(reply, ApiError):
+            return dict.fromkeys(wanted, _told(reply.code, admission))
+        return dict.fromkeys(reply or (), _told(ErrorCode.TRANSACTION_ABORTABLE, admission))
+
+    return context.services.txns.submit(transactional_id, command).map(refusals)
+
+
+def admit_patiently(context: Context, ask: Callable[[], Later[Refusals]]) -> Later[Refusals]:
+    """Asks again for a while: the markers of the producer's last transaction may be on their way still."""
+    settings = context.settings
+    backoff_s = settings.get("add.partitions.to.txn.retry.backoff.ms") / 1000
+    until_ms = context.now_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
+    loop = context.services.txns.loop
+    outcome: Later[Refusals] = Later()
+
+    def attempt() -> None:
+        ask().then(judge)
+
+    def judge(refusals: Refusals) -> None:
+        if ErrorCode.CONCURRENT_TRANSACTIONS in refusals.values() and context.now_ms() < until_ms:
+            loop.call_later(backoff_s, attempt)
+        else:
+            outcome.set(refusals)
+
+    attempt()
+    return outcome
+
+
+def _told(code: ErrorCode, admission: Admission) -> ErrorCode:
+    """As the client is told it."""
+    if code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code == ErrorCode.TRANSACTION_ABORTABLE and admission is Admission.VERIFY_FOR_OLD:
+        return ErrorCode.INVALID_TXN_STATE
+    return code

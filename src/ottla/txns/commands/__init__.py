@@ -1,0 +1,1 @@
+"""What the transaction coordinator is asked to do, one module per command."""

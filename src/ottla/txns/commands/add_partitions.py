@@ -1,0 +1,72 @@
+"""AddPartitions: partitions join a producer's transaction, which begins with the first of them; VerifyPartitions: have
+they joined?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.txns.commands.timeouts import first_look
+from ottla.txns.effects import Sweeping
+from ottla.txns.states import AT_REST, PREPARED, State
+from ottla.txns.transaction import Transaction
+from ottla.txns.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions:
+    """`client_version` is 2 where the partition's leader asks on behalf of a client that does not ask itself."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: tuple[TopicPartition, ...]
+    client_version: int = 0
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
+        new = set(self.partitions).difference(found.partitions)
+        if found.state == State.ONGOING and not new:
+            return Result()
+        added = found.to(
+            State.ONGOING,
+            now_ms,
+            partitions=(*found.partitions, *(each for each in dict.fromkeys(self.partitions) if each in new)),
+            started_ms=now_ms if found.state in AT_REST else found.started_ms,
+            client_version=self.client_version,
+        )
+        timers: list[Timer] = []
+        notes: list[Sweeping] = []
+        if not view.state.sweeping:
+            timers.append(first_look(view, now_ms))
+            notes.append(Sweeping(True))
+        return Result(records=[view.entry(added)], timers=timers, notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyPartitions:
+    """Replies with those partitions that have not joined."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    partitions: tuple[TopicPartition, ...]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
+        return Result(reply=[each for each in self.partitions if each not in found.partitions])
+
+
+def _of_producer(view: View, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
+    found = view.known(transactional_id)
+    if found.producer_id != producer_id:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if found.epoch != epoch:
+        raise ApiError(ErrorCode.PRODUCER_FENCED)
+    if found.state in PREPARED:
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    return found

@@ -1,0 +1,121 @@
+"""EndTransaction: commit or abort; MarkersWritten: all partitions have been told.
+
+Two ways to recognise a repeated EndTransaction. Without KIP-890 the epoch stays, so the state tells: the same end of a
+transaction that has ended is a repetition. With it (`client_version` 2) the end itself raises the epoch, so the epoch
+tells: the one before the present is a repetition, the present one is the next transaction's; and since a client cannot
+know whether its first partition has joined, aborting nothing is allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import INT16_MAX
+from ottla.txns.commands.init_producer import Producer
+from ottla.txns.effects import LastEpoch, markers_of
+from ottla.txns.states import AT_REST, PREPARED, State
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE, NO_PRODUCER_ID, Transaction
+from ottla.txns.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class EndTransaction:
+    """Replies with the `Producer` of the next transaction."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    commit: bool
+    client_version: int = 0
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        found = view.known(self.transactional_id)
+        bumps = self.client_version >= EPOCH_BUMPS_SINCE
+        repeated = bumps and self._is_repetition(found)
+        if found.producer_id != self.producer_id and not repeated:
+            raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if not repeated and (found.epoch != self.epoch or (bumps and found.state in PREPARED)):
+            raise ApiError(ErrorCode.PRODUCER_FENCED)
+        if repeated and found.state not in (*PREPARED, State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
+            raise ApiError(ErrorCode.PRODUCER_FENCED)
+        if found.state == State.ONGOING:
+            return self._prepare(found, view, now_ms)
+        if found.state in AT_REST and bumps and not repeated and not self.commit:
+            return self._prepare(found._replace(started_ms=now_ms), view, now_ms)
+        return self._again(found, repeated or not bumps)
+
+    def _is_repetition(self, found: Transaction) -> bool:
+        if found.producer_id == self.producer_id:
+            return found.epoch == self.epoch + 1
+        overflowed = self.epoch == INT16_MAX - 1 and found.epoch == 0
+        return overflowed and found.previous_producer_id == self.producer_id
+
+    def _prepare(self, found: Transaction, view: View, now_ms: int) -> Result[Entry]:
+        state = State.PREPARE_COMMIT if self.commit else State.PREPARE_ABORT
+        if self.client_version >= EPOCH_BUMPS_SINCE:
+            prepared = found.to(
+                state,
+                now_ms,
+                epoch=min(found.epoch + 1, INT16_MAX),
+                last_epoch=found.epoch,
+                next_producer_id=view.next_producer_id() if found.exhausted else NO_PRODUCER_ID,
+                client_version=self.client_version,
+            )
+        else:
+            prepared = found.to(state, now_ms, next_producer_id=NO_PRODUCER_ID, client_version=self.client_version)
+        return Result(
+            records=[view.entry(prepared)],
+            notes=[LastEpoch(prepared.transactional_id, prepared.last_epoch)],
+            effects=[markers_of(prepared)],
+            reply=_next_producer(prepared),
+        )
+
+    def _again(self, found: Transaction, repeated: bool) -> Result[Entry]:
+        """The end of what has ended, or is about to: as wanted, or not."""
+        if not repeated or found.state == State.EMPTY or self.commit != _commits(found.state):
+            raise ApiError(ErrorCode.INVALID_TXN_STATE)
+        if found.state in PREPARED:
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return Result(reply=Producer(found.producer_id, found.epoch))
+
+
+def _commits(state: State) -> bool:
+    return state in (State.PREPARE_COMMIT, State.COMPLETE_COMMIT)
+
+
+def _next_producer(prepared: Transaction) -> Producer:
+    """Who writes the next transaction: another id when the epochs have run out."""
+    if prepared.bumps_epochs and prepared.next_producer_id != NO_PRODUCER_ID:
+        return Producer(prepared.next_producer_id, 0)
+    return Producer(prepared.producer_id, prepared.epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkersWritten:
+    """What `WriteMarkers` wanted is done."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        found = view.state.transactions.get(self.transactional_id)
+        if (
+            found is None
+            or found.state not in PREPARED
+            or (found.producer_id, found.epoch) != (self.producer_id, self.epoch)
+        ):
+            return Result()  # somebody was told twice
+        producer = _next_producer(found)
+        complete = found.to(
+            State.COMPLETE_COMMIT if found.state == State.PREPARE_COMMIT else State.COMPLETE_ABORT,
+            now_ms,
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            next_producer_id=NO_PRODUCER_ID,
+            partitions=(),
+        )
+        return Result(records=[view.entry(complete)], notes=[LastEpoch(found.transactional_id, found.last_epoch)])

@@ -1,0 +1,23 @@
+"""Fencing: an open transaction is aborted under a higher epoch than its producer has, whoever wants it aborted."""
+
+from __future__ import annotations
+
+from ottla.model.limits import INT16_MAX
+from ottla.txns.states import State
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE, NO_EPOCH, NO_PRODUCER_ID, Transaction
+from ottla.txns.view import View
+
+
+def fenced(found: Transaction, view: View, now_ms: int) -> Transaction:
+    """The transaction, about to be aborted."""
+    assert found.state == State.ONGOING
+    version = view.version()
+    bumps = version >= EPOCH_BUMPS_SINCE
+    return found.to(
+        State.PREPARE_ABORT,
+        now_ms,
+        epoch=min(found.epoch + 1, INT16_MAX),
+        last_epoch=NO_EPOCH,
+        next_producer_id=view.next_producer_id() if bumps and found.exhausted else NO_PRODUCER_ID,
+        client_version=version if bumps else 0,
+    )

@@ -1,0 +1,93 @@
+"""InitProducer: a producer takes over a transactional id; whoever had it before is fenced.
+
+- It gets the next epoch, or a new producer id when the epochs of the old one have run out.
+- A transaction left open is aborted first; the producer asks again until that is done.
+- A producer may say who it is (KIP-360): then it goes on under its id with the next epoch, and asking twice is answered
+  twice; one that was superseded is fenced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.txns.commands.fence import fenced
+from ottla.txns.effects import LastEpoch, markers_of
+from ottla.txns.states import PREPARED, State
+from ottla.txns.transaction import NO_EPOCH, NO_PRODUCER_ID, NO_TIME, Transaction, is_exhausted
+from ottla.txns.view import View
+
+
+class Producer(NamedTuple):
+    """Who the producer is from now on."""
+
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducer:
+    transactional_id: str
+    timeout_ms: int
+    expected: Producer | None = None  # who the producer says it is
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        if not 0 < self.timeout_ms <= view.setting("transaction.max.timeout.ms"):
+            raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        found = view.state.transactions.get(self.transactional_id)
+        if found is None:
+            found = Transaction(self.transactional_id, view.next_producer_id(), NO_EPOCH, self.timeout_ms)
+        if self.expected is not None and not _may_continue(found, self.expected):
+            raise ApiError(ErrorCode.PRODUCER_FENCED)
+        if found.state in PREPARED:
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if found.state == State.ONGOING:
+            aborting = fenced(found, view, now_ms)
+            return Result(
+                records=[view.entry(aborting)],
+                reply=ApiError(ErrorCode.CONCURRENT_TRANSACTIONS),
+                effects=[markers_of(aborting)],
+            )
+        begun = self._begun(found, view, now_ms)
+        return Result(
+            records=[view.entry(begun)],
+            notes=[LastEpoch(begun.transactional_id, begun.last_epoch)],
+            reply=Producer(begun.producer_id, begun.epoch),
+        )
+
+    def _begun(self, found: Transaction, view: View, now_ms: int) -> Transaction:
+        expected = self.expected
+        if found.exhausted and (expected is None or expected.epoch == found.epoch):
+            producer_id, epoch = view.next_producer_id(), 0
+            last_epoch = found.epoch if expected is not None else NO_EPOCH
+        elif expected is None:
+            producer_id, epoch, last_epoch = found.producer_id, found.epoch + 1, NO_EPOCH
+        elif found.epoch in (NO_EPOCH, expected.epoch):
+            producer_id, epoch, last_epoch = found.producer_id, found.epoch + 1, found.epoch
+        elif expected.epoch == found.last_epoch:
+            producer_id, epoch, last_epoch = found.producer_id, found.epoch, found.last_epoch  # asked again
+        else:
+            raise ApiError(ErrorCode.PRODUCER_FENCED)
+        return found.to(
+            State.EMPTY,
+            now_ms,
+            producer_id=producer_id,
+            epoch=epoch,
+            last_epoch=last_epoch,
+            next_producer_id=NO_PRODUCER_ID,
+            timeout_ms=self.timeout_ms,
+            partitions=(),
+            started_ms=NO_TIME,
+        )
+
+
+def _may_continue(found: Transaction, expected: Producer) -> bool:
+    """The id is new (its state was lost), or is the producer's own, or was until its epochs ran out."""
+    return (
+        found.epoch == NO_EPOCH
+        or expected.producer_id == found.producer_id
+        or (expected.producer_id == found.previous_producer_id and is_exhausted(expected.epoch))
+    )

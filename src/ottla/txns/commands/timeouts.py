@@ -1,0 +1,67 @@
+"""What the clock does to transactions: those that take too long are aborted, ids that nobody uses are forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+from ottla.model.limits import TRANSACTIONS_PER_SWEEP_MAX
+from ottla.txns.commands.fence import fenced
+from ottla.txns.effects import Sweeping, markers_of
+from ottla.txns.states import AT_REST
+from ottla.txns.transaction import tombstone
+from ottla.txns.view import View
+
+_TIMEOUTS = "timeouts"
+_EXPIRY = "expiry"
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTimedOut:
+    """Comes by every `transaction.abort.timed.out.transaction.cleanup.interval.ms` while any transaction is open."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        transactions = view.state.transactions
+        ongoing = [transactions[id] for id in view.state.ongoing]
+        late = [each for each in ongoing if each.started_ms + each.timeout_ms < now_ms]
+        aborting = [fenced(each, view, now_ms) for each in late[:TRANSACTIONS_PER_SWEEP_MAX]]
+        more = len(late) > len(aborting)
+        if len(ongoing) == len(aborting):
+            timers, notes = [], [Sweeping(False)]
+        else:
+            timers, notes = [Timer(_TIMEOUTS, now_ms, self) if more else first_look(view, now_ms)], []
+        return Result(
+            records=[view.entry(each) for each in aborting],
+            effects=[markers_of(each) for each in aborting],
+            timers=timers,
+            notes=notes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetUnused:
+    """Comes by every `transaction.remove.expired.transaction.cleanup.interval.ms`."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        before_ms = now_ms - view.setting("transactional.id.expiration.ms")
+        unused = [
+            each.transactional_id
+            for each in view.state.transactions.values()
+            if each.state in AT_REST and each.updated_ms <= before_ms
+        ]
+        timer = next_expiry(view, now_ms)
+        if len(unused) > TRANSACTIONS_PER_SWEEP_MAX:
+            timer = Timer(_EXPIRY, now_ms, self)
+        return Result(records=[tombstone(id) for id in unused[:TRANSACTIONS_PER_SWEEP_MAX]], timers=[timer])
+
+
+def first_look(view: View, now_ms: int) -> Timer:
+    """The next time that open transactions are looked at."""
+    interval_ms = view.setting("transaction.abort.timed.out.transaction.cleanup.interval.ms")
+    return Timer(_TIMEOUTS, now_ms + interval_ms, AbortTimedOut())
+
+
+def next_expiry(view: View, now_ms: int) -> Timer:
+    interval_ms = view.setting("transaction.remove.expired.transaction.cleanup.interval.ms")
+    return Timer(_EXPIRY, now_ms + interval_ms, ForgetUnused())

@@ -1,0 +1,75 @@
+"""The transaction coordinator's machine: the transactions of one partition of `__transaction_state`.
+
+Each change of a transaction is one record that holds all of it (see `states.py` for the changes there are). When the
+journal has been read, the markers of every prepared transaction are wanted again: nobody knows which were written, and
+writing one twice does no harm. So a crash at any moment leaves a transaction either undecided (its producer or the
+clock will end it) or decided and soon told everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ottla.machine.keyed import Entry, Marker
+from ottla.machine.kit import Loaded, Result
+from ottla.txns.commands.timeouts import first_look, next_expiry
+from ottla.txns.effects import LastEpoch, Sweeping, markers_of
+from ottla.txns.states import PREPARED, State
+from ottla.txns.transaction import transaction_of
+from ottla.txns.view import View
+
+
+class Command(Protocol):
+    """Anything that a handler, a timer or an effect asks of the coordinator."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
+
+
+class TransactionsMachine:
+    """Runs on one partition of `__transaction_state`."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    def decide(self, command: Command | Loaded, now_ms: int) -> Result[Entry]:
+        if not isinstance(command, Loaded):
+            return command.decide(self.view, now_ms)
+        state = self.view.state
+        timers = [next_expiry(self.view, now_ms)]
+        if state.ongoing:
+            timers.append(first_look(self.view, now_ms))
+        return Result(
+            timers=timers,
+            notes=[Sweeping(bool(state.ongoing))],
+            effects=[markers_of(each) for each in state.transactions.values() if each.state in PREPARED],
+        )
+
+    def apply(self, record: Entry | Marker) -> Sequence[Any]:
+        assert isinstance(record, Entry), "nobody writes transactions into this journal"
+        state = self.view.state
+        id: str = record.key.transactional_id
+        if record.value is None:
+            state.transactions.pop(id, None)
+            state.ongoing.pop(id, None)
+            return ()
+        transaction = transaction_of(record)
+        before = state.transactions.get(id)
+        if before is not None and (before.producer_id, before.epoch) == (transaction.producer_id, transaction.epoch):
+            transaction = transaction._replace(last_epoch=before.last_epoch)
+        state.transactions[id] = transaction
+        if transaction.state == State.ONGOING:
+            state.ongoing[id] = None
+        else:
+            state.ongoing.pop(id, None)
+        return ()
+
+    def note(self, note: Any) -> None:
+        state = self.view.state
+        if isinstance(note, LastEpoch):
+            state.transactions[note.transactional_id] = state.transactions[note.transactional_id]._replace(
+                last_epoch=note.epoch
+            )
+        else:
+            assert isinstance(note, Sweeping)
+            state.sweeping = note.on

@@ -1,0 +1,52 @@
+"""The states of a transaction and the ways between them.
+
+    Empty ──add──▶ Ongoing ──end──▶ PrepareCommit ──markers written──▶ CompleteCommit ──add──▶ Ongoing
+                          └──end──▶ PrepareAbort  ──markers written──▶ CompleteAbort  ──add──▶ Ongoing
+    Empty, CompleteCommit, CompleteAbort ──a producer begins──▶ Empty
+    Empty, CompleteCommit, CompleteAbort ──abort of nothing (KIP-890)──▶ PrepareAbort
+    Empty, CompleteCommit, CompleteAbort ──unused for long──▶ gone (Dead)
+
+Once a Prepare state is in the journal the transaction's fate is decided: only its markers are missing, and whoever
+reads the journal next writes them. Dead and PrepareEpochFence are numbers that Kafka's tools know; a transaction here
+goes from Ongoing to PrepareAbort in one step when its producer is fenced, and a dead one is a tombstone.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class State(IntEnum):
+    """As written in the journal."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def text(self) -> str:
+        """As tools show it and ask for it."""
+        return _TEXTS[self]
+
+
+_TEXTS = {
+    State.EMPTY: "Empty",
+    State.ONGOING: "Ongoing",
+    State.PREPARE_COMMIT: "PrepareCommit",
+    State.PREPARE_ABORT: "PrepareAbort",
+    State.COMPLETE_COMMIT: "CompleteCommit",
+    State.COMPLETE_ABORT: "CompleteAbort",
+    State.DEAD: "Dead",
+    State.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
+}
+BY_TEXT = {text: state for state, text in _TEXTS.items()}
+
+# What its producer may leave for good, and what a new producer may take over at once.
+AT_REST = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+# Decided, but not everywhere known yet.
+PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)

@@ -1,0 +1,109 @@
+"""Transaction: what the coordinator knows of one transactional id, and how that is written into the journal.
+
+Rules:
+- An epoch is never used twice for one producer id, and never goes back. Clients never get the last one (32767): the
+  coordinator must always be able to fence.
+- The record holds everything but `last_epoch`: whether an InitProducerId is the repetition of an earlier one is
+  remembered only while the coordinator runs, as with Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ottla.machine.keyed import Entry
+from ottla.model.ids import TopicPartition
+from ottla.model.limits import INT16_MAX
+from ottla.txns.states import State
+from ottla.wire.journal.transaction_state import TransactionLogKey, TransactionLogValue
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_TIME = -1
+# Transaction versions (KIP-890): from the second on, every transaction ends with a higher epoch.
+EPOCH_BUMPS_SINCE = 2
+_FLEXIBLE_SINCE = 1
+
+
+class Transaction(NamedTuple):
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    state: State = State.EMPTY
+    partitions: tuple[TopicPartition, ...] = ()
+    started_ms: int = NO_TIME
+    updated_ms: int = NO_TIME
+    previous_producer_id: int = NO_PRODUCER_ID  # the one before the last change
+    next_producer_id: int = NO_PRODUCER_ID  # whom the producer becomes when the markers are written: epochs ran out
+    client_version: int = 0  # the transaction version that the client showed by what it asked last
+    last_epoch: int = NO_EPOCH  # the one before the last increase, if that may be asked for again
+
+    @property
+    def bumps_epochs(self) -> bool:
+        return self.client_version >= EPOCH_BUMPS_SINCE
+
+    @property
+    def exhausted(self) -> bool:
+        return is_exhausted(self.epoch)
+
+    def to(self, state: State, now_ms: int, **changes: Any) -> Transaction:
+        """The next state; the id it had is kept as the previous one."""
+        return self._replace(state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether a client that has this epoch cannot get the next one."""
+    return epoch >= INT16_MAX - 1
+
+
+def entry_of(transaction: Transaction, transaction_version: int) -> Entry:
+    """The record, in the form for the cluster's finalised transaction version."""
+    flexible = transaction_version >= _FLEXIBLE_SINCE
+    partitions = None
+    if transaction.state != State.EMPTY:
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in transaction.partitions:
+            by_topic.setdefault(topic, []).append(partition)
+        schema = TransactionLogValue.PartitionsSchema
+        partitions = [schema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        producer_epoch=transaction.epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        transaction_partitions=partitions,
+        transaction_last_update_timestamp_ms=transaction.updated_ms,
+        transaction_start_timestamp_ms=transaction.started_ms,
+        client_transaction_version=transaction.client_version,
+    )
+    return Entry(TransactionLogKey(transactional_id=transaction.transactional_id), value, 1 if flexible else 0)
+
+
+def tombstone(transactional_id: str) -> Entry:
+    return Entry(TransactionLogKey(transactional_id=transactional_id), None)
+
+
+def transaction_of(entry: Entry) -> Transaction:
+    """What `entry_of` wrote."""
+    value = entry.value
+    assert isinstance(value, TransactionLogValue)
+    return Transaction(
+        transactional_id=entry.key.transactional_id,
+        producer_id=value.producer_id,
+        epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=State(value.transaction_status),
+        partitions=tuple(
+            TopicPartition(topic.topic, index)
+            for topic in value.transaction_partitions or ()
+            for index in topic.partition_ids
+        ),
+        started_ms=value.transaction_start_timestamp_ms,
+        updated_ms=value.transaction_last_update_timestamp_ms,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        client_version=value.client_transaction_version,
+    )
