@@ -1,0 +1,465 @@
+"""SharePartition: the acquisition state of one partition for one share group.
+
+Rules:
+- Everything below `start_offset` is dealt with. From there on `ranges` says who has what; offsets without a range were
+  never handed out.
+- A record is ACQUIRED by at most one member at a time, and its delivery count says how often it was.
+- Acknowledging, releasing and the end of a lock make a Transition. It is stored outside; until `settle` the records are
+  in nobody's hands, and if storing fails `restore` gives them back as they were. So what a consumer is told is stored.
+- Offsets without a record (markers, aborted transactions, what compaction took) are buried: ARCHIVED without an answer
+  to anybody, and stored with `buried` when there is time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.shares.partition.lanes import Lanes
+from ottla.shares.partition.ranges import Range, Ranges
+from ottla.shares.partition.terms import (
+    Ack,
+    AckType,
+    Acquired,
+    Dead,
+    Reason,
+    RecordState,
+    Rules,
+    Span,
+    Transition,
+    Want,
+)
+from ottla.shares.state.batches import StateBatch
+
+_FAR = 1 << 63
+
+
+class SharePartition:
+    def __init__(self, start_offset: int, rules: Rules) -> None:
+        self.start_offset = start_offset
+        self.rules = rules
+        self.ranges = Ranges()
+        self.lanes = Lanes()
+        self.scanned = start_offset  # where rules want records looked at: all below were
+        self.open = 0  # records with a state that is not final, or not yet stored
+        self.delayed = 0  # of these: never handed out, because their time has not come
+        self.done = 0  # records with a final state above the start
+        self._low = start_offset  # nothing below is available
+        self._tokens = 0
+        self._pending: dict[int, list[Range]] = {}
+        self._buried: list[StateBatch] = []
+
+    @classmethod
+    def loaded(cls, start_offset: int, batches: Iterable[StateBatch], rules: Rules, now_ms: int) -> SharePartition:
+        """From the stored state. What was handed out when it was lost is available again."""
+        self = cls(start_offset, rules)
+        for batch in sorted(batches):
+            first = max(batch.first_offset, start_offset)
+            if first > batch.last_offset:
+                continue
+            state = RecordState(batch.delivery_state)
+            if state in (RecordState.AVAILABLE, RecordState.ACQUIRED):
+                pause_ms = rules.backoff(batch.delivery_count) if batch.delivery_count else 0
+                until_ms = now_ms + pause_ms if pause_ms else 0
+                item = Range(first, batch.last_offset, RecordState.AVAILABLE, batch.delivery_count, "", until_ms)
+                self.open += item.size
+            else:
+                item = Range(first, batch.last_offset, state, batch.delivery_count)
+                self.done += item.size
+            self.ranges.add(item)
+        self._forward()
+        return self
+
+    # --- handing out
+
+    def next_offset(self, now_ms: int) -> int:
+        """The first offset that may be handed out now."""
+        position = max(self._low, self.start_offset)
+        items = self.ranges.items
+        held_back = None
+        for index in range(self.ranges.find(position), len(items)):
+            item = items[index]
+            if item.first > position:
+                break
+            if item.state is RecordState.AVAILABLE and not item.write:
+                if item.until_ms <= now_ms:
+                    position = max(position, item.first)
+                    break
+                held_back = position if held_back is None else held_back
+            position = item.last + 1
+        self._low = position if held_back is None else held_back
+        return position
+
+    @property
+    def end_offset(self) -> int:
+        """One after the last offset that has a state."""
+        return self.ranges.items[-1].last + 1 if self.ranges.items else self.start_offset
+
+    @property
+    def room(self) -> int:
+        """How many more records may be out at the same time."""
+        return self.rules.locks_max - (self.open - self.delayed)
+
+    def acquire(self, spans: Iterable[Span], offset: int, want: Want, now_ms: int) -> list[Acquired]:
+        """Hands out what `spans`, the batches of the log from `offset` on, hold, until there is enough."""
+        found: list[Acquired] = []
+        left = want.max_records
+        for span in spans:
+            if span.first > offset:
+                self.bury(offset, span.first - 1)
+                offset = span.first
+            if span.data:
+                if self.room <= 0 and self.ranges.find(offset) == len(self.ranges):
+                    break
+                left -= self._take(offset, span.last, left if want.strict else _FAR, want, now_ms, found)
+            else:
+                self.bury(offset, span.last)
+            offset = max(offset, span.last + 1)
+            if left <= 0:
+                break
+        return found
+
+    def _take(self, first: int, last: int, left: int, want: Want, now_ms: int, found: list[Acquired]) -> int:
+        """Hands out what may be of [first, last], at most `left` records; how many it were."""
+        taken = 0
+        holes = self.ranges.holes(first, last)
+        if holes == [(first, last)]:  # the usual case: nobody had them yet
+            last = min(last, first + left - 1)
+            self._lend(Range(first, last, RecordState.AVAILABLE), want, now_ms, found, new=True)
+            return last - first + 1
+        for hole_first, hole_last in holes:
+            self.ranges.add(Range(hole_first, hole_last, RecordState.AVAILABLE))
+            self.open += hole_last - hole_first + 1
+        for item in self.ranges.items[self.ranges.find(first) :]:
+            if item.first > last or taken >= left:
+                break
+            if item.state is RecordState.AVAILABLE and not item.write and item.until_ms <= now_ms:
+                low = max(item.first, first)
+                high = min(item.last, last, low + left - taken - 1)
+                (item,) = self.ranges.between(low, high)
+                self._lend(item, want, now_ms, found)
+                taken += item.size
+        for hole_first, hole_last in holes:
+            self._forget_untouched(hole_first, hole_last)
+        self.ranges.merge(first, last)
+        self._low = min(self._low, first)
+        return taken
+
+    def _forget_untouched(self, first: int, last: int) -> None:
+        """What was looked at but not handed out has no state, as before."""
+        for item in self.ranges.between(first, last):
+            if item.state is RecordState.AVAILABLE and item.count == 0:
+                self.open -= item.size
+                self.ranges.remove(item)
+
+    def _lend(self, item: Range, want: Want, now_ms: int, found: list[Acquired], *, new: bool = False) -> None:
+        if item.count == 0 and item.until_ms:
+            self.delayed -= item.size
+        item.state = RecordState.ACQUIRED
+        item.count += 1
+        item.member = want.member
+        item.until_ms = now_ms + self.rules.lock_ms
+        if new:
+            self.open += item.size
+            self.ranges.append_or_add(item)
+        last = found[-1] if found else None
+        if (
+            last is not None
+            and last.last + 1 == item.first
+            and last.count == item.count
+            and last.last - last.first + 1 < want.batch_size
+        ):
+            found[-1] = Acquired(last.first, item.last, item.count)
+        else:
+            found.append(Acquired(item.first, item.last, item.count))
+
+    # --- looking at records first (key order, delayed delivery)
+
+    def inspect(self, first: int, last: int, records: Sequence[tuple[int, bytes | None, int]], now_ms: int) -> None:
+        """Takes note of the batch [first, last]: `records` are offset, key and the time before which nobody gets it."""
+        first = max(first, self.scanned)
+        if first > self.scanned:
+            self.bury(self.scanned, first - 1)
+        position = first
+        for offset, key, due_ms in records:
+            if offset < first:
+                continue
+            if offset > position:
+                self.bury(position, offset - 1)
+            position = offset + 1
+            index = self.ranges.find(offset)
+            items = self.ranges.items
+            if index == len(items) or items[index].first > offset:
+                until_ms = due_ms if due_ms > now_ms else 0
+                self.ranges.append_or_add(Range(offset, offset, RecordState.AVAILABLE, 0, "", until_ms))
+                self.open += 1
+                self.delayed += 1 if until_ms else 0
+            elif items[index].terminal:
+                continue
+            if self.rules.key_ordered and key is not None:
+                self.lanes.enter(offset, key)
+        if position <= last:
+            self.bury(position, last)
+        self.scanned = max(self.scanned, last + 1)
+        self.ranges.merge(first, last)
+
+    def ready(self, max_records: int, now_ms: int) -> list[tuple[int, int]]:
+        """What was looked at and may be handed out now, in order, at most `max_records`."""
+        found: list[tuple[int, int]] = []
+        left = max_records
+        for item in self.ranges:
+            if left <= 0 or item.first >= self.scanned:
+                break
+            if item.state is not RecordState.AVAILABLE or item.write or item.until_ms > now_ms:
+                continue
+            first, last = item.first, min(item.last, self.scanned - 1, item.first + left - 1)
+            if not self.rules.key_ordered:
+                found.append((first, last))
+                left -= last - first + 1
+                continue
+            for offset in range(first, min(item.last, self.scanned - 1) + 1):
+                if left > 0 and self.lanes.first_in_line(offset):
+                    left -= 1
+                    if found and found[-1][1] == offset - 1:
+                        found[-1] = found[-1][0], offset
+                    else:
+                        found.append((offset, offset))
+        return found
+
+    def take(self, runs: Iterable[tuple[int, int]], want: Want, now_ms: int) -> list[Acquired]:
+        """Hands out what `ready` named."""
+        found: list[Acquired] = []
+        for first, last in runs:
+            for item in self.ranges.between(first, last):
+                assert item.state is RecordState.AVAILABLE and not item.write, "ready is asked right before"
+                self._lend(item, want, now_ms, found)
+            self.ranges.merge(first, last)
+        return found
+
+    def look_again(self) -> None:
+        """The rules changed: what was seen of records is forgotten."""
+        self.lanes = Lanes()
+        self.scanned = self._low = self.start_offset
+
+    def next_due_ms(self, now_ms: int) -> int | None:
+        """When something that is held back may be handed out."""
+        return min(
+            (
+                item.until_ms
+                for item in self.ranges
+                if item.state is RecordState.AVAILABLE and not item.write and item.until_ms > now_ms
+            ),
+            default=None,
+        )
+
+    # --- what becomes of records
+
+    def acknowledge(self, member: str, acks: Sequence[Ack], now_ms: int) -> Transition:
+        """What a consumer says about what it was given; all of it or, with an ApiError, nothing."""
+        for ack in acks:
+            self._check(member, ack)
+        token = self._begin()
+        dead: list[Dead] = []
+        for ack in acks:
+            first = max(ack.first, self.start_offset)
+            for kind, low, high in _runs(ack, first):
+                for item in self.ranges.between(low, high):
+                    self._become(item, kind, token, now_ms, dead)
+        return self._transition(token, dead)
+
+    def _check(self, member: str, ack: Ack) -> None:
+        """Whether the member has what it acknowledges. Kafka's order of complaints."""
+        if ack.last < self.start_offset:
+            return  # dealt with long ago
+        items = self.ranges.items
+        index = self.ranges.floor(ack.first)
+        if index < 0:
+            index = self.ranges.floor(self.start_offset) if ack.first < self.start_offset else -1
+            if index < 0:
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "The offsets were not handed out.")
+        end = self.ranges.floor(ack.last)
+        if items[end].last < max(ack.first, self.start_offset):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "The first offset is beyond what was handed out.")
+        if items[end].last < ack.last:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "The last offset is beyond what was handed out.")
+        for item in items[index : end + 1]:
+            if item.last < ack.first:
+                continue
+            if item.state is not RecordState.ACQUIRED:
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "The record is not acquired.")
+            if item.member != member:
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of the record.")
+
+    def release(self, member: str, now_ms: int) -> Transition | None:
+        """Gives back all that a member has; None if that is nothing."""
+        return self._release([item for item in self.ranges if item.member == member], now_ms)
+
+    def expire(self, now_ms: int) -> Transition | None:
+        """Takes back what was kept for too long."""
+        return self._release([item for item in self.ranges if item.until_ms <= now_ms], now_ms)
+
+    def _release(self, items: list[Range], now_ms: int) -> Transition | None:
+        items = [item for item in items if item.state is RecordState.ACQUIRED and not item.write]
+        if not items:
+            return None
+        token = self._begin()
+        dead: list[Dead] = []
+        for item in items:
+            self._become(item, AckType.RELEASE, token, now_ms, dead, pause=False)
+        return self._transition(token, dead)
+
+    def next_lock_ms(self) -> int | None:
+        """When the next lock ends."""
+        return min(
+            (item.until_ms for item in self.ranges if item.state is RecordState.ACQUIRED and not item.write),
+            default=None,
+        )
+
+    def _become(
+        self, item: Range, kind: AckType, token: int, now_ms: int, dead: list[Dead], *, pause: bool = True
+    ) -> None:
+        if kind is AckType.RENEW:
+            item.until_ms = now_ms + self.rules.lock_ms
+            return
+        item.before = item.state, item.count, item.member, item.until_ms
+        item.write = token
+        item.member = ""
+        item.until_ms = 0
+        if kind is AckType.RELEASE and item.count < self.rules.delivery_limit:
+            item.state = RecordState.AVAILABLE
+            if pause and self.rules.backoff_ms > 0:
+                item.until_ms = now_ms + self.rules.backoff(item.count)
+        elif kind is AckType.ACCEPT:
+            item.state = RecordState.ACKNOWLEDGED
+            self.done += item.size
+        else:
+            item.state = RecordState.ARCHIVED
+            self.done += item.size
+            if kind is not AckType.GAP:
+                reason = Reason.REJECTED if kind is AckType.REJECT else Reason.DELIVERY_LIMIT
+                dead.append(Dead(item.first, item.last, item.count, reason))
+        self._pending[token].append(item)
+
+    def _begin(self) -> int:
+        self._tokens += 1
+        self._pending[self._tokens] = []
+        return self._tokens
+
+    def _transition(self, token: int, dead: list[Dead]) -> Transition:
+        items = self._pending[token]
+        if not items:
+            del self._pending[token]
+        batches = sorted(StateBatch(item.first, item.last, int(item.state), item.count) for item in items)
+        if batches and self._buried:
+            batches = sorted([*batches, *self._take_buried()])
+        return Transition(token, tuple(batches), tuple(dead))
+
+    def settle(self, token: int) -> None:
+        """It is stored."""
+        for item in self._pending.pop(token, ()):
+            if item.write != token:
+                continue  # the log has lost it meanwhile
+            item.write, item.before = 0, None
+            if item.terminal:
+                self.open -= item.size
+                self.lanes.leave(item.first, item.last)
+            else:
+                self._low = min(self._low, item.first)
+            self.ranges.merge(item.first, item.last)
+        self._forward()
+
+    def restore(self, token: int, *, until_ms: int | None = None) -> None:
+        """It could not be stored: as before, but locked until then if that is said."""
+        for item in self._pending.pop(token, ()):
+            if item.write != token or item.before is None:
+                continue
+            if item.terminal:
+                self.done -= item.size
+            item.state, item.count, item.member, item.until_ms = item.before
+            item.until_ms = item.until_ms if until_ms is None else until_ms
+            item.write, item.before = 0, None
+
+    # --- offsets without records, and the start
+
+    def bury(self, first: int, last: int) -> None:
+        """There are no records at these offsets (any more)."""
+        first = max(first, self.start_offset)
+        if first > last:
+            return
+        for hole_first, hole_last in self.ranges.holes(first, last):
+            self.ranges.append_or_add(Range(hole_first, hole_last, RecordState.ARCHIVED))
+            self.done += hole_last - hole_first + 1
+            self._buried.append(StateBatch(hole_first, hole_last, int(RecordState.ARCHIVED), 0))
+        index = self.ranges.find(first)
+        for item in self.ranges.items[index:]:
+            if item.first > last:
+                break
+            if item.state is RecordState.AVAILABLE and not item.write:
+                (item,) = self.ranges.between(max(item.first, first), min(item.last, last))
+                if item.count == 0 and item.until_ms:
+                    self.delayed -= item.size
+                item.state, item.until_ms = RecordState.ARCHIVED, 0
+                self.open -= item.size
+                self.done += item.size
+                self.lanes.leave(item.first, item.last)
+                self._buried.append(StateBatch(item.first, item.last, int(RecordState.ARCHIVED), item.count))
+        self.ranges.merge(first, last)
+        self._forward()
+
+    def buried(self) -> Transition | None:
+        """What was buried and is not stored yet; None if nothing was."""
+        if not self._buried:
+            return None
+        token = self._begin()
+        del self._pending[token]
+        return Transition(token, tuple(self._take_buried()))
+
+    def _take_buried(self) -> list[StateBatch]:
+        taken = [batch for batch in self._buried if batch.last_offset >= self.start_offset]
+        self._buried = []
+        return taken
+
+    def advance(self, log_start_offset: int) -> bool:
+        """The log begins there now: what lies below is gone, whoever has it; whether that is news."""
+        if log_start_offset <= self.start_offset:
+            return False
+        self._drop_below(log_start_offset)
+        self.scanned = max(self.scanned, log_start_offset)
+        self._forward()
+        return True
+
+    def _forward(self) -> None:
+        """Moves the start over all that is dealt with."""
+        start = self.start_offset
+        for item in self.ranges:
+            if item.first > start or item.write or not item.terminal:
+                break
+            start = item.last + 1
+        if start > self.start_offset:
+            self._drop_below(start)
+
+    def _drop_below(self, offset: int) -> None:
+        for item in self.ranges.drop_below(offset):
+            if item.terminal:
+                self.done -= item.size
+            if item.write or not item.terminal:
+                self.open -= item.size
+                self.lanes.leave(item.first, item.last)
+            if item.state is RecordState.AVAILABLE and item.count == 0 and item.until_ms:
+                self.delayed -= item.size
+            item.write = 0
+        self.start_offset = offset
+        self._low = max(self._low, offset)
+
+
+def _runs(ack: Ack, first: int) -> Iterable[tuple[AckType, int, int]]:
+    """The offsets from `first` on by what is said about them."""
+    if first > ack.last:
+        return
+    if len(ack.types) == 1:
+        yield AckType(ack.types[0]), first, ack.last
+        return
+    for kind, group in groupby(range(first, ack.last + 1), key=lambda offset: ack.types[offset - ack.first]):
+        offsets = list(group)
+        yield AckType(kind), offsets[0], offsets[-1]

@@ -1,0 +1,164 @@
+"""Ranges: the offsets of a share-partition that have a state, as runs of neighbours in the same state.
+
+Sorted and disjoint. What lies between two runs, or beyond the last, was never handed out. A consumer that acknowledges
+what it was given keeps the list very short; one that picks single records makes it as long as the records in flight.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from ottla.shares.partition.terms import RecordState
+
+_TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class Range:
+    """Consecutive offsets in the same state.
+
+    `until_ms` ends the lock of ACQUIRED records, and for AVAILABLE ones the time before which nobody gets them.
+    While a change is being stored `write` is its token, and `before` what to go back to.
+    """
+
+    __slots__ = ("before", "count", "first", "last", "member", "state", "until_ms", "write")
+
+    def __init__(
+        self, first: int, last: int, state: RecordState, count: int = 0, member: str = "", until_ms: int = 0
+    ) -> None:
+        self.first = first
+        self.last = last
+        self.state = state
+        self.count = count
+        self.member = member
+        self.until_ms = until_ms
+        self.write = 0
+        self.before: tuple[RecordState, int, str, int] | None = None
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+    @property
+    def terminal(self) -> bool:
+        return self.state in _TERMINAL
+
+    def like(self, other: Range) -> bool:
+        return (
+            self.state is other.state
+            and self.write == other.write == 0
+            and (
+                self.terminal or (self.count, self.member, self.until_ms) == (other.count, other.member, other.until_ms)
+            )
+        )
+
+    def __repr__(self) -> str:
+        pending = " (being stored)" if self.write else ""
+        return f"{self.first}-{self.last} {self.state.name.lower()} {self.count}{pending}"
+
+
+class Ranges:
+    def __init__(self) -> None:
+        self.items: list[Range] = []
+        self._firsts: list[int] = []
+
+    def __iter__(self) -> Iterator[Range]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def floor(self, offset: int) -> int:
+        """Index of the last range that begins at or before `offset`; -1 if there is none."""
+        return bisect_right(self._firsts, offset) - 1
+
+    def find(self, offset: int) -> int:
+        """Index of the range that holds `offset`, else of the first one after it."""
+        index = bisect_right(self._firsts, offset) - 1
+        return index if index >= 0 and self.items[index].last >= offset else index + 1
+
+    def add(self, new: Range) -> None:
+        """Into a hole."""
+        index = bisect_left(self._firsts, new.first)
+        assert index == len(self.items) or new.last < self.items[index].first, "ranges are disjoint"
+        assert index == 0 or self.items[index - 1].last < new.first, "ranges are disjoint"
+        self.items.insert(index, new)
+        self._firsts.insert(index, new.first)
+
+    def append_or_add(self, new: Range) -> None:
+        """`add`, for what is nearly always beyond the last; joins the last if it is alike."""
+        items = self.items
+        if items and items[-1].last >= new.first:
+            self.add(new)
+        elif items and items[-1].last + 1 == new.first and items[-1].like(new):
+            items[-1].last = new.last
+        else:
+            items.append(new)
+            self._firsts.append(new.first)
+
+    def remove(self, item: Range) -> None:
+        index = bisect_left(self._firsts, item.first)
+        assert self.items[index] is item, "one of ours"
+        del self.items[index], self._firsts[index]
+
+    def split(self, offset: int) -> None:
+        """No range goes across the boundary before `offset` any more. What is being stored is never split."""
+        index = bisect_right(self._firsts, offset) - 1
+        if index < 0:
+            return
+        found = self.items[index]
+        if not found.first < offset <= found.last:
+            return
+        assert not found.write, "what is being stored stays whole"
+        rest = Range(offset, found.last, found.state, found.count, found.member, found.until_ms)
+        found.last = offset - 1
+        self.items.insert(index + 1, rest)
+        self._firsts.insert(index + 1, offset)
+
+    def between(self, first: int, last: int) -> list[Range]:
+        """The ranges within [first, last], cut to fit."""
+        self.split(first)
+        self.split(last + 1)
+        return self.items[bisect_left(self._firsts, first) : bisect_right(self._firsts, last)]
+
+    def holes(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The offsets in [first, last] that have no state."""
+        found = []
+        index = self.find(first)
+        while first <= last:
+            if index == len(self.items) or self.items[index].first > last:
+                found.append((first, last))
+                break
+            item = self.items[index]
+            if item.first > first:
+                found.append((first, item.first - 1))
+            first = item.last + 1
+            index += 1
+        return found
+
+    def merge(self, first: int, last: int) -> None:
+        """Joins what is alike in and around [first, last]."""
+        index = max(self.find(first) - 1, 0)
+        items, firsts = self.items, self._firsts
+        while index + 1 < len(items) and items[index].last < last + 1:
+            left, right = items[index], items[index + 1]
+            if left.last + 1 == right.first and left.like(right):
+                left.last = right.last
+                del items[index + 1], firsts[index + 1]
+            else:
+                index += 1
+
+    def drop_below(self, offset: int) -> list[Range]:
+        """Takes out everything before `offset`; a range across it keeps its upper part, also if it is being stored."""
+        count = bisect_left(self._firsts, offset)
+        if count and self.items[count - 1].last >= offset:
+            count -= 1
+            across = self.items[count]
+            gone = Range(across.first, offset - 1, across.state, across.count, across.member, across.until_ms)
+            gone.write = across.write
+            across.first = self._firsts[count] = offset
+            dropped = [*self.items[:count], gone]
+        else:
+            dropped = self.items[:count]
+        del self.items[:count], self._firsts[:count]
+        return dropped
