@@ -72,6 +72,16 @@ def parse(arguments: list[str]) -> StartOptions:
     return StartOptions(**found, settings=tuple(settings))
 
 
+# Without a file the node is alone: its internal topics have one replica, as in the file that Kafka comes with.
+ALONE = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
 def node_values(options: StartOptions) -> dict[str, str]:
     """The node's properties: the file, then what the options say."""
     values: dict[str, str] = {}
@@ -83,6 +93,8 @@ def node_values(options: StartOptions) -> dict[str, str]:
             raise CommandError(f"{options.config}: {error}") from None
     elif options.data is None:
         raise UsageError("give --config FILE or --data DIR")
+    else:
+        values.update(ALONE)
     if options.data is not None:
         values["log.dirs"] = options.data
     if options.listen is not None:

@@ -107,6 +107,11 @@ class Producers:
     def get(self, producer_id: int) -> Producer | None:
         return self._states.get(producer_id)
 
+    def has_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer's present transaction has records here."""
+        state = self._states.get(producer_id)
+        return state is not None and state.txn_first_offset >= 0 and state.epoch == epoch
+
     # --- checking
 
     def check(self, header: BatchHeader, offset: int, origin: Origin) -> WrittenBatch | None:

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.model.config import Config
 
 if TYPE_CHECKING:
     from ottla.server.configs import Configs
     from ottla.server.coordinators import GroupCoordinators
+    from ottla.server.dispatch import Served
     from ottla.server.durability import Syncer
     from ottla.server.metadata import MetadataHost
     from ottla.server.partitions import Partitions
     from ottla.server.sessions import Sessions
     from ottla.server.shares import ShareCoordinators
+    from ottla.server.transactional import Line
     from ottla.server.transactions import TransactionCoordinators
     from ottla.server.waiters import Waiters
+
+
+# Stands between the connections and the handlers of a node under test: answers in their place, or calls them.
+Intercept: TypeAlias = "Callable[[Served, Any, Context], Any]"
 
 
 @dataclass(slots=True)
@@ -38,6 +44,7 @@ class Services:
     sessions: Sessions
     now_ms: Callable[[], int]
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
+    intercept: Intercept | None = None
     groups: GroupCoordinators = field(init=False)
     shares: ShareCoordinators = field(init=False)
     txns: TransactionCoordinators = field(init=False)
@@ -59,6 +66,7 @@ class Context:
         "configs",
         "connection",
         "groups",
+        "line",
         "metadata",
         "node_id",
         "now_ms",
@@ -77,6 +85,7 @@ class Context:
         self.groups = services.groups
         self.now_ms = services.now_ms
         self.connection = connection
+        self.line: Line | None = None  # produces that wait for their turn; almost always none
         self.request_version = 0
         self.client_id = ""
 

@@ -1,4 +1,4 @@
-"""InitProducerId (key 22): a producer id for an idempotent producer.
+"""InitProducerId (key 22): a producer id for an idempotent producer, and with a transactional id also its next epoch.
 
 v3 a producer may bring its id and epoch   v4 PRODUCER_FENCED   v6 (unstable) two-phase commit
 """
@@ -6,15 +6,18 @@ v3 a producer may bring its id and epoch   v4 PRODUCER_FENCED   v6 (unstable) tw
 from __future__ import annotations
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.txns.commands.init_producer import InitProducer, Producer
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NONE = -1
+_FIRST_VERSION_OF_FENCED = 4
 
 
 @handles(InitProducerIdRequest)
-def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
+def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer[InitProducerIdResponse]:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         return _refuse(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
@@ -23,10 +26,25 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitPr
             producer_id = context.metadata.next_producer_id()
         except ApiError as error:  # a new block of ids could not be written
             return _refuse(error.code)
-        return InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
+        return _respond(Producer(producer_id, 0))
     if request.transactional_id == "":
         return _refuse(ErrorCode.INVALID_REQUEST)
-    return _refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    expected = Producer(request.producer_id, request.producer_epoch) if request.producer_id != _NONE else None
+    command = InitProducer(request.transactional_id, request.transaction_timeout_ms, expected)
+    knows_fenced = context.request_version >= _FIRST_VERSION_OF_FENCED
+
+    def refuse(error: ApiError) -> InitProducerIdResponse:
+        if error.code == ErrorCode.PRODUCER_FENCED and not knows_fenced:
+            return _refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
+        return _refuse(error.code)
+
+    return context.services.txns.ask(request.transactional_id, command, _respond, refuse)
+
+
+def _respond(producer: Producer) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        error_code=ErrorCode.NONE, producer_id=producer.producer_id, producer_epoch=producer.epoch
+    )
 
 
 def _refuse(code: ErrorCode) -> InitProducerIdResponse:

@@ -3,18 +3,25 @@
 Everything up to the append happens before the handler returns, so batches of one connection stay in order. The answer
 waits only where it must: acks=all until the high watermark has passed the batch, `ottla.fsync.before.ack` until the
 bytes are on disk. With acks=0 there is no answer; an error then closes the connection, as Kafka does.
+
+A transaction's batch is appended when the coordinator has let it in. Mostly that is at once; where it is not, this
+produce and those behind it wait in a line.
 """
 
 from __future__ import annotations
+
+import logging
 
 from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
 from ottla.records.batch import check_request
 from ottla.replica.partition import Partition
+from ottla.server.admission import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted, admission
 from ottla.server.answer import Answer, Disconnect, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.transactional import Line
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 TopicData = ProduceRequest.TopicProduceData
@@ -37,12 +44,56 @@ _LOG_START_UNTOLD = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-FIRST_VERSION_BY_ID = 13
+
+log = logging.getLogger(__name__)
 
 
 @handles(ProduceRequest)
 def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse]:
     version = context.request_version
+    if request.transactional_id is None and context.line is None:
+        return _produce(request, context, version, WITHOUT_ID)
+    if context.line is None:
+        admitted = admission(request, context, version)
+        if admitted.done:
+            return _produce(request, context, version, admitted.taken())
+        return _produce_later(request, context, version, Line(context), admitted)
+    return _produce_later(request, context, version, context.line, None)
+
+
+def _produce_later(
+    request: ProduceRequest, context: Context, version: int, line: Line, admitted: Later[Admitted] | None
+) -> Later[ProduceResponse]:
+    """When the coordinator has answered, or else when those before have gone and it has."""
+    if request.acks == 0:
+        raise Disconnect("a transactional produce that has to wait wants an answer")
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
+    later: Later[ProduceResponse] = Later()
+
+    def append(admitted: Admitted) -> None:
+        try:
+            answer = _produce(request, context, version, admitted)
+            if isinstance(answer, Later):
+                answer.then(lambda response: None if later.done else later.set(response))
+            else:
+                assert isinstance(answer, ProduceResponse)
+                later.set(answer)
+        except Exception:
+            log.exception("a produce that waited for its turn failed")
+            later.fail()
+        line.leave()
+
+    if admitted is not None:
+        admitted.then(append)
+    else:
+        line.join(lambda: admission(request, context, version).then(append))
+    return later
+
+
+def _produce(request: ProduceRequest, context: Context, version: int, admitted: Admitted) -> Answer[ProduceResponse]:
     pending: list[Pending] = []
     failed = False
     topics = []
@@ -59,6 +110,9 @@ def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse
                     partition = context.partitions.find_by_id(topic.topic_id, data.index)
                 else:
                     partition = context.partitions.find(topic.name, data.index)
+                header = check_request(data.records if data.records is not None else b"", version)
+                if header.is_transactional:
+                    admitted.check(partition)
                 answer = _append(partition, data.records, request.acks, context, pending)
                 if answer.error_code:
                     failed = True
@@ -95,9 +149,6 @@ def _without_duplicates(topic_data: list[TopicData]) -> list[TopicData]:
 def _append(
     partition: Partition, records: memoryview | None, acks: int, context: Context, pending: list[Pending]
 ) -> PartitionResponse:
-    header = check_request(records if records is not None else b"", context.request_version)
-    if header.is_transactional:
-        raise ApiError(ErrorCode.INVALID_TXN_STATE, "This broker does not coordinate transactions yet")
     if partition.topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
     assert records is not None, "check_request refuses null records"

@@ -1,0 +1,38 @@
+"""AddOffsetsToTxn (key 25): the partition that holds a group's offsets joins a producer's transaction.
+
+v2 PRODUCER_FENCED   v4 TRANSACTION_ABORTABLE. Clients with KIP-890 leave it to TxnOffsetCommit.
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.model.names import CONSUMER_OFFSETS_TOPIC
+from ottla.server.answer import Answer
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.txns.commands.add_partitions import AddPartitions
+from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+_FIRST_VERSION_OF_FENCED = 2
+
+
+@handles(AddOffsetsToTxnRequest)
+def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> Answer[AddOffsetsToTxnResponse]:
+    knows_fenced = context.request_version >= _FIRST_VERSION_OF_FENCED
+
+    def refuse(error: ApiError) -> AddOffsetsToTxnResponse:
+        fenced = error.code == ErrorCode.PRODUCER_FENCED and not knows_fenced
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if fenced else error.code)
+
+    groups = context.groups
+    try:
+        groups.ensure_topic()
+        home = TopicPartition(CONSUMER_OFFSETS_TOPIC, groups.partition_of(request.group_id))
+    except ApiError as error:
+        return refuse(error)
+    id = request.transactional_id
+    if not id:
+        return refuse(ApiError(ErrorCode.INVALID_REQUEST))
+    command = AddPartitions(id, request.producer_id, request.producer_epoch, (home,))
+    return context.services.txns.ask(id, command, lambda _: AddOffsetsToTxnResponse(error_code=ErrorCode.NONE), refuse)

@@ -1,0 +1,71 @@
+"""ListTransactions (key 66): the transactional ids that this node coordinates.
+
+v1 by how long they have been open   v2 by a pattern of the id
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer, Later, gather
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.hosts import Host
+from ottla.txns.commands.describe import ListAll, Wanted
+from ottla.txns.machine import TransactionsMachine
+from ottla.txns.states import BY_TEXT
+from ottla.txns.transaction import Transaction
+from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+Listed = ListTransactionsResponse.TransactionState
+
+
+@handles(ListTransactionsRequest)
+def list_transactions(request: ListTransactionsRequest, context: Context) -> Answer[ListTransactionsResponse]:
+    pattern = None
+    if request.transactional_id_pattern:
+        try:
+            pattern = re.compile(request.transactional_id_pattern)
+        except (re.error, OverflowError, RecursionError):
+            return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
+    unknown = [text for text in dict.fromkeys(request.state_filters) if text not in BY_TEXT]
+    states = frozenset(BY_TEXT[text] for text in request.state_filters if text in BY_TEXT)
+    wanted = Wanted(
+        states if request.state_filters else None,
+        frozenset(request.producer_id_filters) or None,
+        request.duration_filter,
+        pattern,
+    )
+
+    def respond(replies: Sequence[list[Transaction] | ApiError]) -> ListTransactionsResponse:
+        found = []
+        for reply in replies:
+            if isinstance(reply, ApiError):
+                return _refuse(reply.code)
+            found.extend(reply)
+        return ListTransactionsResponse(
+            error_code=ErrorCode.NONE,
+            unknown_state_filters=unknown,
+            transaction_states=[
+                Listed(
+                    transactional_id=each.transactional_id,
+                    producer_id=each.producer_id,
+                    transaction_state=each.state.text,
+                )
+                for each in found
+            ],
+        )
+
+    return gather([_ask(host, ListAll(wanted)) for host in context.services.txns.hosts()]).map(respond)
+
+
+def _ask(host: Host[TransactionsMachine], command: ListAll) -> Later[list[Transaction] | ApiError]:
+    reply: Later[list[Transaction] | ApiError] = Later()
+    host.submit(command, lambda value: None if reply.done else reply.set(value))
+    return reply
+
+
+def _refuse(code: ErrorCode) -> ListTransactionsResponse:
+    return ListTransactionsResponse(error_code=code, unknown_state_filters=[], transaction_states=[])
