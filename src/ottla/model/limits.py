@@ -102,6 +102,18 @@ WAITERS_MAX = 200_000
 # A client may ask for any timeout; nobody waits longer than this for a produce, fetch or admin answer.
 WAIT_MS_MAX = 30 * 60_000
 
+# --- share groups -----------------------------------------------------------------------------------------------
+
+# Records of one share partition that wait for their time (delayed delivery); behind so many nothing is handed out.
+# Each may be a range of its own in the stored state, which must fit into one record.
+SHARE_DELAYED_RECORDS_MAX = 10_000
+# Bytes of records that are looked at (keys, delays) for one fetch: some milliseconds.
+SHARE_INSPECT_BYTES = 1 * MIB
+# Stretches of markers and aborted transactions skipped by one fetch before the others have their turn.
+SHARE_SKIPS_PER_FETCH_MAX = 64
+# A batch of dead letters is closed when it has this many bytes of records.
+DEAD_LETTER_BATCH_BYTES = 512 * KIB
+
 # --- record batches ---------------------------------------------------------------------------------------------
 
 # Default of message.max.bytes / max.message.bytes (1 MiB + the batch's 12-byte prefix).
@@ -142,6 +154,8 @@ ABORTED_PER_FETCH_MAX = 100_000
 COORDINATOR_LOAD_BYTES = 256 * KIB
 # A new member's parked JoinGroup is given up after this: it cannot send heartbeats yet, and may be long gone.
 NEW_MEMBER_JOIN_MS_MAX = 5 * 60 * 1000
+# Ids that members of share groups choose themselves: room for a UUID as Java prints it; Kafka's bound.
+SHARE_MEMBER_ID_CHARS_MAX = 36
 # Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How soon markers that could not be written are tried again.

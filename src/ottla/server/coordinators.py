@@ -10,6 +10,7 @@ from ottla.cluster.entities import Change, Topic, TopicDeleted
 from ottla.cluster.state import ClusterState
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.offsets.remove import ForgetTopics
+from ottla.groups.share.book import ForgetShares
 from ottla.groups.state import GroupsState
 from ottla.groups.view import TopicInfo, View
 from ottla.machine.keyed import types_of
@@ -17,8 +18,10 @@ from ottla.model.config import Config
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.model.resources import ResourceType
 from ottla.server.hosts import Coordinators
+from ottla.server.share_groups import perform_effects
 from ottla.server.shares import share_coordinators
 from ottla.server.transactions import transaction_coordinators
+from ottla.shares.state.upkeep import TopicsDeleted
 from ottla.wire.journal import consumer_group, consumer_offsets, share_group, streams_group
 
 if TYPE_CHECKING:
@@ -63,9 +66,12 @@ def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[
 
 def tell(services: Services, changes: Iterable[Change]) -> None:
     """What changed in the cluster, to whom it concerns."""
-    deleted = frozenset(change.topic.name for change in changes if isinstance(change, TopicDeleted))
+    deleted = [change.topic for change in changes if isinstance(change, TopicDeleted)]
     if deleted:
-        services.groups.submit_to_all(ForgetTopics(deleted))
+        ids = frozenset(topic.id for topic in deleted)
+        services.groups.submit_to_all(ForgetTopics(frozenset(topic.name for topic in deleted)))
+        services.groups.submit_to_all(ForgetShares(ids))
+        services.shares.submit_to_all(TopicsDeleted(ids))
 
 
 def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordinators:
@@ -79,7 +85,9 @@ def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordina
         )
 
     types = types_of(consumer_offsets, consumer_group, share_group, streams_group)
-    return Coordinators(loop, services, CONSUMER_OFFSETS_TOPIC, types, make)
+    made: GroupCoordinators = Coordinators(loop, services, CONSUMER_OFFSETS_TOPIC, types, make)
+    perform_effects(services, made)
+    return made
 
 
 def _group_config(services: Services, group_id: str) -> Config:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from ottla.groups.offsets.remove import DeleteGroup
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.share_groups import delete_group_state
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 Outcome = DeleteGroupsResponse.DeletableGroupResult
 
 
 @handles(DeleteGroupsRequest)
-def delete_groups(request: DeleteGroupsRequest, context: Context) -> Answer[DeleteGroupsResponse]:
+async def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
     names = dict.fromkeys(request.groups_names)
-    outcomes = gather([_delete(name, context) for name in names])
-    return outcomes.map(lambda results: DeleteGroupsResponse(results=results)).soonest()
+    return DeleteGroupsResponse(results=[await _delete(name, context) for name in names])
 
 
-def _delete(group_id: str, context: Context) -> Later[Outcome]:
-    def outcome(value: object) -> Outcome:
-        code = value.code if isinstance(value, ApiError) else ErrorCode.NONE
-        return Outcome(group_id=group_id, error_code=code)
-
-    return context.groups.submit(group_id, DeleteGroup(group_id)).map(outcome)
+async def _delete(group_id: str, context: Context) -> Outcome:
+    try:
+        await delete_group_state(context.services, group_id)
+    except ApiError as error:
+        return Outcome(group_id=group_id, error_code=error.code)
+    value = await context.groups.submit(group_id, DeleteGroup(group_id))
+    return Outcome(group_id=group_id, error_code=value.code if isinstance(value, ApiError) else ErrorCode.NONE)

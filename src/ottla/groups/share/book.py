@@ -1,0 +1,198 @@
+"""The group's book of its partitions' states: what is being initialised, is initialised, or is being deleted.
+
+Every change of the book is written down before the share coordinator is asked, and again when it has answered. So a
+crash in between leaves a group that knows whom to ask again, and deleting a group finds everything there may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ottla.groups.share import entries
+from ottla.groups.share.group import NO_TOPICS, BookSide, ShareGroup, StateBook, TopicShares
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+
+Wanted = Mapping[bytes, frozenset[int]]  # partitions by the topic's id
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeShares:
+    """An effect: the share coordinator shall begin the state of these partitions. Ends in SharesInitialized or …Not."""
+
+    group_id: str
+    state_epoch: int
+    partitions: Wanted
+
+
+class Asked(NamedTuple):
+    """A note: an InitializeShares is on its way, so there is no need for another one for a while."""
+
+    group_id: str
+    topic_ids: tuple[bytes, ...]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SharesInitialized:
+    """The share coordinator has begun the state of all of these partitions."""
+
+    group_id: str
+    partitions: Wanted
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ShareGroup) or not self.partitions:
+            return Result()
+        book = group.book or StateBook()
+        done = {topic_id: TopicShares(_name(view, topic_id), each) for topic_id, each in self.partitions.items()}
+        return Result(
+            [
+                entry(
+                    view,
+                    self.group_id,
+                    replace(
+                        book,
+                        initializing=without(book.initializing, self.partitions),
+                        initialized=joined(book.initialized, done),
+                    ),
+                )
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SharesNotInitialized:
+    """It could not be done for all of these partitions: the next heartbeat asks again."""
+
+    group_id: str
+    partitions: Wanted
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ShareGroup) or group.book is None or not group.book.initializing:
+            return Result()
+        left = without(group.book.initializing, self.partitions)
+        return Result([entry(view, self.group_id, replace(group.book, initializing=left))])
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetShares:
+    """Topics were deleted: all groups forget them."""
+
+    topic_ids: frozenset[bytes]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        records: list[Entry] = []
+        for group in view.state.groups.values():
+            if isinstance(group, ShareGroup) and group.book is not None:
+                book = group.book
+                left = StateBook(
+                    {id: each for id, each in book.initializing.items() if id not in self.topic_ids},
+                    {id: each for id, each in book.initialized.items() if id not in self.topic_ids},
+                    book.deleting - self.topic_ids,
+                )
+                if left != book:
+                    records.append(entry(view, group.group_id, left))
+        return Result(records)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBook:
+    """Replies with the initialised partitions of a group, none if there is no such group."""
+
+    group_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        book = group.book if isinstance(group, ShareGroup) else None
+        return Result(reply=book.initialized if book is not None else NO_TOPICS)
+
+
+@dataclass(frozen=True, slots=True)
+class BeginDeletingGroup:
+    """Replies with the partitions whose state has to be deleted before the group; none for other kinds of group."""
+
+    group_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ShareGroup):
+            return Result(reply={})
+        group.check_delete()
+        if group.book is None:
+            return Result(reply={})
+        book = group.book
+        left_over = {
+            topic_id: TopicShares(topic.name, frozenset(range(topic.partitions)))
+            for topic_id in sorted(book.deleting)
+            if (topic := view.topics.by_id(topic_id)) is not None
+        }
+        all_ = joined(joined(book.initialized, book.initializing), left_over)
+        record = entry(view, self.group_id, StateBook(deleting=frozenset(all_)))
+        return Result([record], {topic_id: each.partitions for topic_id, each in all_.items()})
+
+
+def initialize_missing(
+    view: View, group: ShareGroup, epoch: int, names: Iterable[str], now_ms: int
+) -> Result[Entry] | None:
+    """Asks for the state of all partitions of these topics that have none and were not asked for just now."""
+    retry_ms = view.setting("group.share.initialize.retry.interval.ms")
+    book = group.book or StateBook()
+    asked = {
+        topic_id: each
+        for topic_id, each in book.initializing.items()
+        if now_ms - group.initializing_since.get(topic_id, now_ms - retry_ms) < retry_ms
+    }
+    there = joined(book.initialized, asked)
+    missing: dict[bytes, TopicShares] = {}
+    for name in sorted(names):
+        topic = view.topics.by_name(name)
+        if topic is not None:
+            have = there[topic.id].partitions if topic.id in there else frozenset()
+            if len(have) < topic.partitions:
+                missing[topic.id] = TopicShares(name, frozenset(range(topic.partitions)) - have)
+    if not missing:
+        return None
+    wanted = {topic_id: each.partitions for topic_id, each in missing.items()}
+    return Result(
+        [entry(view, group.group_id, initializing(book, missing))],
+        notes=[Asked(group.group_id, tuple(missing), now_ms)],
+        effects=[InitializeShares(group.group_id, epoch, wanted)],
+    )
+
+
+def initializing(book: StateBook, more: BookSide) -> StateBook:
+    """The book with these partitions being initialised; that ends a deletion under way."""
+    side = joined(book.initializing, more)
+    return replace(book, initializing=side, deleting=book.deleting - frozenset(side))
+
+
+def joined(one: BookSide, other: BookSide) -> BookSide:
+    """All of both; names of the other, which is newer."""
+    result = dict(one)
+    for topic_id, each in other.items():
+        before = one[topic_id].partitions if topic_id in one else frozenset()
+        result[topic_id] = TopicShares(each.name, before | each.partitions)
+    return result
+
+
+def without(side: BookSide, gone: Wanted) -> BookSide:
+    """What is left; topics without partitions are left out."""
+    left = {
+        topic_id: each._replace(partitions=each.partitions - gone.get(topic_id, frozenset()))
+        for topic_id, each in side.items()
+    }
+    return {topic_id: each for topic_id, each in left.items() if each.partitions}
+
+
+def entry(view: View, group_id: str, book: StateBook) -> Entry:
+    return entries.book(group_id, book, lambda topic_id: _name(view, topic_id))
+
+
+def _name(view: View, topic_id: bytes) -> str:
+    topic = view.topics.by_id(topic_id)
+    return topic.name if topic is not None else entries.UNKNOWN_TOPIC

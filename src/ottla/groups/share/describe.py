@@ -1,0 +1,33 @@
+"""ShareGroupDescribe: a group and its members at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.groups.share.group import ShareMember, find
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+
+
+class Described(NamedTuple):
+    """A copy: the group itself may go on while the reply waits to be committed."""
+
+    state_name: str
+    epoch: int
+    assignment_epoch: int
+    members: tuple[ShareMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeShareGroup:
+    """Replies with a Described."""
+
+    group_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = find(view, self.group_id)
+        return Result(
+            reply=Described(group.state_name, group.epoch, group.assignment_epoch, tuple(group.members.values()))
+        )

@@ -1,0 +1,240 @@
+"""ShareGroupHeartbeat: members join (epoch 0), stay, and leave (epoch -1).
+
+One heartbeat does everything that is due for the group: it writes down what the member says, raises the group's epoch
+if that or the topics changed, computes the targets anew for a new epoch, brings this member to its target, and asks for
+the state of partitions that have none yet. Those are given out only when their state is initialised, so a first
+heartbeat gets nothing; a later one finds initialised partitions that nobody has, which raises the epoch again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from ottla.groups.assign.spec import Partitions
+from ottla.groups.modern.group import MemberState
+from ottla.groups.modern.metadata import metadata_hash
+from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
+from ottla.groups.modern.topics_changed import MetadataSeen
+from ottla.groups.share import entries
+from ottla.groups.share.book import initialize_missing
+from ottla.groups.share.group import JOINING, LEAVING, ShareGroup, ShareMember, find, find_or_begin
+from ottla.groups.share.simple import simple
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+from ottla.model.errors import ApiError, ErrorCode
+
+Members = Mapping[str, ShareMember]
+
+
+class Beat(NamedTuple):
+    """The reply; `assigned` None: as you were."""
+
+    member_id: str
+    epoch: int
+    interval_ms: int
+    assigned: Partitions | None
+
+
+class Epoch(NamedTuple):
+    """The group's epoch after this heartbeat, and whether it is a new one."""
+
+    number: int
+    is_new: bool
+    names: frozenset[str]  # all topics the group reads
+
+
+class Target(NamedTuple):
+    """What a member shall have, and the epoch that was found for."""
+
+    epoch: int
+    partitions: Partitions
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """`topics` and `rack_id` None: as before."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    rack_id: str | None
+    topics: frozenset[str] | None
+    client_id: str
+    client_host: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        if self.epoch == LEAVING:
+            group = find(view, self.group_id)
+            return _removal(view, group, _member(group, self.member_id), Beat(self.member_id, LEAVING, 0, None))
+        group = self._group(view)
+        before = group.members.get(self.member_id) or self._newcomer(group)
+        _check_epoch(before, self.epoch)
+        member = self._updated(before)
+        records: list[Entry] = []
+        if member != before:
+            records.append(entries.member(self.group_id, member))
+        members = {**group.members, self.member_id: member}
+        epoch = _epoch(view, group, members, member.subscribed_topics != before.subscribed_topics, records)
+        target = _target(view, group, epoch.number, members, self.member_id, now_ms, records)
+        after = _reconciled(view, member, target, epoch.is_new)
+        if after != member:
+            records.append(entries.current(self.group_id, after))
+        asked = initialize_missing(view, group, epoch.number, epoch.names, now_ms)
+        tells = self.epoch == JOINING or self.topics is not None or after.assigned != before.assigned
+        interval_ms = view.group(self.group_id).get("share.heartbeat.interval.ms")
+        return Result(
+            [*records, *(asked.records if asked else ())],
+            Beat(self.member_id, after.epoch, interval_ms, after.assigned if tells else None),
+            timers=[session_timer(view, self.group_id, self.member_id, now_ms)],
+            notes=[MetadataSeen(self.group_id), *(asked.notes if asked else ())],
+            effects=asked.effects if asked else (),
+        )
+
+    def _group(self, view: View) -> ShareGroup:
+        if self.epoch != JOINING and self.group_id not in view.state.groups:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {self.group_id} not found.")
+        group = find_or_begin(view, self.group_id)
+        most = view.setting("group.share.max.size")
+        if len(group.members) >= most and self.member_id not in group.members:
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The share group has reached its maximum capacity of {most} members.",
+            )
+        return group
+
+    def _newcomer(self, group: ShareGroup) -> ShareMember:
+        return ShareMember(self.member_id) if self.epoch == JOINING else _member(group, self.member_id)
+
+    def _updated(self, member: ShareMember) -> ShareMember:
+        return replace(
+            member,
+            rack_id=member.rack_id if self.rack_id is None else self.rack_id,
+            subscribed_topics=member.subscribed_topics if self.topics is None else self.topics,
+            client_id=self.client_id,
+            client_host=self.client_host,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """Nothing was heard of a member for too long."""
+
+    group_id: str
+    member_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ShareGroup) or self.member_id not in group.members:
+            return Result()
+        return _removal(view, group, group.members[self.member_id], None)
+
+
+def session_timer(view: View, group_id: str, member_id: str, now_ms: int) -> Timer:
+    timeout_ms = view.group(group_id).get("share.session.timeout.ms")
+    return Timer(_timer_key(group_id, member_id), now_ms + timeout_ms, SessionEnded(group_id, member_id))
+
+
+def _timer_key(group_id: str, member_id: str) -> tuple[str, str, str]:
+    return ("share session", group_id, member_id)
+
+
+def _member(group: ShareGroup, member_id: str) -> ShareMember:
+    member = group.members.get(member_id)
+    if member is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+    return member
+
+
+def _check_epoch(member: ShareMember, epoch: int) -> None:
+    """A member that did not get the last answer comes with the epoch before; others have lost their place."""
+    if epoch in (JOINING, member.epoch) or (epoch < member.epoch and epoch == member.previous_epoch):
+        return
+    known = f"({epoch}) than the one known by the group coordinator ({member.epoch})"
+    rejoin = "The member must abandon all its partitions and rejoin."
+    if epoch > member.epoch:
+        text = f"The share group member has a greater member epoch {known}. {rejoin}"
+    else:
+        text = (
+            f"The share group member has a smaller member epoch {known}, and it does not match the previous member "
+            f"epoch ({member.previous_epoch}). {rejoin}"
+        )
+    raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, text)
+
+
+def _epoch(view: View, group: ShareGroup, members: Members, subscribed: bool, records: list[Entry]) -> Epoch:
+    """A new epoch if the members' topics, the topics themselves, or what may be given out changed."""
+    is_new = subscribed or (group.assignment_epoch >= group.epoch and _has_unassigned(group))
+    if not is_new and not group.metadata_stale:
+        return Epoch(group.epoch, False, group.subscribed_names())
+    names = group.names_with(members)
+    hash_ = metadata_hash(names, view.topics)
+    if not is_new and hash_ == group.metadata_hash:
+        return Epoch(group.epoch, False, names)
+    records.append(entries.group(group.group_id, group.epoch + 1, hash_))
+    return Epoch(group.epoch + 1, True, names)
+
+
+def _has_unassigned(group: ShareGroup) -> bool:
+    """Whether initialised partitions of topics that the group reads are nobody's target (or others than those are)."""
+    if group.book is None:
+        return False
+    given: dict[bytes, set[int]] = {}
+    for target in group.targets.values():
+        for topic_id, partitions in target.items():
+            given.setdefault(topic_id, set()).update(partitions)
+    names = group.subscribed_names()
+    return any(
+        each.name in names and given.get(topic_id, set()) != each.partitions
+        for topic_id, each in group.book.initialized.items()
+    )
+
+
+def _target(
+    view: View, group: ShareGroup, epoch: int, members: Members, member_id: str, now_ms: int, records: list[Entry]
+) -> Target:
+    """The member's target, after computing those of all for a new epoch, unless that was done a moment ago."""
+    interval_ms = view.group(group.group_id).get("share.assignment.interval.ms")
+    if group.assignment_epoch >= epoch or not may_assign(group.assigned_ms, interval_ms, now_ms):
+        return Target(group.assignment_epoch, group.target_of(member_id))
+    initialized = group.book.initialized if group.book is not None else {}
+    assignable = {topic_id: each.partitions for topic_id, each in initialized.items()}
+    readers = {
+        each.member_id: Reader(each.subscribed_topics, group.target_of(each.member_id), None, each.rack_id)
+        for each in members.values()
+    }
+    found = new_targets(readers, view.topics, partial(simple, assignable=assignable))
+    records.extend(
+        entries.target(group.group_id, change.member_id, change.target) for change in changes(group.targets, found)
+    )
+    records.append(entries.targets(group.group_id, epoch, now_ms))
+    return Target(epoch, found[member_id])
+
+
+def _reconciled(view: View, member: ShareMember, target: Target, is_new: bool) -> ShareMember:
+    """The member at its target; there is nothing to wait for, since partitions may be shared."""
+    if member.epoch == target.epoch and not is_new:
+        return member
+    ids = {topic.id for name in member.subscribed_topics if (topic := view.topics.by_name(name)) is not None}
+    assigned = {topic_id: each for topic_id, each in target.partitions.items() if topic_id in ids}
+    if member.epoch == target.epoch:
+        return replace(member, assigned=assigned)
+    return replace(member, epoch=target.epoch, previous_epoch=member.epoch, state=MemberState.STABLE, assigned=assigned)
+
+
+def _removal(view: View, group: ShareGroup, member: ShareMember, reply: Beat | None) -> Result[Entry]:
+    """The member goes; who gets its partitions is left to the next heartbeat of another one."""
+    left = {member_id: each for member_id, each in group.members.items() if member_id != member.member_id}
+    return Result(
+        [
+            entries.no_current(group.group_id, member.member_id),
+            entries.no_target(group.group_id, member.member_id),
+            entries.no_member(group.group_id, member.member_id),
+            entries.group(group.group_id, group.epoch + 1, metadata_hash(group.names_with(left), view.topics)),
+        ],
+        reply,
+        timers=[Timer(_timer_key(group.group_id, member.member_id), None)],
+    )

@@ -1,0 +1,102 @@
+"""Admins move and delete the start offsets of a share group without members.
+
+The offsets are the share coordinator's; here it is decided whether that may be, and written down that it is going on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ottla.groups.share.book import Wanted, entry, initializing
+from ottla.groups.share.group import ShareGroup, StateBook, TopicShares, find, find_or_begin
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+class Alteration(NamedTuple):
+    """The reply to AlterOffsets: what to ask of the share coordinator."""
+
+    state_epoch: int
+    offsets: Mapping[bytes, Mapping[int, int]]  # start offsets by topic id and partition
+
+
+class Deletion(NamedTuple):
+    """The reply to DeleteOffsets: whose state to delete, and the topics with nothing to delete."""
+
+    partitions: Wanted
+    errors: Mapping[str, ApiError]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterOffsets:
+    """`topics`: start offsets by name and partition. Partitions that do not exist are left out of the reply."""
+
+    group_id: str
+    topics: Mapping[str, Mapping[int, int]]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = find_or_begin(view, self.group_id)
+        group.check_delete()
+        offsets: dict[bytes, Mapping[int, int]] = {}
+        begun: dict[bytes, TopicShares] = {}
+        for name, starts in self.topics.items():
+            topic = view.topics.by_name(name)
+            if topic is not None:
+                there = {index: start for index, start in starts.items() if index < topic.partitions}
+                begun[topic.id] = TopicShares(name, frozenset(there))
+                if there:
+                    offsets[topic.id] = there
+        records = [entry(view, self.group_id, initializing(group.book or StateBook(), begun))] if begun else []
+        return Result(records, Alteration(group.epoch, offsets))
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    """Begins to forget topics; `OffsetsDeleted` ends it. Replies with a Deletion."""
+
+    group_id: str
+    topics: tuple[str, ...]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = find(view, self.group_id)
+        group.check_delete()
+        if group.book is None:
+            return Result(reply=Deletion({}, {}))
+        initialized = dict(group.book.initialized)
+        deleting = set(group.book.deleting)
+        partitions: dict[bytes, frozenset[int]] = {}
+        errors: dict[str, ApiError] = {}
+        for name in self.topics:
+            topic = view.topics.by_name(name)
+            if topic is None:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                errors[name] = ApiError(code, code.message)
+            elif topic.id in initialized:
+                partitions[topic.id] = initialized.pop(topic.id).partitions
+                deleting.add(topic.id)
+            elif topic.id in deleting:
+                partitions[topic.id] = frozenset(range(topic.partitions))
+            else:
+                errors[name] = ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no offset information to delete."
+                )
+        book = replace(group.book, initialized=initialized, deleting=frozenset(deleting))
+        return Result([entry(view, self.group_id, book)], Deletion(partitions, errors))
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsDeleted:
+    """The share coordinator has forgotten these topics."""
+
+    group_id: str
+    topic_ids: frozenset[bytes]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ShareGroup) or group.book is None:
+            return Result()
+        return Result([entry(view, self.group_id, replace(group.book, deleting=group.book.deleting - self.topic_ids))])

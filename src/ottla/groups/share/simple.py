@@ -1,0 +1,73 @@
+"""The simple assignor of share groups: every partition gets about equally many readers, and keeps those it has.
+
+If all members read the same topics, the partitions of all topics are shared out together, else topic by topic among
+those who read it. With more members than partitions, partitions are shared by several members; with fewer, members have
+several. The number of readers of a partition is the same everywhere, rounded up so that no member is left without work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ottla.groups.assign.spec import GroupSpec, Partitions, frozen
+
+Named = tuple[bytes, int]  # a topic's id and a partition
+
+
+def simple(spec: GroupSpec, assignable: Partitions) -> dict[str, Partitions]:
+    """Only partitions in `assignable` (those with initialised state) are given out."""
+    pools: list[tuple[list[str], list[bytes]]]
+    members = sorted(spec.members)
+    topics = sorted(spec.partitions)
+    if spec.homogeneous:
+        pools = [(members, topics)]
+    else:
+        pools = [([each for each in members if topic in spec.members[each].topics], [topic]) for topic in topics]
+    found: dict[str, dict[bytes, set[int]]] = {member: {} for member in members}
+    for readers, about in pools:
+        shared = [
+            (topic, partition)
+            for topic in about
+            for partition in range(spec.partitions[topic])
+            if partition in assignable.get(topic, ())
+        ]
+        owned = {reader: [each for each in shared if _owns(spec, reader, each)] for reader in readers}
+        for reader, partitions in _share_out(readers, shared, owned).items():
+            for topic, partition in partitions:
+                found[reader].setdefault(topic, set()).add(partition)
+    return {member: frozen(partitions) for member, partitions in found.items()}
+
+
+def _owns(spec: GroupSpec, reader: str, named: Named) -> bool:
+    topic, partition = named
+    return partition in spec.members[reader].owned.get(topic, ())
+
+
+def _share_out(
+    readers: Sequence[str], shared: Sequence[Named], owned: Mapping[str, list[Named]]
+) -> dict[str, list[Named]]:
+    """Who gets what of `shared`, as near as possible to who owns what."""
+    if not readers or not shared:
+        return {}
+    sharing = -(-len(readers) // len(shared))  # readers per partition
+    total = sharing * len(shared)
+    # Shares of `total` that differ by one at most; which of the readers get the larger ones is spread evenly.
+    bounds = [-(-total * at // len(readers)) for at in range(len(readers) + 1)]
+    quota = {reader: bounds[at + 1] - bounds[at] for at, reader in enumerate(readers)}
+    kept: dict[str, list[Named]] = {}
+    readers_of: dict[Named, list[str]] = {named: [] for named in shared}
+    for reader in readers:
+        # Members with too much give up their first ones, partitions with too many readers their last ones.
+        mine = owned[reader][max(0, len(owned[reader]) - quota[reader]) :]
+        kept[reader] = [named for named in mine if len(readers_of[named]) < sharing]
+        for named in kept[reader]:
+            readers_of[named].append(reader)
+    hungry = [reader for reader in readers if len(kept[reader]) < quota[reader]]
+    for named in shared:
+        missing = sharing - len(readers_of[named])
+        for reader in [each for each in hungry if each not in readers_of[named]][:missing]:
+            kept[reader].append(named)
+            hungry.remove(reader)
+            if len(kept[reader]) < quota[reader]:
+                hungry.append(reader)  # in turn: whoever got something goes to the end of the queue
+    return kept

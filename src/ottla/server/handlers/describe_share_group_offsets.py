@@ -1,0 +1,112 @@
+"""DescribeShareGroupOffsets (key 90): where share groups start, and how many records they still have before them.
+
+v1 lag
+"""
+
+from __future__ import annotations
+
+from ottla.groups.share.book import ReadBook
+from ottla.groups.share.group import BookSide
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.server.answer import Later
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.shares import ask_each
+from ottla.shares.state.batches import NO_OFFSET
+from ottla.shares.state.commands import ReadSummary, Summary
+from ottla.shares.state.partition import NO_COUNT
+from ottla.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+
+GroupAnswer = DescribeShareGroupOffsetsResponse.Group
+TopicAnswer = GroupAnswer.Topic
+PartitionAnswer = TopicAnswer.Partition
+
+_NOTHING = Summary(state_epoch=0, leader_epoch=0, start_offset=NO_OFFSET, delivery_complete_count=NO_COUNT)
+_NO_LAG = -1
+
+
+@handles(DescribeShareGroupOffsetsRequest)
+async def describe_share_group_offsets(
+    request: DescribeShareGroupOffsetsRequest, context: Context
+) -> DescribeShareGroupOffsetsResponse:
+    return DescribeShareGroupOffsetsResponse(groups=[await _group(group, context) for group in request.groups])
+
+
+async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context) -> GroupAnswer:
+    unknown: list[TopicAnswer] = []
+    wanted: dict[bytes, list[int]] = {}
+    if group.topics is None:
+        book: BookSide | ApiError = await context.groups.submit(group.group_id, ReadBook(group.group_id))
+        if isinstance(book, ApiError):
+            return _answer(group.group_id, [], book)
+        wanted = {topic_id: sorted(each.partitions) for topic_id, each in book.items()}
+    else:
+        for topic in group.topics:
+            found = context.metadata.state.topics.get(topic.topic_name)
+            if found is not None:
+                wanted[found.id] = topic.partitions
+            else:
+                nothing = [_partition(index, _NOTHING, _NO_LAG) for index in topic.partitions]
+                unknown.append(TopicAnswer(topic_name=topic.topic_name, topic_id=NO_ID, partitions=nothing))
+    summaries = await _summaries(group.group_id, wanted, context)
+    names = context.metadata.state.topic_by_id
+    known = [
+        TopicAnswer(
+            topic_name=names[topic_id].name,
+            topic_id=topic_id,
+            partitions=[
+                _partition(index, summary, _lag(names[topic_id].name, index, summary, context))
+                for index, summary in each
+            ],
+        )
+        for topic_id, each in summaries.items()
+        if topic_id in names
+    ]
+    return _answer(group.group_id, known + unknown)
+
+
+def _summaries(
+    group_id: str, wanted: dict[bytes, list[int]], context: Context
+) -> Later[dict[bytes, list[tuple[int, Summary]]]]:
+    """What the share coordinators tell; of those that cannot, nothing is known."""
+    commands = {
+        (topic_id, index): ReadSummary(group_id, topic_id, index) for topic_id, each in wanted.items() for index in each
+    }
+    return ask_each(
+        context.services.shares,
+        group_id,
+        commands,
+        lambda partition, summary: (partition, summary),
+        lambda partition, _: (partition, _NOTHING),
+    )
+
+
+def _lag(topic: str, index: int, summary: Summary, context: Context) -> int:
+    """Records from the start on that are neither acknowledged nor archived."""
+    if summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
+        return _NO_LAG
+    partition = context.partitions.find(topic, index)
+    return partition.high_watermark - summary.start_offset - summary.delivery_complete_count
+
+
+def _partition(index: int, summary: Summary, lag: int) -> PartitionAnswer:
+    return PartitionAnswer(
+        partition_index=index,
+        start_offset=summary.start_offset,
+        leader_epoch=summary.leader_epoch,
+        lag=lag,
+        error_code=ErrorCode.NONE,
+    )
+
+
+def _answer(group_id: str, topics: list[TopicAnswer], error: ApiError | None = None) -> GroupAnswer:
+    return GroupAnswer(
+        group_id=group_id,
+        topics=topics,
+        error_code=error.code if error is not None else ErrorCode.NONE,
+        error_message=error.text if error is not None else None,
+    )
