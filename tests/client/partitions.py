@@ -25,7 +25,8 @@ class ScriptedPartitions:
         self.logs: dict[int, bytearray] = {index: bytearray() for index in range(partitions)}
         self.ends = dict.fromkeys(range(partitions), 0)
         self.starts = dict.fromkeys(range(partitions), 0)
-        self.sequences: dict[tuple[int, int], tuple[int, int]] = {}  # (partition, producer) -> (next, base offset)
+        # (partition, producer) -> (first sequence, record count, base offset) of the last five batches, as in Kafka
+        self.sequences: dict[tuple[int, int], deque[tuple[int, int, int]]] = {}
         self.script: deque[str | ErrorCode] = deque()
         self.next_producer_id = 100
         self.max_batch_bytes = 1 << 20
@@ -90,15 +91,19 @@ class ScriptedPartitions:
         stamp(memoryview(batch), 0, offset, 0)
         self.logs[partition] += batch
         self.ends[partition] += header.count
-        self.sequences[(partition, header.producer_id)] = (header.base_sequence + header.count, offset)
+        known = self.sequences.setdefault((partition, header.producer_id), deque(maxlen=5))
+        known.append((header.base_sequence, header.count, offset))
         return ErrorCode.NONE, offset
 
     def _check_sequence(self, partition: int, header: BatchHeader) -> tuple[ErrorCode, int]:
-        expected, last_offset = self.sequences.get((partition, header.producer_id), (0, -1))
-        if header.base_sequence == expected:
+        known = self.sequences.get((partition, header.producer_id))
+        if known is None:
+            return ErrorCode.NONE, -1  # a producer that is not known may begin anywhere, as in Kafka
+        if known[-1][0] + known[-1][1] == header.base_sequence:
             return ErrorCode.NONE, -1
-        if header.base_sequence + header.count == expected:
-            return ErrorCode.NONE, last_offset
+        for sequence, count, offset in known:
+            if (sequence, count) == (header.base_sequence, header.count):
+                return ErrorCode.NONE, offset
         return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
 
     # --- fetch --------------------------------------------------------------------------------------------------

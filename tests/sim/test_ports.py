@@ -32,6 +32,7 @@ PORTS = {
     "server/listener.py": {"socket"},  # constants only
     "client/options.py": {"time", "random"},
     "client/partitioner.py": {"random"},  # the type of its parameter
+    "client/hot_keys.py": {"random"},  # the type of its parameter
     "client/connection.py": {"ssl", "os", "socket"},  # types and constants
     "client/blocking.py": {"threading"},  # the façade for programs without a loop
 }

@@ -7,11 +7,15 @@ from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address, Connection
-from ottla.client.errors import ClientError, OffsetOutOfRange
+from ottla.client.errors import BufferFull, ClientError, OffsetOutOfRange, ProducerFenced, TransactionAborted
+from ottla.client.hot_keys import SaltedKeys
 from ottla.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Time
 from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
+from ottla.client.partitioner import RoundRobin
 from ottla.client.producer import Producer, ProducerOptions
 from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
+from ottla.client.salted_merge import SaltedMerge, merge_salted
+from ottla.client.transaction import Transaction
 from ottla.model.errors import ApiError
 
 __all__ = [
@@ -21,6 +25,7 @@ __all__ = [
     "Address",
     "Admin",
     "ApiError",
+    "BufferFull",
     "ClientError",
     "ClientOptions",
     "Cluster",
@@ -28,12 +33,19 @@ __all__ = [
     "ConsumedRecord",
     "OffsetOutOfRange",
     "Producer",
+    "ProducerFenced",
     "ProducerOptions",
     "RangeReader",
     "ReadOptions",
     "RecordMetadata",
+    "RoundRobin",
+    "SaltedKeys",
+    "SaltedMerge",
     "Span",
     "Time",
+    "Transaction",
+    "TransactionAborted",
+    "merge_salted",
     "parse_address",
     "parse_bootstrap",
 ]

@@ -178,7 +178,13 @@ class Connection(asyncio.Protocol):
         """Wait for room, send, and hand back the future of the answer: the way to pipeline in a known order."""
         if version is None:
             version = self.version_of(type(message))
-        await self._wait_for_room()
+        await self.wait_for_room()
+        return self.submit_now(message, answer, version=version, timeout_ms=timeout_ms)
+
+    def submit_now(
+        self, message: Request, answer: type[R], *, version: int, timeout_ms: int | None = None
+    ) -> "asyncio.Future[R]":
+        """Send at once, for who has looked at `has_room`: nothing can come between two such calls."""
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         correlation_id = self._write(message, version)
         pending = _Pending(answer, version, self._loop.create_future())
@@ -190,7 +196,11 @@ class Connection(asyncio.Protocol):
         """Send a request that the broker never answers (Produce with acks=0)."""
         if version is None:
             version = self.version_of(type(message))
-        await self._wait_for_room()
+        await self.wait_for_room()
+        self.post_now(message, version=version)
+
+    def post_now(self, message: Request, *, version: int) -> None:
+        """`post` at once, for who has looked at `has_room`."""
         self._write(message, version)
 
     def _write(self, message: Request, version: int) -> int:
@@ -201,10 +211,16 @@ class Connection(asyncio.Protocol):
         self._transport.write(request_frame(message, version, correlation_id, self.client_id))
         return correlation_id
 
-    async def _wait_for_room(self) -> None:
-        while self._write_paused or len(self._pending) >= limits.IN_FLIGHT_PER_CONNECTION_MAX:
+    @property
+    def has_room(self) -> bool:
+        """Whether the write side takes another request."""
+        return not self._write_paused and len(self._pending) < limits.IN_FLIGHT_PER_CONNECTION_MAX
+
+    async def wait_for_room(self) -> None:
+        """Until `has_room`, or until the connection is lost, which the next write reports."""
+        while not self.has_room:
             if self._failure is not None:
-                return  # the write reports it
+                return
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._room.append(waiter)
             await waiter

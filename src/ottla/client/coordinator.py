@@ -8,6 +8,7 @@ Rules:
 - Attempts are repeated as `Cluster.retry` does, within `api_timeout_ms` of the cluster's options.
 """
 
+import asyncio
 from collections.abc import Callable
 from enum import IntEnum
 from typing import TypeVar
@@ -22,6 +23,8 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoo
 R = TypeVar("R", bound=Response)
 
 _MANY_KEYS_SINCE = 4  # FindCoordinator takes a list of keys from this version on
+# The end of a transaction is written in the background; what asks too early for the next one needs a moment only.
+_CONCURRENT_WAIT_MS, _CONCURRENT_WAITS = 20, 10
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -70,15 +73,23 @@ class Coordinator:
         any other error is left in the answer for the caller to read. `at_most` bounds the request's version.
         """
 
+        async def ask() -> tuple[R, ErrorCode]:
+            connection = await self.connection()
+            version = connection.version_of(type(request), at_most=at_most)
+            reply = await connection.request(request, answer, version=version, timeout_ms=timeout_ms)
+            return reply, error_code(error_of(reply)) if error_of is not None else ErrorCode.NONE
+
         async def attempt() -> R:
             try:
-                connection = await self.connection()
-                version = connection.version_of(type(request), at_most=at_most)
-                reply = await connection.request(request, answer, version=version, timeout_ms=timeout_ms)
+                reply, code = await ask()
+                for _ in range(_CONCURRENT_WAITS):
+                    if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+                        break
+                    await asyncio.sleep(_CONCURRENT_WAIT_MS / 1000)
+                    reply, code = await ask()
             except ClientError:
                 self.forget()
                 raise
-            code = error_code(error_of(reply)) if error_of is not None else ErrorCode.NONE
             if code in _MOVED:
                 self.forget()
             if code.retriable:

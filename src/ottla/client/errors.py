@@ -50,6 +50,19 @@ class DeliveryFailed(ClientError):
     maybe_applied = True
 
 
+class BufferFull(ClientError):
+    """A send waited `max_block_ms` for room in the producer's buffer; the record was not taken."""
+
+
+class ProducerFenced(ApiError):
+    """Another producer has taken over the transactional id, or the coordinator timed this one's transaction out: it is
+    of no further use, and what it wrote in its last transaction is not visible. Close it."""
+
+
+class TransactionAborted(ClientError):
+    """The record belonged to a transaction that was aborted."""
+
+
 class OffsetOutOfRange(ApiError):
     """The wanted offset is not in the log: deleted by retention, or not written yet."""
 

@@ -4,11 +4,16 @@ Rules:
 - A key goes where Kafka's Java producer would send it: murmur2 of the key bytes, sign bit cleared, modulo the number of
   partitions. Records written by both kinds of producer therefore meet in one partition.
 - Records without a key stick to one partition until about a batch of bytes went there, then move on (KIP-794), which
-  makes fewer and fuller batches than a round robin.
+  makes fewer and fuller batches than a round robin. Partitions without a leader are passed over.
+- `RoundRobin` and any function of the same form may be given instead (`ProducerOptions.partitioner`).
 """
 
 import random
-from collections.abc import Sequence
+from functools import lru_cache
+from struct import unpack_from
+
+from ottla.client.metadata import NO_LEADER, TopicInfo
+from ottla.model import limits
 
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
@@ -19,21 +24,27 @@ def murmur2(data: bytes) -> int:
     """The 32-bit murmur2 hash of Kafka's Java client, as an unsigned number."""
     size = len(data)
     h = (_SEED ^ size) & _MASK
-    whole = size & ~3
-    for position in range(0, whole, 4):
-        k = int.from_bytes(data[position : position + 4], "little") * _M & _MASK
-        k ^= k >> 24
-        h = (h * _M & _MASK) ^ (k * _M & _MASK)
-    if whole < size:
-        h ^= int.from_bytes(data[whole:], "little")
+    words = size >> 2
+    for k in unpack_from(f"<{words}I", data):
+        k = k * _M & _MASK
+        h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
+    if size & 3:
+        h ^= int.from_bytes(data[words << 2 :], "little")
         h = h * _M & _MASK
     h ^= h >> 13
     h = h * _M & _MASK
     return h ^ h >> 15
 
 
+@lru_cache(maxsize=limits.HASHED_KEYS_REMEMBERED)
+def _remembered(key: bytes) -> int:
+    return murmur2(key) & 0x7FFF_FFFF
+
+
 def partition_of_key(key: bytes, partition_count: int) -> int:
     """The partition that the Java producer's default partitioner gives the key."""
+    if len(key) <= limits.HASHED_KEY_BYTES_MAX and type(key) is bytes:
+        return _remembered(key) % partition_count
     return (murmur2(key) & 0x7FFF_FFFF) % partition_count
 
 
@@ -43,13 +54,44 @@ class StickyPartitions:
     def __init__(self, rng: random.Random, switch_bytes: int) -> None:
         self._rng = rng
         self._switch_bytes = switch_bytes
-        self._current: dict[str, tuple[int, int]] = {}  # topic -> (partition, bytes sent there)
+        self._current: dict[str, _Stay] = {}
 
-    def choose(self, topic: str, available: Sequence[int], size_bytes: int) -> int:
-        """Pick for a record of this size; `available` are the partitions that have a leader."""
-        partition, sent_bytes = self._current.get(topic, (-1, self._switch_bytes))
-        if sent_bytes >= self._switch_bytes or partition not in available:
-            others = [each for each in available if each != partition] or list(available)
-            partition, sent_bytes = self._rng.choice(others), 0
-        self._current[topic] = (partition, sent_bytes + size_bytes)
+    def choose(self, topic: TopicInfo, size_bytes: int) -> int:
+        """Pick for a record of this size."""
+        stay = self._current.get(topic.name)
+        # A new view of the topic may have other leaders, so it ends the stay as well.
+        if stay is None or stay.left_bytes <= 0 or stay.topic is not topic:
+            stay = self._current[topic.name] = self._move(topic, stay)
+        stay.left_bytes -= size_bytes
+        return stay.partition
+
+    def _move(self, topic: TopicInfo, former: "_Stay | None") -> "_Stay":
+        available = [each.index for each in topic.partitions if each.leader != NO_LEADER]
+        available = available or [each.index for each in topic.partitions]
+        if former is not None and former.left_bytes > 0 and former.partition in available:
+            return _Stay(topic, former.partition, former.left_bytes)
+        others = [each for each in available if former is None or each != former.partition]
+        return _Stay(topic, self._rng.choice(others or available), self._switch_bytes)
+
+
+class _Stay:
+    """A stay at one partition."""
+
+    __slots__ = ("left_bytes", "partition", "topic")
+
+    def __init__(self, topic: TopicInfo, partition: int, left_bytes: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.left_bytes = left_bytes
+
+
+class RoundRobin:
+    """Record after record to the next partition, whatever its key: `ProducerOptions(partitioner=RoundRobin())`."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def __call__(self, topic: str, key: bytes | None, value: bytes | None, partition_count: int) -> int:
+        partition = self._next.get(topic, 0) % partition_count
+        self._next[topic] = partition + 1
         return partition

@@ -155,14 +155,15 @@ def encode_records(
             base_timestamp = time_ms
         if time_ms > max_timestamp:
             max_timestamp = time_ms
-        _put_record(out, delta, time_ms - base_timestamp, key, value, headers)
+        put_record(out, delta, time_ms - base_timestamp, key, value, headers)
         count += 1
     return Encoded(out, count, delta, NO_TIMESTAMP if base_timestamp is None else base_timestamp, max_timestamp)
 
 
-def _put_record(
+def put_record(
     out: bytearray, delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
 ) -> None:
+    """Append one record; time and offset are relative to the batch's."""
     body = bytearray(1)  # attributes: none are in use
     # Zigzag of a small non-negative number is its double, in one byte: nearly always so for time, offset and key.
     if 0 <= timestamp_delta < 64:

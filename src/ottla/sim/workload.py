@@ -97,6 +97,8 @@ class WritingClient:
                 codec=plan.codec,
                 linger_ms=plan.linger_ms,
                 batch_size_bytes=plan.batch_size_bytes,
+                # Without sequence numbers only one request at a time keeps the order over retries.
+                max_in_flight=5 if plan.writer.idempotent and plan.writer.acks == -1 else 1,
                 request_timeout_ms=6_000,
                 delivery_timeout_ms=60_000,
                 auto_create_topics=False,

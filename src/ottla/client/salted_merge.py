@@ -1,0 +1,171 @@
+"""Salted hot keys, the consumer's side: the records of each key in order again (see `client.hot_keys`).
+
+The merge must see every partition of the topic: in one consumer, or behind one. Records without the header go through
+as they are; so do foreign headers of the same name.
+
+Semantics:
+- Records of one key and one source leave in the order of their numbers. One that arrives early is held until those
+  before it have come. A source begins with number 0, or, when the reading started in the middle, with the lowest number
+  seen once every shard has shown one (a shard's numbers only grow).
+- A number that was seen already (a record read twice) goes through at once.
+- Memory: at most `held_max` records are held in all; one more, and the longest waiting key and source stops waiting for
+  what is missing (`gaps` counts that) and hands on what it has, in order. At most `sources_max` keys and sources are
+  remembered; the one that was quiet for longest is forgotten.
+- What is held was read but not handed on: commit no offset above `held_offsets()`. `flush` hands on everything.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Generic, Protocol, TypeVar
+
+from ottla.client.hot_keys import SALT_HEADER, Salt
+from ottla.model import limits
+from ottla.model.ids import TopicPartition
+from ottla.records.record import Headers
+
+
+class SaltedRecord(Protocol):
+    """What the merge looks at: any consumer's record will do."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Headers: ...
+
+
+R = TypeVar("R", bound=SaltedRecord)
+_Name = tuple[str, bytes, int]  # topic, key, source
+
+
+class _Stream(Generic[R]):
+    """The records of one key by one source."""
+
+    __slots__ = ("expected", "held", "lowest", "shards")
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
+        self.expected: int | None = None  # the number that leaves next; None until the beginning is known
+        self.held: dict[int, R] = {}
+        self.lowest: dict[int, int] = {}  # shard -> the first number it showed, until the beginning is known
+
+    def take(self, salt: Salt, record: R) -> list[R]:
+        if self.expected is not None and salt.number < self.expected:
+            return [record]
+        self.held[salt.number] = record
+        if self.expected is None:
+            self.lowest.setdefault(salt.shard, salt.number)
+            if salt.number == 0:
+                self.expected = 0
+            elif len(self.lowest) == self.shards:
+                self.expected = min(self.lowest.values())
+        return self.leave()
+
+    def leave(self) -> list[R]:
+        """Everything that waits for nothing any more."""
+        found: list[R] = []
+        while self.expected is not None and self.expected in self.held:
+            found.append(self.held.pop(self.expected))
+            self.expected += 1
+        return found
+
+    def give_up(self) -> list[R]:
+        """Everything, in order, whatever may be missing."""
+        numbers = sorted(self.held)
+        found = [self.held.pop(number) for number in numbers]
+        if numbers:
+            self.expected = numbers[-1] + 1
+        return found
+
+
+class SaltedMerge(Generic[R]):
+    """Takes records of all partitions as they come and hands them on in the order of each key."""
+
+    def __init__(
+        self, held_max: int = limits.SALTED_RECORDS_HELD_MAX, sources_max: int = limits.SALTED_SOURCES_MAX
+    ) -> None:
+        self.gaps = 0
+        self._held_max = held_max
+        self._sources_max = sources_max
+        self._streams: dict[_Name, _Stream[R]] = {}  # the one that was heard of last at the end
+        self._waiting: dict[_Name, None] = {}  # those that hold something, the longest waiting first
+        self._held = 0
+
+    @property
+    def held(self) -> int:
+        """How many records are held at present."""
+        return self._held
+
+    def held_offsets(self) -> dict[TopicPartition, int]:
+        """Per partition the offset of the first record that was read but not handed on."""
+        offsets: dict[TopicPartition, int] = {}
+        for name in self._waiting:
+            for record in self._streams[name].held.values():
+                place = TopicPartition(record.topic, record.partition)
+                offsets[place] = min(record.offset, offsets.get(place, record.offset))
+        return offsets
+
+    def push(self, record: R) -> list[R]:
+        """Take one record; the result is what may be handed on now, in order."""
+        salt = salt_of(record)
+        if salt is None or record.key is None:
+            return [record]
+        name = (record.topic, record.key, salt.source)
+        stream = self._streams.pop(name, None)
+        if stream is None:
+            stream = _Stream(salt.shards)
+        self._streams[name] = stream
+        before = len(stream.held)
+        found = stream.take(salt, record)
+        self._held += len(stream.held) - before
+        if not stream.held:
+            self._waiting.pop(name, None)
+        else:
+            self._waiting.setdefault(name)
+        while self._held > self._held_max:
+            found += self._stop_waiting(next(iter(self._waiting)))
+        if len(self._streams) > self._sources_max:
+            oldest = next(iter(self._streams))
+            found += self._stop_waiting(oldest)
+            del self._streams[oldest]
+        return found
+
+    def flush(self) -> list[R]:
+        """Hand on all that is held: there is nothing more to come."""
+        return [record for name in list(self._waiting) for record in self._stop_waiting(name)]
+
+    def _stop_waiting(self, name: _Name) -> list[R]:
+        if name not in self._waiting:
+            return []
+        del self._waiting[name]
+        found = self._streams[name].give_up()
+        self._held -= len(found)
+        self.gaps += 1
+        return found
+
+
+def salt_of(record: SaltedRecord) -> Salt | None:
+    """The record's salt, if it has one."""
+    for name, content in record.headers:
+        if name == SALT_HEADER:
+            return Salt.decode(content)
+    return None
+
+
+async def merge_salted(
+    records: AsyncIterable[R],
+    *,
+    held_max: int = limits.SALTED_RECORDS_HELD_MAX,
+    sources_max: int = limits.SALTED_SOURCES_MAX,
+) -> AsyncIterator[R]:
+    """The same records with the order of every key restored: `async for record in merge_salted(consumer)`."""
+    merge: SaltedMerge[R] = SaltedMerge(held_max, sources_max)
+    async for record in records:
+        for each in merge.push(record):
+            yield each
+    for each in merge.flush():
+        yield each

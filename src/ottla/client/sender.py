@@ -1,0 +1,481 @@
+"""The sender: takes batches from the queues, sends them to the leaders, and settles what became of them.
+
+Rules:
+- It runs in callbacks of the loop (`wake` asks for a run), never in a task: whatever may leave is written in one go, so
+  that nothing comes between choosing a batch and writing it, and batches of a partition are written in order.
+- Per broker up to `max_in_flight` requests, each with at most one batch per partition; per partition as many batches
+  under way as `PartitionQueue` allows.
+- What fails in a way that passes is sent again until `delivery_timeout_ms` (or `retries`) is over.
+- A number missing in the sequence makes the identity useless. An idempotent producer takes a new one; a transactional
+  one tells its transaction, which can then only be aborted.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol
+
+from ottla.client.accumulator import Batch, PartitionQueue, ProducerId, Sealing
+from ottla.client.buffer import Buffer
+from ottla.client.cluster import Cluster, Purpose
+from ottla.client.connection import Connection
+from ottla.client.errors import ClientError, DeliveryFailed, UnsupportedApi, error_code
+from ottla.client.metadata import NO_LEADER
+from ottla.client.producer_options import ProducerOptions
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
+
+_BY_ID_SINCE = 13  # Produce names topics by id from this version on
+# The broker itself waits up to timeout_ms for replicas: its answer needs a little longer than that.
+_ANSWER_SPARE_MS = 5_000
+_CONCURRENT_BACKOFF_MS = 20  # the former transaction's end is being written: that takes a moment only
+_SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+# The batch may be in the log although the answer is an error.
+_IN_DOUBT = (
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+_FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+Sent = list[tuple[PartitionQueue, Batch]]
+
+
+class Gate(Protocol):
+    """What the sender asks of a transaction."""
+
+    produce_version_max: int | None
+    aborting: bool  # nothing is worth another attempt
+
+    def admits(self, partition: TopicPartition) -> bool:
+        """Whether the partition takes part; if not yet, the sender is woken when that has changed."""
+        ...
+
+    def failed(self, error: Exception, *, hole: bool) -> None:
+        """Records of the transaction could not be delivered; `hole`: the sequence cannot go on with this epoch."""
+        ...
+
+
+class _Link:
+    """The way to one broker."""
+
+    __slots__ = ("connection", "in_flight", "preparing")
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.in_flight = 0
+        self.preparing: asyncio.Task[None] | None = None
+
+
+class Sender:
+    """Queues of one producer, and their way to the brokers."""
+
+    def __init__(self, cluster: Cluster, options: ProducerOptions, identify: Callable[[], Awaitable[ProducerId]]):
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+        self.buffer = Buffer(options.buffer_bytes, options.max_block_ms)
+        self.identity = ProducerId()
+        self.gate: Gate | None = None
+        self.closed = False
+        self.failures = 0  # batches given up so far
+        self.failure: Exception | None = None  # of a record whose sender did not ask for a future
+        self._cluster = cluster
+        self._options = options
+        self._identify = identify
+        self._sealing = Sealing(options.codec, options.codec_level, options.transactional_id is not None)
+        self._links: dict[int, _Link] = {}
+        self._active: dict[PartitionQueue, None] = {}  # those with batches, the one that was served last at the end
+        self._progress: list[asyncio.Future[None]] = []  # of those who wait in `flush`
+        self._flushing = 0
+        self._asking: dict[str | None, asyncio.Task[None]] = {}  # topics we learn about; None is the producer id
+        self._woken = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Stop; what is not delivered fails."""
+        self._stop(DeliveryFailed("the producer was closed before the record was delivered"))
+        tasks = [*self._asking.values(), *(each.preparing for each in self._links.values() if each.preparing)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _stop(self, error: BaseException) -> None:
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for queue in self.queues.values():
+            for batch in (*queue.in_flight, *queue.waiting):
+                batch.fail(error)
+            queue.in_flight.clear()
+            queue.waiting.clear()
+        self._active.clear()
+        self.buffer.close()
+        self._free(self.buffer.used_bytes)
+
+    async def flush(self) -> None:
+        """Until every batch of this moment is acknowledged or has failed."""
+        self._flushing += 1
+        try:
+            self.wake()
+            await self._settled()
+        finally:
+            self._flushing -= 1
+
+    async def _settled(self) -> None:
+        targets = [(queue, queue.newest) for queue in self._active]
+        while targets := [each for each in targets if not each[0].settled_up_to(each[1])]:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._progress.append(waiter)
+            await waiter
+
+    async def discard(self, error: Exception) -> None:
+        """Fail all that waits, and wait for the answers to what is under way."""
+        self.failures += 1
+        self.fail_waiting(error)
+        await self._settled()
+
+    def fail_waiting(self, error: Exception) -> None:
+        for queue in list(self._active):
+            for batch in tuple(queue.waiting):
+                self._fail(queue, batch, error)
+
+    def added(self, queue: PartitionQueue, size_bytes: int, *, ready: bool) -> None:
+        """Bytes were appended to a queue; `ready`: a batch is full, or there is a new one with a time to leave."""
+        self.buffer.used_bytes += size_bytes
+        if ready:
+            self._active[queue] = None
+            self.wake()
+
+    def _free(self, size_bytes: int) -> None:
+        self.buffer.free(size_bytes)
+        for waiter in self._progress:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._progress.clear()
+
+    # --- runs ---------------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Look soon for something to send."""
+        if not self._woken and not self.closed:
+            self._woken = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        self._woken = False
+        if self.closed:
+            return
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            next_s = self._send_ready(loop.time())
+        except Exception as error:  # a mistake of ours: nobody may be left waiting for ever
+            self._stop(error)
+            raise
+        if next_s is not None:
+            self._timer = loop.call_at(next_s, self.wake)
+
+    def _send_ready(self, now_s: float) -> float | None:
+        """Write a request for every broker that has something; returns when the next batch is due."""
+        options = self._options
+        linger_s, flushing = options.linger_ms / 1000, self._flushing > 0
+        next_s: float | None = None
+        ready: dict[int, list[PartitionQueue]] = {}
+        for queue in list(self._active):
+            due_s = queue.ready_at_s(linger_s, options.batch_size_bytes, flushing=flushing)
+            if due_s is None:
+                if not queue.in_flight:
+                    del self._active[queue]
+            elif due_s > now_s:
+                next_s = due_s if next_s is None else min(next_s, due_s)
+            elif self._gave_up(queue, now_s):
+                self.wake()
+            elif queue.may_start(self.identity, options.in_flight_per_partition_max):
+                leader = self._leader_of(queue)
+                if leader is not None and self._is_ready(leader):
+                    ready.setdefault(leader, []).append(queue)
+        for node_id, queues in ready.items():
+            self._send(node_id, queues)
+        return next_s
+
+    def _leader_of(self, queue: PartitionQueue) -> int | None:
+        """The node to send to; when it (or our identity) is not known, a task asks and the sender is woken."""
+        if self._options.is_idempotent and self.identity.producer_id < 0:
+            if self.gate is None:
+                self._ask(None)
+            return None
+        leader = self._leader(queue.partition)
+        if leader == NO_LEADER:
+            self._cluster.metadata.forget(queue.partition.topic)
+            self._ask(queue.partition.topic)
+            return None
+        if self.gate is not None and not self.gate.admits(queue.partition):
+            return None
+        return leader
+
+    def _leader(self, partition: TopicPartition) -> int:
+        topic = self._cluster.metadata.topics.get(partition.topic)
+        info = topic.partition(partition.partition) if topic is not None else None
+        return NO_LEADER if info is None else info.leader
+
+    def _is_ready(self, node_id: int) -> bool:
+        """Whether a request may be written now; if a connection or room is what is missing, a task sees to it."""
+        link = self._links.get(node_id)
+        if link is None:
+            link = self._links[node_id] = _Link()
+        if link.in_flight >= self._options.max_in_flight or link.preparing is not None:
+            return False
+        if link.connection is not None and link.connection.is_open and link.connection.has_room:
+            return True
+        link.preparing = asyncio.create_task(self._prepare(node_id, link))
+        return False
+
+    async def _prepare(self, node_id: int, link: _Link) -> None:
+        try:
+            if link.connection is None or not link.connection.is_open:
+                link.connection = None
+                link.connection = await self._cluster.connection(node_id, Purpose.PRODUCE)
+            await link.connection.wait_for_room()
+        except (ApiError, ClientError) as error:
+            self._unreachable(error, lambda queue: self._leader(queue.partition) == node_id)
+        finally:
+            link.preparing = None
+            self.wake()
+
+    # --- what has to be known -----------------------------------------------------------------------------------
+
+    def refresh(self, topic: str) -> None:
+        """Look for changes of the topic, beside everything else."""
+        self._ask(topic)
+
+    def _ask(self, topic: str | None) -> None:
+        """Learn who leads the topic (None: get a producer id), beside the sender: others need not wait for it."""
+        if topic not in self._asking:
+            self._asking[topic] = asyncio.create_task(self._learn(topic))
+
+    async def _learn(self, topic: str | None) -> None:
+        led: set[int] = set()
+        failure: Exception
+        try:
+            if topic is None:
+                self.identity = await self._identify()
+                return
+            info = await self._cluster.topic(topic, auto_create=self._options.auto_create_topics)
+            led = {each.index for each in info.partitions if each.leader != NO_LEADER}
+            failure = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic} has partitions without a leader")
+        except (ApiError, ClientError) as error:
+            failure = error
+        finally:
+            del self._asking[topic]
+            self.wake()
+        self._unreachable(
+            failure, lambda queue: topic is None or (queue.partition.topic == topic and queue.partition[1] not in led)
+        )
+
+    def _unreachable(self, error: Exception, concerns: Callable[[PartitionQueue], bool]) -> None:
+        """What waits in these queues cannot be sent now, or never."""
+        now_s = asyncio.get_running_loop().time()
+        for queue in [each for each in self._active if each.waiting and concerns(each)]:
+            if _is_final(error):
+                self._fail(queue, queue.waiting[0], error)
+            else:
+                self._cluster.metadata.forget(queue.partition.topic)
+                queue.retry_at_s = self._backoff(queue, now_s)
+
+    # --- one request --------------------------------------------------------------------------------------------
+
+    def _send(self, node_id: int, queues: list[PartitionQueue]) -> None:
+        """One request with the first batch of each queue, as many as fit; the others follow with the next."""
+        sent: Sent = []
+        size_bytes = 0
+        for queue in queues:
+            size_bytes += queue.waiting[0].size_bytes
+            if sent and size_bytes > self._options.max_request_bytes:
+                break
+            batch = queue.start(self.identity)
+            self._active[queue] = self._active.pop(queue)
+            try:
+                batch.seal(self._sealing)
+            except Exception as error:  # whatever it is, the senders of these records must hear of it
+                self._fail(queue, batch, error)
+                continue
+            sent.append((queue, batch))
+        if sent:
+            self._write(self._links[node_id], sent)
+        self.wake()
+
+    def _write(self, link: _Link, sent: Sent) -> None:
+        connection = link.connection
+        assert connection is not None
+        topics: dict[str, ProduceRequest.TopicProduceData] = {}
+        names: dict[bytes, str] = {}
+        for queue, batch in sent:
+            name, index = queue.partition
+            topic = topics.get(name)
+            if topic is None:
+                topic_id = self._cluster.metadata.topics[name].topic_id
+                topic = topics[name] = ProduceRequest.TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
+                names[topic_id] = name
+            assert batch.data is not None
+            topic.partition_data.append(
+                ProduceRequest.TopicProduceData.PartitionProduceData(index=index, records=memoryview(batch.data))
+            )
+        at_most = self.gate.produce_version_max if self.gate is not None else None
+        if NO_ID in names:
+            at_most = min(at_most or _BY_ID_SINCE, _BY_ID_SINCE - 1)
+        request = ProduceRequest(
+            transactional_id=self._options.transactional_id,
+            acks=self._options.acks,
+            timeout_ms=self._options.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        try:
+            version = connection.version_of(ProduceRequest, at_most=at_most)
+            if self._options.acks == 0:
+                connection.post_now(request, version=version)
+                for queue, batch in sent:
+                    self._finish(queue, batch, -1, -1)
+                return
+            answer = connection.submit_now(
+                request,
+                ProduceResponse,
+                version=version,
+                timeout_ms=self._options.request_timeout_ms + _ANSWER_SPARE_MS,
+            )
+        except Exception as error:  # the connection, or a message that cannot be encoded
+            self._lost(sent, error)
+            return
+        link.in_flight += 1
+        answer.add_done_callback(partial(self._answered, link, sent, names if version >= _BY_ID_SINCE else None))
+
+    def _answered(
+        self, link: _Link, sent: Sent, names: dict[bytes, str] | None, answer: "asyncio.Future[ProduceResponse]"
+    ) -> None:
+        link.in_flight -= 1
+        if self.closed:
+            return
+        self.wake()
+        error = answer.exception()
+        if isinstance(error, Exception):
+            self._lost(sent, error)
+            return
+        found: dict[tuple[str | None, int], PartitionAnswer] = {
+            (topic.name if names is None else names.get(topic.topic_id), each.index): each
+            for topic in answer.result().responses
+            for each in topic.partition_responses
+        }
+        for queue, batch in sent:
+            self._settle(queue, batch, found.get(queue.partition))
+
+    # --- what became of a batch ---------------------------------------------------------------------------------
+
+    def _lost(self, sent: Sent, error: Exception) -> None:
+        """No answer, or no request even."""
+        for queue, batch in sent:
+            batch.in_doubt |= isinstance(error, ClientError) and error.maybe_applied
+            if _is_final(error) or self._is_aborting:
+                self._fail(queue, batch, error)
+            else:
+                self._retry(queue, batch)
+
+    def _settle(self, queue: PartitionQueue, batch: Batch, result: PartitionAnswer | None) -> None:
+        code = ErrorCode.REQUEST_TIMED_OUT if result is None else error_code(result.error_code)
+        batch.in_doubt |= code in _IN_DOUBT
+        if result is not None and code in _SUCCESS:
+            self._finish(queue, batch, result.base_offset, result.log_append_time_ms)
+        elif self._is_aborting:
+            self._fail(queue, batch, ApiError(code))
+        elif code in _TOO_LARGE and batch.count > 1:
+            queue.split(batch)
+        elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.is_oldest(batch):
+            queue.retry(batch, 0.0)  # it waits for those before it, which failed
+        elif self.gate is None and (
+            code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            or (code == ErrorCode.UNKNOWN_PRODUCER_ID and not batch.in_doubt)
+        ):
+            # The broker lost what came before, or the producer as a whole; this batch is not in its log.
+            self._renew(batch.identity)
+            queue.renumber(batch)
+            queue.retry_at_s = self._backoff(queue, asyncio.get_running_loop().time())
+        elif code.retriable:
+            self._retry(queue, batch, at_most_ms=_CONCURRENT_BACKOFF_MS if _is_concurrent(code) else None)
+        else:
+            if code in _FENCED:
+                self._renew(batch.identity)
+            self._fail(queue, batch, ApiError(code, result.error_message if result is not None else None))
+
+    def _finish(self, queue: PartitionQueue, batch: Batch, base_offset: int, log_append_time: int) -> None:
+        queue.finish(batch)
+        batch.acknowledge(queue.partition, base_offset, log_append_time)
+        self._free(batch.size_bytes)
+
+    def _retry(self, queue: PartitionQueue, batch: Batch, *, at_most_ms: float | None = None) -> None:
+        if batch.attempts > self._options.retries:
+            self._fail(queue, batch, DeliveryFailed(self._given_up(queue, batch, f"{self._options.retries} retries")))
+            return
+        now_s = asyncio.get_running_loop().time()
+        at_s = self._backoff(queue, now_s)
+        if at_most_ms is None:
+            self._cluster.metadata.forget(queue.partition.topic)
+        else:
+            at_s = min(at_s, now_s + at_most_ms / 1000)
+        queue.retry(batch, at_s)
+
+    def _backoff(self, queue: PartitionQueue, now_s: float) -> float:
+        queue.tries += 1
+        return now_s + self._cluster.options.backoff_ms(queue.tries) / 1000
+
+    def _gave_up(self, queue: PartitionQueue, now_s: float) -> bool:
+        """Fail the first batch when it has been tried, without success, for the whole delivery timeout."""
+        batch = queue.waiting[0]
+        if now_s - batch.created_at_s <= self._options.delivery_timeout_ms / 1000:
+            return False
+        error = DeliveryFailed(self._given_up(queue, batch, f"{self._options.delivery_timeout_ms} ms"))
+        self._fail(queue, batch, error)
+        return True
+
+    def _given_up(self, queue: PartitionQueue, batch: Batch, limit: str) -> str:
+        return (
+            f"{batch.count} records for {queue.partition} were not acknowledged within {limit} "
+            f"({batch.attempts} attempts)"
+        )
+
+    @property
+    def _is_aborting(self) -> bool:
+        return self.gate is not None and self.gate.aborting
+
+    def _fail(self, queue: PartitionQueue, batch: Batch, error: Exception) -> None:
+        self.failures += 1
+        hole = queue.drop(batch)
+        if hole:
+            self._renew(batch.identity)
+        if self.gate is not None:
+            self.gate.failed(error, hole=hole)
+        if len(batch.futures) < batch.count and self.failure is None:
+            self.failure = error
+        batch.fail(error)
+        self._free(batch.size_bytes)
+
+    def _renew(self, identity: ProducerId) -> None:
+        """The identity is of no use any more (a transaction's is renewed by its end)."""
+        if self.gate is None and self.identity == identity:
+            self.identity = ProducerId()
+
+
+def _is_concurrent(code: ErrorCode) -> bool:
+    return code == ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether trying again cannot help."""
+    if isinstance(error, ApiError):
+        return not error.code.retriable
+    return isinstance(error, UnsupportedApi) or not isinstance(error, ClientError)
