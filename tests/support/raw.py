@@ -1,5 +1,6 @@
 """A bare connection: our own codecs over a blocking socket, so that a test decides every byte that is sent."""
 
+import select
 import socket
 import struct
 from typing import TypeVar
@@ -40,6 +41,10 @@ class RawConnection:
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
+
+    def has_answer(self) -> bool:
+        """Whether something has arrived that was not yet received."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def receive(self) -> bytes:
         """One frame without its length."""

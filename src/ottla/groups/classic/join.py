@@ -134,9 +134,7 @@ class Join:
         """A static member restarted: whoever still acts under its former id is fenced."""
         leader = turn.group.leader
         if former.is_awaiting_join:
-            turn.answer_join(
-                former.member_id, JoinReply(ErrorCode.FENCED_INSTANCE_ID, former.member_id, protocol_name=None)
-            )
+            turn.answer_join(former.member_id, JoinReply(ErrorCode.FENCED_INSTANCE_ID, former.member_id))
         if former.is_awaiting_sync:
             turn.answer_sync(former.member_id, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
         member = self._updated(replace(former, member_id=member_id, is_new=False, is_awaiting_sync=False))
@@ -175,7 +173,7 @@ class Join:
         try:
             group.check_member(self.member_id, self.instance_id)
         except ApiError as error:
-            turn.reply = JoinReply(error.code, self.member_id, protocol_name=None)
+            turn.reply = JoinReply(error.code, self.member_id)
             return
         member = group.members[self.member_id]
         is_same = member.protocols == self.protocols

@@ -30,7 +30,7 @@ class JoinReply(NamedTuple):
     member_id: str = ""
     generation: int = -1
     protocol_type: str | None = None
-    protocol_name: str | None = ""
+    protocol_name: str | None = None
     leader: str = ""
     skip_assignment: bool = False
     members: tuple[tuple[str, str | None, bytes], ...] = ()  # member id, instance id, metadata

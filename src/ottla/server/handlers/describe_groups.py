@@ -63,7 +63,7 @@ def _without_group(group_id: str, error: ApiError, operations: int, version: int
 
 
 def _member(member: ClassicMember, protocol: str, state: ClassicState) -> Member:
-    """What members said and got is shown only while it holds."""
+    """What members said is shown only while it holds; what they have, until they are given something else."""
     stable = state is ClassicState.STABLE
     return Member(
         member_id=member.member_id,
@@ -71,5 +71,5 @@ def _member(member: ClassicMember, protocol: str, state: ClassicState) -> Member
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(protocol) if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment,
     )

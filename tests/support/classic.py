@@ -1,0 +1,196 @@
+"""Members of a classic group, byte by byte: each has a connection of its own, so that one may wait while others talk.
+
+What they are answered becomes plain data in which member ids are replaced by the members' names: ids are random.
+"""
+
+import re
+from types import TracebackType
+from typing import Any
+
+from tests.support.raw import Closed, RawConnection
+from tests.support.same import Plain, Side
+
+from ottla.wire.frame import request_frame
+from ottla.wire.message import Request, Response
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest
+from ottla.wire.messages.sync_group import SyncGroupRequest
+
+SYNC_NEWEST, HEARTBEAT_NEWEST, LEAVE_NEWEST = 5, 4, 5
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+RETRIABLE = (14, 15, 16)  # loading, not available, not coordinator: Kafka is still making its topic
+
+
+class Crowd:
+    """The members that one script moves on one side. `version` is that of JoinGroup; the others follow it."""
+
+    def __init__(self, side: Side, group: str, version: int) -> None:
+        self.side = side
+        self.group = group
+        self.version = version
+        self._names: dict[str, str] = {}
+        self._members: list[Actor] = []
+
+    def __enter__(self) -> "Crowd":
+        wait_for_coordinator(self.side, self.group)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for member in self._members:
+            member.close()
+
+    def actor(self, name: str, **joining: Any) -> "Actor":
+        """`joining`: what its JoinGroup requests say, apart from defaults."""
+        actor = Actor(self, name, joining)
+        self._members.append(actor)
+        return actor
+
+    def learn(self, member_id: str, name: str) -> None:
+        if member_id:
+            self._names.setdefault(member_id, name)
+
+    def plain(self, message: Response, version: int) -> Plain:
+        return self.named(self.side.plain(message, version))
+
+    def named(self, data: Plain) -> Plain:
+        """Ids become names; lists of structures are put into an order that does not depend on ids."""
+        if isinstance(data, dict):
+            return {key: self.named(value) for key, value in data.items()}
+        if isinstance(data, list):
+            return sorted((self.named(each) for each in data), key=repr)
+        return self._names.get(data) or UUID.sub("#", data) if isinstance(data, str) else data
+
+    def is_joining(self, name: str) -> bool:
+        """Whether the group has taken a member of this client in, and is rebalancing."""
+        request = DescribeGroupsRequest(groups=[self.group], include_authorized_operations=False)
+        (group,) = self.side.answer(request, 5).groups  # type: ignore[attr-defined]
+        return group.group_state == "PreparingRebalance" and any(each.client_id == name for each in group.members)
+
+
+def wait_for_coordinator(side: Side, group: str) -> None:
+    """Kafka makes the topic of offsets on first use, and loads it a moment later."""
+    for _ in range(2000):
+        found = side.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 6)
+        if found["coordinators"][0]["error_code"] == 0:
+            beat = LeaveGroupRequest(group_id=group, members=[])
+            if side.call(beat, 5)["error_code"] not in RETRIABLE:
+                return
+    raise AssertionError(f"{side.name}: {group} has no coordinator")
+
+
+class Actor:
+    """`send` and `answer` apart, for what waits; `call` for both."""
+
+    def __init__(self, crowd: Crowd, name: str, joining: dict[str, Any]) -> None:
+        self.name = name
+        self.member_id = ""
+        self.generation = -1
+        self.last: Response | None = None
+        self._crowd = crowd
+        self._joining = joining
+        self._connection = RawConnection(crowd.side.bootstrap, timeout_s=15)
+        self._sent: list[tuple[int, int, int]] = []
+        self._next_id = 0
+
+    # --- requests
+
+    def joins(self, **fields: Any) -> Request:
+        said = {"protocols": {"range": b"m"}, "protocol_type": "consumer", **self._joining, **fields}
+        protocols = [
+            JoinGroupRequest.Protocol(name=key, metadata=value) for key, value in said.pop("protocols").items()
+        ]
+        return JoinGroupRequest(
+            **{
+                "group_id": self._crowd.group,
+                "session_timeout_ms": 30_000,
+                "rebalance_timeout_ms": 30_000,
+                "member_id": self.member_id,
+                "protocols": protocols,
+                **said,
+            }
+        )
+
+    def syncs(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> Request:
+        assigned = [
+            SyncGroupRequest.Assignment(member_id=key, assignment=value) for key, value in (assignments or {}).items()
+        ]
+        said = {
+            "group_id": self._crowd.group,
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+            "group_instance_id": self._joining.get("group_instance_id"),
+            "protocol_type": self._joining.get("protocol_type", "consumer"),
+            "protocol_name": "range",
+        }
+        return SyncGroupRequest(**{**said, "assignments": assigned, **fields})
+
+    # --- talking
+
+    def send(self, request: Request, version: int | None = None) -> None:
+        version = self._version(request) if version is None else version
+        self._next_id += 1
+        self._sent.append((type(request).key, version, self._next_id))
+        self._connection.send(request_frame(request, version, self._next_id, self.name))
+
+    def answer(self) -> Plain:
+        key, version, correlation_id = self._sent.pop(0)
+        try:
+            response = self._connection.decode(key, version, self._connection.receive(), correlation_id)
+        except Closed:
+            return "closed the connection"
+        self.last = response
+        if isinstance(response, JoinGroupResponse):
+            self._crowd.learn(response.member_id, self.name)
+            self.member_id = response.member_id or self.member_id
+            self.generation = response.generation_id if response.error_code == 0 else self.generation
+        return self._crowd.plain(response, version)
+
+    def call(self, request: Request, version: int | None = None) -> Plain:
+        self.send(request, version)
+        return self.answer()
+
+    # --- what members do
+
+    def start_join(self, **fields: Any) -> list[Plain]:
+        """Sends JoinGroup, after getting an id where the version wants that; what it was told so far."""
+        told = []
+        said = {**self._joining, **fields}
+        if self._crowd.version >= 4 and not self.member_id and said.get("group_instance_id") is None:
+            told.append(self.call(self.joins(**fields)))
+        self.send(self.joins(**fields))
+        while not self._connection.has_answer() and not self._crowd.is_joining(self.name):
+            pass
+        return told
+
+    def join(self, **fields: Any) -> list[Plain]:
+        """Joins and waits for the generation to form."""
+        return [*self.start_join(**fields), self.answer()]
+
+    def heartbeat(self, **fields: Any) -> Plain:
+        said = {
+            "group_id": self._crowd.group,
+            "generation_id": self.generation,
+            "member_id": self.member_id,
+            "group_instance_id": self._joining.get("group_instance_id"),
+        }
+        return self.call(HeartbeatRequest(**{**said, **fields}))
+
+    def leave(self, *members: tuple[str, str | None], reason: str | None = None) -> Plain:
+        """Itself, or those given by member id and instance id."""
+        going = [
+            LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=reason)
+            for member_id, instance_id in members or ((self.member_id, self._joining.get("group_instance_id")),)
+        ]
+        return self.call(LeaveGroupRequest(group_id=self._crowd.group, member_id=going[0].member_id, members=going))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _version(self, request: Request) -> int:
+        newest = {SyncGroupRequest: SYNC_NEWEST, HeartbeatRequest: HEARTBEAT_NEWEST, LeaveGroupRequest: LEAVE_NEWEST}
+        # An instance id needs a version that has room for it.
+        least = 3 if self._joining.get("group_instance_id") is not None else 0
+        return min(max(self._crowd.version, least), newest.get(type(request), self._crowd.version))
