@@ -122,4 +122,30 @@ STREAMS_ASSIGNMENT_INTERVAL_MS = group.int32(
     synonyms=("group.streams.assignment.interval.ms",),
 )
 
+# What Kafka does not have: for every share consumer of the group, whoever wrote it (docs/queues.md).
+SHARE_KEY_ORDERED = group.boolean(
+    "ottla.share.key.ordered",
+    False,
+    "Hand out no record of a share group while an earlier one with the same key is not dealt with.",
+)
+SHARE_RETRY_BACKOFF_MS = group.int32(
+    "ottla.share.retry.backoff.ms",
+    0,
+    "Pause before a released record is handed out again; doubled with each delivery. 0: none.",
+    valid=at_least(0),
+)
+SHARE_RETRY_BACKOFF_MAX_MS = group.int32(
+    "ottla.share.retry.backoff.max.ms", 60_000, "Longest such pause.", valid=at_least(0)
+)
+SHARE_DLQ_TOPIC = group.text(
+    "ottla.share.dlq.topic",
+    "",
+    "Topic that gets the records which are rejected or reach the delivery limit. Empty: they are given up.",
+)
+SHARE_DELAYED_DELIVERY_ENABLE = group.boolean(
+    "ottla.share.delayed.delivery.enable",
+    False,
+    "Hand out records with a header ottla.deliver-at or ottla.delay-ms not before that time.",
+)
+
 GROUP_SETTINGS: Final[dict[str, Setting[Any]]] = group.settings

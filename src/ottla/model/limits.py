@@ -150,6 +150,8 @@ DIRECTORIES_REMOVED_AT_ONCE = 50
 WORKER_THREADS_MAX = 4
 # Transactions that one read_committed fetch may report as aborted; the index is searched no further.
 ABORTED_PER_FETCH_MAX = 100_000
+# Records decoded in one go: enough to make the rest cheap, few enough that a hostile batch cannot fill the memory.
+RECORDS_DECODED_AT_ONCE_MAX = 1_024
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
 # A new member's parked JoinGroup is given up after this: it cannot send heartbeats yet, and may be long gone.
@@ -160,6 +162,12 @@ SHARE_MEMBER_ID_CHARS_MAX = 36
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
+# A regular expression that members subscribe to: how deeply it nests, the steps of its program (a thousand repetitions of
+# a character are a thousand), the steps that are remembered (some 10 MB), and how many programs are kept.
+REGEX_DEPTH_MAX = 100
+REGEX_STEPS_MAX = 5_000
+REGEX_MEMORY_MAX = 20_000
+REGEX_PATTERNS_MAX = 100
 # Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
 TOPIC_HASHES_MAX = 10_000
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.

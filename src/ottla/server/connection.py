@@ -76,6 +76,7 @@ class Connection:
         self._writing = False
         self._waits_for_memory = False
         self._on_close = on_close
+        self._intercept = context.services.intercept
         self._resume_reading()
 
     # Reading
@@ -187,7 +188,11 @@ class Connection:
             route, answer = _unserved(key, version)
         else:
             self.context.request_version = version
-            answer = route.handler(request, self.context)
+            intercept = self._intercept
+            if intercept is None:
+                answer = route.handler(request, self.context)
+            else:
+                answer = intercept(route.endpoint, request, self.context)
             if answer is None:
                 return
         if not isinstance(answer, Response):
@@ -322,6 +327,8 @@ class Connection:
             elif slot.waits_for is not None:
                 slot.waits_for.cancel()
         self._slots.clear()
+        for what in tuple(self.context.when_closed.values()):
+            what()
         self._on_close(self)
 
 

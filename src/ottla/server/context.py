@@ -6,7 +6,7 @@ request being handled and are overwritten by the next one: a handler whose answe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ottla.server.metadata import MetadataHost
     from ottla.server.partitions import Partitions
     from ottla.server.sessions import Sessions
+    from ottla.server.share_partitions import SharePartitions
     from ottla.server.shares import ShareCoordinators
     from ottla.server.transactional import Line
     from ottla.server.transactions import TransactionCoordinators
@@ -47,6 +48,7 @@ class Services:
     intercept: Intercept | None = None
     groups: GroupCoordinators = field(init=False)
     shares: ShareCoordinators = field(init=False)
+    share_partitions: SharePartitions = field(init=False)
     txns: TransactionCoordinators = field(init=False)
 
 
@@ -73,6 +75,7 @@ class Context:
         "partitions",
         "request_version",
         "services",
+        "when_closed",
     )
 
     def __init__(self, services: Services, connection: Peer) -> None:
@@ -88,6 +91,7 @@ class Context:
         self.line: Line | None = None  # produces that wait for their turn; almost always none
         self.request_version = 0
         self.client_id = ""
+        self.when_closed: dict[Hashable, Callable[[], None]] = {}  # what to do when the connection is gone
 
     @property
     def settings(self) -> Config:

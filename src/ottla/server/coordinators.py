@@ -19,6 +19,7 @@ from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.model.resources import ResourceType
 from ottla.server.hosts import Coordinators
 from ottla.server.share_groups import perform_effects
+from ottla.server.share_partitions import SharePartitions
 from ottla.server.shares import share_coordinators
 from ottla.server.transactions import transaction_coordinators
 from ottla.shares.state.upkeep import TopicsDeleted
@@ -60,6 +61,7 @@ def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[
     """All of them; each is also found in `services` under its own name."""
     services.groups = group_coordinators(loop, services, rng)
     services.shares = share_coordinators(loop, services)
+    services.share_partitions = SharePartitions(loop, services)
     services.txns = transaction_coordinators(loop, services)
     return (services.groups, services.shares, services.txns)
 
@@ -71,6 +73,7 @@ def tell(services: Services, changes: Iterable[Change]) -> None:
         ids = frozenset(topic.id for topic in deleted)
         services.groups.submit_to_all(ForgetTopics(frozenset(topic.name for topic in deleted)))
         services.groups.submit_to_all(ForgetShares(ids))
+        services.share_partitions.follow()
         services.shares.submit_to_all(TopicsDeleted(ids))
 
 

@@ -21,7 +21,7 @@ from ottla.log.disk import Disk
 from ottla.model.ids import TopicPartition
 from ottla.server import dispatch
 from ottla.server.configs import Configs
-from ottla.server.context import Services
+from ottla.server.context import Intercept, Services
 from ottla.server.coordinators import coordinators, tell
 from ottla.server.directories import open_directories
 from ottla.server.door import Door
@@ -54,6 +54,7 @@ class Ports:
     rng: random.Random
     executor: Executor | None
     lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
+    intercept: Intercept | None = None  # a test's way to put itself before the handlers
 
 
 def system_ports(values: Mapping[str, str] | None = None) -> Ports:
@@ -148,6 +149,7 @@ class Node:
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             now_ms=self.ports.now_ms,
             advertised=addresses.get,
+            intercept=self.ports.intercept,
         )
 
     def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
@@ -187,6 +189,7 @@ class Node:
                 log.exception("the stop goes on, but the next start will have to recover")
 
     def _resign(self) -> None:
+        self.services.share_partitions.close()
         for each in self.coordinators:
             each.close()
 

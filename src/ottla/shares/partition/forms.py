@@ -27,7 +27,7 @@ def acks_of(batches: Iterable[AcknowledgementBatch], *, renew: bool) -> list[Ack
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last:
             raise _invalid("An acknowledgement batch ends before it begins.")
-        if first <= before:
+        if first < before:  # as Kafka: that one may begin where the other ends is refused later
             raise _invalid("Acknowledgement batches must be in order and must not overlap.")
         if not types:
             raise _invalid("An acknowledgement batch has no type.")

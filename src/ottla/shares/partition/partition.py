@@ -228,12 +228,12 @@ class SharePartition:
         return found
 
     def take(self, runs: Iterable[tuple[int, int]], want: Want, now_ms: int) -> list[Acquired]:
-        """Hands out what `ready` named."""
+        """Hands out what `ready` named, except what was buried since."""
         found: list[Acquired] = []
         for first, last in runs:
             for item in self.ranges.between(first, last):
-                assert item.state is RecordState.AVAILABLE and not item.write, "ready is asked right before"
-                self._lend(item, want, now_ms, found)
+                if item.state is RecordState.AVAILABLE and not item.write:
+                    self._lend(item, want, now_ms, found)
             self.ranges.merge(first, last)
         return found
 
@@ -257,8 +257,12 @@ class SharePartition:
 
     def acknowledge(self, member: str, acks: Sequence[Ack], now_ms: int) -> Transition:
         """What a consumer says about what it was given; all of it or, with an ApiError, nothing."""
+        before = -1
         for ack in acks:
+            if ack.first <= before:
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "A record is acknowledged twice.")
             self._check(member, ack)
+            before = ack.last
         token = self._begin()
         dead: list[Dead] = []
         for ack in acks:

@@ -1,0 +1,143 @@
+"""Dead letters: records a share group gives up, copied with their provenance before they count as given up.
+
+A record that was rejected, or delivered too often, is appended to the group's dead-letter topic first; only when that
+is as durable as the topic's settings make it is the record archived. A crash in between leaves the record where it was,
+so it may come twice, but it is never lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ottla.cluster.commands.create_topics import CreateTopics
+from ottla.log.disk import StorageError
+from ottla.log.producers import Origin
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import check_topic_name
+from ottla.records.batch import headers
+from ottla.records.build import build_batch
+from ottla.records.record import NO_OFFSET, Record, records
+from ottla.replica.partition import Partition
+from ottla.server.answer import Later, gather
+from ottla.server.internal_topics import new_topic
+from ottla.shares.partition.terms import Dead, Reason
+
+if TYPE_CHECKING:
+    from ottla.server.context import Services
+
+PREFIX = "ottla.dlq."
+_REASONS = {Reason.REJECTED: b"rejected", Reason.DELIVERY_LIMIT: b"delivery-limit"}
+# Roughly what a record's frame and its provenance take.
+_OVERHEAD_BYTES = 256
+
+
+class DeadLetters:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
+        """None when the records are where they should be, else why they are not."""
+        try:
+            target = self._target(topic, source.index)
+            waits = [self._append(target, batch) for batch in self._batches(group_id, source, dead)]
+        except ApiError as error:
+            return _failed(error)
+        except StorageError as error:
+            return _failed(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        return gather(waits).map(lambda errors: next((error for error in errors if error is not None), None))
+
+    def _target(self, topic: str, index: int) -> Partition:
+        """The partition for what comes from partition `index`; the topic is created if that is allowed."""
+        services = self._services
+        if topic not in services.metadata.state.topics:
+            if not services.configs.broker.get("auto.create.topics.enable"):
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")
+            check_topic_name(topic)
+            outcome = services.metadata.submit(
+                CreateTopics((new_topic(topic, services.configs.broker, len(services.metadata.state.brokers)),))
+            )[0]
+            if outcome.error is not None:
+                raise outcome.error
+        return services.partitions.find(topic, index % len(services.metadata.state.topics[topic].partitions))
+
+    def _batches(self, group_id: str, source: Partition, dead: Iterable[Dead]) -> Iterator[bytearray]:
+        letters: list[Record] = []
+        size_bytes = 0
+        now_ms = self._services.now_ms()
+        for given_up in dead:
+            for record in read_between(source, given_up.first, given_up.last):
+                letters.append(_letter(record, group_id, source, given_up, now_ms))
+                size_bytes += len(record.key or b"") + len(record.value or b"") + _OVERHEAD_BYTES
+                if size_bytes >= limits.DEAD_LETTER_BATCH_BYTES:
+                    yield build_batch(letters)
+                    letters, size_bytes = [], 0
+        if letters:
+            yield build_batch(letters)
+
+    def _append(self, target: Partition, batch: bytearray) -> Later[ApiError | None]:
+        services = self._services
+        cuts = target.cuts
+        # What the broker could store once it stores again, whatever max.message.bytes says of the letter's headers.
+        end = target.append(batch, now_ms=services.now_ms(), origin=Origin.COORDINATOR).last_offset + 1
+        if not target.durable:
+            services.waiters.notify(target)
+        if target.needs_sync:
+            services.syncer.request(target)
+        stored: Later[ApiError | None] = Later()
+
+        def settle(changed: Partition | None) -> bool:
+            if target.cuts != cuts:
+                stored.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
+            elif target.high_watermark >= end:
+                stored.set(None)
+            elif changed is None or not services.partitions.holds(target):
+                stored.set(ApiError(ErrorCode.REQUEST_TIMED_OUT))
+            return stored.done
+
+        if not settle(target):
+            services.waiters.watch(stored, [target], settle, limits.WAIT_MS_MAX)
+        return stored
+
+
+def read_between(partition: Partition, first: int, last: int) -> Iterator[Record]:
+    """The records at these offsets that the log still has."""
+    log = partition.log
+    offset = max(first, log.log_start_offset)
+    while offset <= last:
+        found = log.read(offset, limits.SCAN_READ_BYTES, max_offset=partition.high_watermark)
+        if found.slice is None:
+            return
+        data = found.slice.read()
+        for position, header in headers(data):
+            if header.base_offset > last:
+                return
+            if not header.is_control:
+                for record in records(data, position):
+                    if offset <= record.offset <= last:
+                        yield record
+            offset = max(offset, header.next_offset)
+
+
+def _letter(record: Record, group_id: str, source: Partition, dead: Dead, now_ms: int) -> Record:
+    """The record as it was, with its provenance; of a letter that died again, the last one."""
+    provenance = (
+        ("topic", source.topic.encode()),
+        ("partition", b"%d" % source.index),
+        ("offset", b"%d" % record.offset),
+        ("group", group_id.encode()),
+        ("delivery-count", b"%d" % dead.count),
+        ("reason", _REASONS[dead.reason]),
+        ("timestamp", b"%d" % record.timestamp),
+    )
+    own = tuple(header for header in record.headers if not header[0].startswith(PREFIX))
+    return Record(
+        NO_OFFSET, now_ms, record.key, record.value, own + tuple((PREFIX + name, value) for name, value in provenance)
+    )
+
+
+def _failed(error: ApiError) -> Later[ApiError | None]:
+    outcome: Later[ApiError | None] = Later()
+    outcome.set(error)
+    return outcome

@@ -1,0 +1,239 @@
+"""ShareFetch (key 78): records of share partitions for one member, with acknowledgements of earlier ones on the way.
+
+v2 batch-optimised or record-limited acquiring, renewed locks
+
+Acknowledgements are dealt with first; then records are handed out as soon as there are any (`min_bytes` of them), or
+when the time is over. Records are only handed out when the answer leaves, so a member that goes away while it waits has
+none. The first batch is given whole even if it is larger than `max_bytes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.log.disk import StorageError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.replica.partition import Partition
+from ottla.server.answer import Answer, Later, gather
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.share_acks import acknowledge, check_member
+from ottla.server.share_partitions import LivePartition
+from ottla.server.share_reading import NOTHING, Taken, take, waiting_bytes
+from ottla.server.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
+from ottla.shares.partition.terms import Want
+from ottla.shares.state.partition import SharePartitionId
+from ottla.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+
+TopicResponse = ShareFetchResponse.ShareFetchableTopicResponse
+PartitionData = TopicResponse.PartitionData
+
+_RECORD_LIMIT = 1  # share_acquire_mode; 0 is batch-optimised
+
+
+@handles(ShareFetchRequest)
+def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFetchResponse]:
+    try:
+        group_id, member_id = check_member(request.group_id, request.member_id)
+        if request.is_renew_ack:
+            _check_renew(request)
+        session = _session(request, group_id, member_id, context)
+    except ApiError as error:
+        response = _response([], 0)
+        response.error_code, response.error_message = error.code, error.message
+        return response
+    outcomes = acknowledge(context, group_id, member_id, request.topics, renew=request.is_renew_ack)
+    if request.share_session_epoch == FINAL_EPOCH:
+        return _close(request, session, outcomes, context)
+    return _ShareFetch(request, session, outcomes, context).answer()
+
+
+def _check_renew(request: ShareFetchRequest) -> None:
+    """A request that renews locks must not ask for records."""
+    if request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A request that renews locks must not ask for records.")
+
+
+def _session(request: ShareFetchRequest, group_id: str, member_id: str, context: Context) -> ShareSession:
+    sessions = context.services.share_partitions.sessions
+    named = [(topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions]
+    if request.share_session_epoch == INITIAL_EPOCH:
+        if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        session = sessions.open(group_id, member_id, named)
+        context.when_closed[session] = lambda: sessions.lost(session)
+        return session
+    session = sessions.enter(group_id, member_id, request.share_session_epoch)
+    if request.share_session_epoch != FINAL_EPOCH:
+        session.partitions |= dict.fromkeys(named)
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                session.partitions.pop((topic.topic_id, index), None)
+    return session
+
+
+def _close(
+    request: ShareFetchRequest,
+    session: ShareSession,
+    outcomes: dict[Named, Later[ApiError | None]],
+    context: Context,
+) -> Answer[ShareFetchResponse]:
+    shares = context.services.share_partitions
+    shares.sessions.close(session)
+    context.when_closed.pop(session, None)
+    released = shares.release(session, session.partitions)
+
+    def respond(errors: list[ApiError | None]) -> ShareFetchResponse:
+        shares.closed(session)
+        found = {name: _data(name[1], ack=error) for name, error in zip(outcomes, errors, strict=False)}
+        return _response(_topics(found), shares.rules.of(session.group_id).records.lock_ms)
+
+    answer = gather([*outcomes.values(), *released.values()]).map(respond)
+    return answer.taken() if answer.done else answer
+
+
+class _ShareFetch:
+    """One fetch while it is being answered; it may try several times before it finds something."""
+
+    def __init__(
+        self,
+        request: ShareFetchRequest,
+        session: ShareSession,
+        outcomes: dict[Named, Later[ApiError | None]],
+        context: Context,
+    ) -> None:
+        self.request = request
+        self.session = session
+        self.outcomes = outcomes
+        self.context = context
+        self.shares = context.services.share_partitions
+        self.max_bytes = min(request.max_bytes, context.partitions.fetch_max_bytes)
+        self.found: dict[Named, Taken] = {}
+        self.errors: dict[Named, ApiError] = {}
+        self.live: dict[Named, LivePartition] = {}
+        self.later: Later[None] = Later()
+
+    def answer(self) -> Answer[ShareFetchResponse]:
+        request = self.request
+        acks = gather(list(self.outcomes.values()))
+        if request.is_renew_ack or request.max_records <= 0:
+            self.later.set(None)
+        else:
+            self._find()
+            if self._try(last=request.max_wait_ms <= 0) or not self.live:
+                self.later.set(None)
+            else:
+                keys = [*self.live.values(), *(live.partition for live in self.live.values())]
+                self.context.services.waiters.watch(self.later, keys, self._again, request.max_wait_ms)
+        # The acknowledgements are answered together with the records, so that both have come when one has.
+        answer = gather_both(acks, self.later).map(self._respond)
+        return answer.taken() if answer.done else answer
+
+    def _find(self) -> None:
+        """The session's share partitions, in turn; some may still have to be loaded."""
+        for topic_id, index in self.session.in_turn():
+            try:
+                live = self.shares.get(SharePartitionId(self.session.group_id, topic_id, index))
+            except ApiError as error:
+                self.errors[topic_id, index] = error
+                continue
+            self.live[topic_id, index] = live
+
+    def _again(self, changed: LivePartition | Partition | None) -> bool:
+        """Something changed, or (None) the time is over."""
+        if not self._try(last=changed is None) and self.live and changed is not None:
+            return False
+        self.later.set(None)
+        return True
+
+    def _try(self, *, last: bool) -> bool:
+        """Hands out what there is, if it is enough; whether it was."""
+        now_ms = self.context.now_ms()
+        for name, live in tuple(self.live.items()):
+            if live.error is not None:
+                self.errors[name] = live.error
+                del self.live[name]
+        ready = [(name, live) for name, live in self.live.items() if live.state is not None]
+        if not last and self.request.min_bytes > 1 and not self._enough(ready, now_ms):
+            return False
+        left_bytes, left_records = self.max_bytes, self.request.max_records
+        for name, live in ready:
+            if left_records <= 0 or (left_bytes <= 0 and self.found):
+                break
+            taken = self._take(name, live, left_bytes, left_records, now_ms)
+            if taken.acquired:
+                self.found[name] = taken
+                left_bytes -= len(taken.records)
+                left_records -= sum(each.last - each.first + 1 for each in taken.acquired)
+        return bool(self.found)
+
+    def _enough(self, ready: list[tuple[Named, LivePartition]], now_ms: int) -> bool:
+        wanted = min(self.request.min_bytes, self.max_bytes)
+        for name, live in ready:
+            try:
+                wanted -= waiting_bytes(live, self.max_bytes, now_ms)
+            except ApiError as error:
+                self.errors[name] = error
+                del self.live[name]
+            if wanted <= 0:
+                return True
+        return False
+
+    def _take(self, name: Named, live: LivePartition, max_bytes: int, max_records: int, now_ms: int) -> Taken:
+        request = self.request
+        strict = request.share_acquire_mode == _RECORD_LIMIT
+        want = Want(self.session.member_id, max_records, max(request.batch_size, 1), strict)
+        try:
+            return take(self.shares, live, want, max_bytes, now_ms)
+        except ApiError as error:
+            self.errors[name] = error
+        except StorageError as error:
+            self.context.partitions.storage_failed(live.partition, error)
+            self.errors[name] = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
+        del self.live[name]
+        return NOTHING
+
+    def _respond(self, acks: list[ApiError | None]) -> ShareFetchResponse:
+        acked = dict(zip(self.outcomes, acks, strict=True))
+        names = dict.fromkeys([*self.found, *self.errors, *acked])
+        data = {
+            name: _data(name[1], self.found.get(name, NOTHING), self.errors.get(name), acked.get(name))
+            for name in names
+        }
+        return _response(_topics(data), self.shares.rules.of(self.session.group_id).records.lock_ms)
+
+
+def gather_both(acks: Later[list[ApiError | None]], records: Later[None]) -> Later[list[ApiError | None]]:
+    """The first's answer once both are there; giving up on it gives up on the second."""
+    both: Later[list[Any]] = gather([acks, records])
+    both.on_abandon = records.abandon
+    return both.map(lambda values: values[0])
+
+
+def _data(
+    index: int, taken: Taken = NOTHING, error: ApiError | None = None, ack: ApiError | None = None
+) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=error.code if error is not None else 0,
+        error_message=error.message if error is not None else None,
+        acknowledge_error_code=ack.code if ack is not None else 0,
+        acknowledge_error_message=ack.message if ack is not None else None,
+        current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
+        records=taken.records,
+        acquired_records=[
+            PartitionData.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
+            for first, last, count in taken.acquired
+        ],
+    )
+
+
+def _topics(found: dict[Named, PartitionData]) -> list[TopicResponse]:
+    topics: dict[bytes, TopicResponse] = {}
+    for (topic_id, _), data in found.items():
+        topics.setdefault(topic_id, TopicResponse(topic_id=topic_id, partitions=[])).partitions.append(data)
+    return list(topics.values())
+
+
+def _response(topics: list[TopicResponse], lock_ms: int) -> ShareFetchResponse:
+    return ShareFetchResponse(error_code=0, acquisition_lock_timeout_ms=lock_ms, responses=topics, node_endpoints=[])

@@ -1,0 +1,90 @@
+"""Share sessions (KIP-932): which partitions a member of a share group reads here, remembered between its requests.
+
+Epoch 0 opens a session (and replaces the member's old one), 1, 2, … continue it, -1 closes it. A session belongs to a
+connection: when that is lost the session is, and what its member had is given back to the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+
+Named = tuple[bytes, int]  # a topic's id and a partition
+
+
+class ShareSession:
+    __slots__ = ("epoch", "group_id", "member_id", "partitions")
+
+    def __init__(self, group_id: str, member_id: str, partitions: Iterable[Named]) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.epoch = INITIAL_EPOCH + 1
+        self.partitions: dict[Named, None] = dict.fromkeys(partitions)
+
+    def in_turn(self) -> list[Named]:
+        """Its partitions, beginning with another one each time, so that all get their share of a small answer."""
+        named = list(self.partitions)
+        first = self.epoch % len(named) if named else 0
+        return named[first:] + named[:first]
+
+
+class ShareSessions:
+    def __init__(self, max_sessions: Callable[[], int], on_end: Callable[[ShareSession], None]) -> None:
+        """`on_end` is told of sessions that end without a request of their member."""
+        self._max_sessions = max_sessions
+        self._on_end = on_end
+        self._sessions: dict[tuple[str, str], ShareSession] = {}
+        self._per_group: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def has_group(self, group_id: str) -> bool:
+        return group_id in self._per_group
+
+    def find(self, group_id: str, member_id: str) -> ShareSession | None:
+        return self._sessions.get((group_id, member_id))
+
+    def open(self, group_id: str, member_id: str, partitions: Iterable[Named]) -> ShareSession:
+        """A new session; the member's old one ends, but what the member has stays with it."""
+        key = group_id, member_id
+        if key in self._sessions:
+            self._remove(self._sessions[key])
+        elif len(self._sessions) >= self._max_sessions():
+            raise ApiError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        session = self._sessions[key] = ShareSession(group_id, member_id, partitions)
+        self._per_group[group_id] = self._per_group.get(group_id, 0) + 1
+        return session
+
+    def enter(self, group_id: str, member_id: str, epoch: int) -> ShareSession:
+        """The session of a request that continues or (-1) closes it."""
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            raise ApiError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        if epoch != FINAL_EPOCH:
+            if session.epoch != epoch:
+                raise ApiError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+            session.epoch = 1 if epoch == limits.INT32_MAX else epoch + 1
+        return session
+
+    def close(self, session: ShareSession) -> None:
+        """At the member's wish."""
+        if self._sessions.get((session.group_id, session.member_id)) is session:
+            self._remove(session)
+
+    def lost(self, session: ShareSession) -> None:
+        """Its connection is gone."""
+        if self._sessions.get((session.group_id, session.member_id)) is session:
+            self._remove(session)
+            self._on_end(session)
+
+    def _remove(self, session: ShareSession) -> None:
+        del self._sessions[session.group_id, session.member_id]
+        self._per_group[session.group_id] -= 1
+        if not self._per_group[session.group_id]:
+            del self._per_group[session.group_id]
