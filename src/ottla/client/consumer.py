@@ -65,6 +65,7 @@ class Consumer:
         if self.options.group_id is not None:
             offsets = GroupOffsets(self.cluster, self._coordinator(), self.options.group_id)
             self._committer = Committer(offsets, self.options, self.cluster.options, self.group_metadata)
+        self._advancing: asyncio.Task[None] | None = None
         self._locating: asyncio.Task[None] | None = None
         # What the iteration has taken and not handed out yet.
         self._handing: list[ConsumedRecord] = []
@@ -89,7 +90,8 @@ class Consumer:
         self._stop_handing()
         if self._locating is not None:
             self._locating.cancel()
-            await asyncio.gather(self._locating, return_exceptions=True)
+        under_way = [task for task in (self._advancing, self._locating) if task is not None]
+        await asyncio.gather(*under_way, return_exceptions=True)
         await self._fetcher.close()
         try:
             if self._membership is None:
@@ -223,9 +225,9 @@ class Consumer:
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         while True:
             self._wakened.clear()
-            if self._membership is not None:
-                await self._membership.advance()
-            if self._committer is not None:
+            if self._membership is not None and not await self._advance(self._membership, deadline_s):
+                return False
+            if self._committer is not None and (self._membership is None or self._membership.may_commit):
                 self._committer.commit_when_due(list(self._ownership.places.values()))
             self._collect()
             self._find_positions()
@@ -241,6 +243,24 @@ class Consumer:
                     await self._wakened.wait()
             except TimeoutError:
                 pass
+
+    async def _advance(self, membership: ClassicMembership | ModernMembership, deadline_s: float | None) -> bool:
+        """Put into effect what the group decided; False if that takes longer than the caller wants to wait.
+
+        In a task of its own, because a caller that gives up (`wait_for` around the iteration) must not leave half a
+        rebalance behind.
+        """
+        if self._advancing is None:
+            if not membership.is_due():
+                return True
+            self._advancing = asyncio.create_task(membership.advance())
+        timeout_s = None if deadline_s is None else max(deadline_s - asyncio.get_running_loop().time(), 0)
+        await asyncio.wait([self._advancing], timeout=timeout_s)
+        if not self._advancing.done():
+            return False
+        task, self._advancing = self._advancing, None
+        task.result()
+        return True
 
     def _start_fetches(self) -> None:
         """Ask for what is not paused and not buffered well enough."""

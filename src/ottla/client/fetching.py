@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster, Purpose
@@ -28,13 +29,12 @@ from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records import batch as batches_of
 from ottla.records.batch import NO_LEADER_EPOCH, BatchHeader
 from ottla.records.control import read_marker
-from ottla.records.record import Headers, records
+from ottla.records.record import Columns, Headers, columns
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
 _BY_ID_SINCE = 13  # Fetch names topics by id from this version on
 _NOWHERE = -1  # the "broker" of cursors whose leader is being looked for
 _PartitionAnswer = FetchResponse.FetchableTopicResponse.PartitionData
-_new = tuple.__new__
 
 
 class RawBatch(NamedTuple):
@@ -58,6 +58,9 @@ class ConsumedRecord(NamedTuple):
     value: bytes | None
     headers: Headers
     leader_epoch: int
+
+
+_consumed_record = partial(tuple.__new__, ConsumedRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,18 +342,15 @@ class _AbortedFilter:
 
 
 def decode_batch(raw: RawBatch) -> Iterator[ConsumedRecord]:
-    """The records of a fetched batch that lie in the wanted range, one by one."""
+    """The records of a fetched batch that lie in the wanted range."""
+    found = chain.from_iterable(map(partial(_rows, raw), columns(raw.data)))
+    header, start, end = raw.header, raw.start, raw.end
+    if start <= header.base_offset and (end is None or end >= header.next_offset):
+        return found
+    return (record for record in found if record.offset >= start and (end is None or record.offset < end))
+
+
+def _rows(raw: RawBatch, found: Columns) -> Iterator[ConsumedRecord]:
     topic, partition = raw.partition
-    leader_epoch = raw.header.leader_epoch
-    start, end = raw.start, raw.end
-    found = records(raw.data)
-    if start <= raw.header.base_offset and (end is None or end >= raw.header.next_offset):
-        for offset, timestamp, key, value, headers in found:
-            yield _new(ConsumedRecord, (topic, partition, offset, timestamp, key, value, headers, leader_epoch))
-        return
-    for offset, timestamp, key, value, headers in found:
-        if offset < start:
-            continue
-        if end is not None and offset >= end:
-            return
-        yield _new(ConsumedRecord, (topic, partition, offset, timestamp, key, value, headers, leader_epoch))
+    rows = zip(repeat(topic), repeat(partition), *found, repeat(raw.header.leader_epoch), strict=False)
+    return map(_consumed_record, rows)

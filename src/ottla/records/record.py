@@ -3,7 +3,7 @@
     length varint | attributes i8 | timestamp_delta varlong | offset_delta varint | key_length varint | key
     | value_length varint | value | header_count varint | (key_length varint | key | value_length varint | value)*
 
-Varints are zigzag; a length of -1 is null. `_decode` is the one place that knows this layout when reading whole
+Varints are zigzag; a length of -1 is null. `_decode_some` is the one place that knows this layout when reading whole
 records, `frames` the one that skips over key and value.
 
 Rules: malformed bytes raise `ApiError(INVALID_RECORD)`. No length is trusted before it was compared with what is left,
@@ -11,10 +11,17 @@ so time and memory are bounded by the size of the batch, and that of a compresse
 """
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, VARINT_BYTES_MAX, VARLONG_BYTES_MAX
+from ottla.model.limits import (
+    DECOMPRESSED_BATCH_BYTES_MAX,
+    RECORDS_DECODED_AT_ONCE_MAX,
+    VARINT_BYTES_MAX,
+    VARLONG_BYTES_MAX,
+)
 from ottla.records.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
 from ottla.records.compress import decompress
 
@@ -24,6 +31,8 @@ Headers = tuple[tuple[str, bytes | None], ...]
 NO_OFFSET = -1
 
 _new = tuple.__new__
+# What the one- and two-byte varints mean, by their seven or fourteen bits.
+_ZIGZAG = [value >> 1 ^ -(value & 1) for value in range(1 << 14)]
 
 
 class Record(NamedTuple):
@@ -34,6 +43,16 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+
+
+class Columns(NamedTuple):
+    """Some records of a batch, field by field."""
+
+    offsets: list[int]
+    timestamps: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: list[Headers]
 
 
 class Frame(NamedTuple):
@@ -48,6 +67,9 @@ class Frame(NamedTuple):
     key_start: int
     key_end: int  # equal to -1 if the key is null
     has_value: bool
+
+
+_record = partial(_new, Record)
 
 
 def varint(data: bytes, pos: int) -> tuple[int, int]:
@@ -99,72 +121,91 @@ def payload(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECO
 
 def records(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> Iterator[Record]:
     """The records of the one batch at `pos`, in order. The CRC is not checked here: see `batch.check`."""
+    return chain.from_iterable(map(_rows, columns(view, pos, limit_bytes=limit_bytes)))
+
+
+def columns(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> "Iterator[Columns]":
+    """The same by the field, in portions: for readers that want many records at once."""
     header = read_header(view, pos)
     if header.count == 0:
         return iter(())
     return _decode(payload(view, pos, header, limit_bytes), header)
 
 
-def _decode(data: bytes, header: BatchHeader) -> Iterator[Record]:
-    base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    append_time = header.max_timestamp if header.is_log_append_time else None
-    pos, size = 0, len(data)
-    try:
-        for _ in range(header.count):
-            byte = data[pos]
-            if byte < 0x80:
-                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
-            else:
-                length, pos = _varint(data, pos, 5)
-            end = pos + length
-            if length < 0 or end > size:
-                raise invalid(f"Invalid record size: expected {length} bytes, {size - pos} remain")
-            pos += 1  # attributes: none are in use
-            byte = data[pos]
-            if byte < 0x80:
-                timestamp, pos = base_timestamp + ((byte >> 1) ^ -(byte & 1)), pos + 1
-            else:
-                timestamp, pos = _varint(data, pos, 10)
-                timestamp += base_timestamp
-            if append_time is not None:
-                timestamp = append_time
-            byte = data[pos]
-            if byte < 0x80:
-                offset, pos = base_offset + ((byte >> 1) ^ -(byte & 1)), pos + 1
-            else:
-                offset, pos = _varint(data, pos, 5)
-                offset += base_offset
-            byte = data[pos]
-            if byte < 0x80:
-                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
-            else:
-                length, pos = _varint(data, pos, 5)
-            key = None
-            if length >= 0:
-                key = data[pos : pos + length]
-                pos += length
-            byte = data[pos]
-            if byte < 0x80:
-                length, pos = (byte >> 1) ^ -(byte & 1), pos + 1
-            else:
-                length, pos = _varint(data, pos, 5)
-            value = None
-            if length >= 0:
-                value = data[pos : pos + length]
-                pos += length
-            headers: Headers = ()
-            if data[pos]:
-                headers, pos = _headers(data, pos, end)
-            else:
-                pos += 1
-            # The one check that every length above was true: they only ever move forward, and slices cannot run over.
-            if pos != end:
-                raise invalid("Invalid record size: the fields do not fill the record exactly")
-            yield _new(Record, (offset, timestamp, key, value, headers))
-    except IndexError:
-        raise invalid("Incorrect declared batch size, premature end of the records") from None
-    if pos != size:
+def _rows(found: Columns) -> Iterator[Record]:
+    return map(_record, zip(*found, strict=True))
+
+
+def _decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
+    pos = done = 0
+    while done < header.count:
+        found = Columns([], [], [], [], [])
+        count = min(header.count - done, RECORDS_DECODED_AT_ONCE_MAX)
+        try:
+            pos = _decode_some(data, pos, count, header, found)
+        except IndexError:
+            raise invalid("Incorrect declared batch size, premature end of the records") from None
+        if header.is_log_append_time:
+            found.timestamps[:] = [header.max_timestamp] * count
+        yield found
+        done += count
+    if pos != len(data):
         raise invalid("Incorrect declared batch size, records still remaining")
+
+
+def _decode_some(data: bytes, pos: int, count: int, header: BatchHeader, found: Columns) -> int:
+    """Read `count` records from `pos` on; the position after them. Nearly all varints have one or two bytes: those are
+    read without a call."""
+    base_offset, base_timestamp, size, zigzag = header.base_offset, header.base_timestamp, len(data), _ZIGZAG
+    add_offset, add_timestamp, add_headers = found.offsets.append, found.timestamps.append, found.headers.append
+    add_key_and_value = (found.keys.append, found.values.append)
+    for _ in range(count):
+        byte = data[pos]
+        if byte < 0x80:
+            length, pos = zigzag[byte], pos + 1
+        elif (more := data[pos + 1]) < 0x80:
+            length, pos = zigzag[byte & 0x7F | more << 7], pos + 2
+        else:
+            length, pos = _varint(data, pos, 5)
+        end = pos + length
+        if length < 0 or end > size:
+            raise invalid(f"Invalid record size: expected {length} bytes, {size - pos} remain")
+        byte = data[pos + 1]  # behind the attributes: none are in use
+        if byte < 0x80:
+            delta, pos = zigzag[byte], pos + 2
+        elif (more := data[pos + 2]) < 0x80:
+            delta, pos = zigzag[byte & 0x7F | more << 7], pos + 3
+        else:
+            delta, pos = _varint(data, pos + 1, 10)
+        add_timestamp(base_timestamp + delta)
+        byte = data[pos]
+        if byte < 0x80:
+            delta, pos = zigzag[byte], pos + 1
+        elif (more := data[pos + 1]) < 0x80:
+            delta, pos = zigzag[byte & 0x7F | more << 7], pos + 2
+        else:
+            delta, pos = _varint(data, pos, 5)
+        add_offset(base_offset + delta)
+        for add in add_key_and_value:
+            byte = data[pos]
+            if byte < 0x80:
+                length, pos = zigzag[byte], pos + 1
+            elif (more := data[pos + 1]) < 0x80:
+                length, pos = zigzag[byte & 0x7F | more << 7], pos + 2
+            else:
+                length, pos = _varint(data, pos, 5)
+            add(data[pos : pos + length] if length >= 0 else None)
+            pos += length if length > 0 else 0
+        headers: Headers = ()
+        if data[pos]:
+            headers, pos = _headers(data, pos, end)
+        else:
+            pos += 1
+        add_headers(headers)
+        # The one check that every length above was true: they only ever move forward, and slices cannot run over.
+        if pos != end:
+            raise invalid("Invalid record size: the fields do not fill the record exactly")
+    return pos
 
 
 def _headers(data: bytes, pos: int, end: int) -> tuple[Headers, int]:

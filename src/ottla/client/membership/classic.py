@@ -77,9 +77,20 @@ class ClassicMembership:
         self._wanted = wanted
         self._rejoin_why = "the subscription changed"
 
-    async def advance(self) -> None:
-        """Put into effect what the group decided; runs the listener. Called by every poll."""
+    @property
+    def may_commit(self) -> bool:
+        """Between generations the coordinator takes no commits."""
+        return self._joining is None and self.metadata.generation_id != NO_GENERATION
+
+    def is_due(self) -> bool:
+        """Whether there is anything for `advance` to do. Every poll asks, which shows that the caller is alive."""
         self._polled_at_s = asyncio.get_running_loop().time()
+        joining = self._joining is not None
+        joined = self._joining is not None and self._joining.done()
+        return self._failure is not None or self._lost or joined or (not joining and self._rejoin_why is not None)
+
+    async def advance(self) -> None:
+        """Put into effect what the group decided; runs the listener."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self._rejoin_why = "joining again after a failure"

@@ -83,9 +83,18 @@ class ModernMembership:
         self._state.subscribed = Subscribed(wanted.topics, regex)
         self._speak.set()
 
-    async def advance(self) -> None:
-        """Let go of what is no longer ours, take what is; runs the listener. Called by every poll."""
+    @property
+    def may_commit(self) -> bool:
+        return self._state.is_joined
+
+    def is_due(self) -> bool:
+        """Whether there is anything for `advance` to do. Every poll asks, which shows that the caller is alive."""
         self._polled_at_s = asyncio.get_running_loop().time()
+        resting = self._beating is None or self._beating.done()
+        return self._failure is not None or self._state.fenced or resting or self._state.must_reconcile
+
+    async def advance(self) -> None:
+        """Let go of what is no longer ours, take what is; runs the listener."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
