@@ -1,4 +1,4 @@
-"""The asyncio client: `Producer`, `RangeReader` and `Admin` over one shared `Cluster`.
+"""The asyncio client: `Producer`, `Consumer`, `RangeReader` and `Admin` over one shared `Cluster`.
 
 Works against Ottla and against any Kafka broker; `ottla.client.blocking` is the same for code without an event loop.
 """
@@ -6,8 +6,21 @@ Works against Ottla and against any Kafka broker; `ottla.client.blocking` is the
 from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
+from ottla.client.commits import OffsetAndMetadata
 from ottla.client.connection import Address, Connection
-from ottla.client.errors import BufferFull, ClientError, OffsetOutOfRange, ProducerFenced, TransactionAborted
+from ottla.client.consumer import Consumer
+from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
+from ottla.client.errors import (
+    BufferFull,
+    ClientError,
+    CommitFailed,
+    LogTruncated,
+    NoOffset,
+    OffsetOutOfRange,
+    ProducerFenced,
+    TransactionAborted,
+)
+from ottla.client.group_metadata import GroupMetadata
 from ottla.client.hot_keys import SaltedKeys
 from ottla.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Time
 from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
@@ -17,6 +30,7 @@ from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
 from ottla.client.salted_merge import SaltedMerge, merge_salted
 from ottla.client.transaction import Transaction
 from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
 
 __all__ = [
     "EARLIEST",
@@ -29,20 +43,29 @@ __all__ = [
     "ClientError",
     "ClientOptions",
     "Cluster",
+    "CommitFailed",
     "Connection",
     "ConsumedRecord",
+    "Consumer",
+    "ConsumerOptions",
+    "GroupMetadata",
+    "LogTruncated",
+    "NoOffset",
+    "OffsetAndMetadata",
     "OffsetOutOfRange",
     "Producer",
     "ProducerFenced",
     "ProducerOptions",
     "RangeReader",
     "ReadOptions",
+    "RebalanceListener",
     "RecordMetadata",
     "RoundRobin",
     "SaltedKeys",
     "SaltedMerge",
     "Span",
     "Time",
+    "TopicPartition",
     "Transaction",
     "TransactionAborted",
     "merge_salted",
