@@ -64,6 +64,8 @@ def _coordinators(key: str, key_type: int, context: Context) -> Coordinators[Any
         return context.services.groups
     if key_type == TRANSACTION:
         return context.services.txns
-    if key_type == SHARE and context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
-        return context.services.shares
+    if key_type == SHARE:
+        if context.request_version >= _FIRST_VERSION_OF_SHARES and is_share_partition(key):
+            return context.services.shares
+        raise ApiError(ErrorCode.INVALID_REQUEST, "")
     raise ApiError(ErrorCode.INVALID_REQUEST)
