@@ -173,6 +173,8 @@ class Transactions:
     async def _end(self, *, committed: bool) -> None:
         self._move(State.ENDING)
         try:
+            if self._adding is not None:  # the end must not overtake it
+                await asyncio.wait([self._adding])
             if self._written:
                 await self._end_txn(committed=committed)
         except BaseException:
