@@ -5,16 +5,24 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Names, versions_of
-from tests.support.classic import Crowd
+from tests.support.classic import UUID, Crowd
 from tests.support.same import Both, Plain, Side
 
+from ottla.machine.keyed import Entry, entries_of, types_of
+from ottla.model.names import CONSUMER_OFFSETS_TOPIC
+from ottla.records.batch import headers
+from ottla.server.hosts import java_hash
+from ottla.wire.journal import consumer_offsets
+from ottla.wire.journal.consumer_offsets import GroupMetadataKey
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest
 
 EVERY_JOIN = pytest.mark.parametrize("version", versions_of(JoinGroupRequest))
+TIMES = ("current_state_timestamp",)
 STATIC_JOIN = pytest.mark.parametrize("version", [5, 6, 7, 8, 9])
 
 
@@ -318,6 +326,91 @@ def test_static_twins_during_a_rebalance(both: Both, new_name: Names) -> None:
             yield described(crowd)
 
     both.same(script)
+
+
+@pytest.mark.parametrize("client_id", [None, "", "c" * 1000, "ünï-\u2603"])
+def test_client_ids(both: Both, new_name: Names, client_id: str | None) -> None:
+    """They are part of member ids, and of the group's record."""
+    group = new_name("client-ids")
+
+    def script(side: Side) -> Iterator[Plain]:
+        with Crowd(side, group, 9) as crowd:
+            anna = crowd.actor("anna")
+            anna.client_id = client_id
+            asked = anna.joins()
+            yield anna.call(asked)
+            yield UUID.sub("#", anna.member_id)
+            yield anna.join()
+            yield anna.call(anna.syncs())
+            yield described(crowd)
+
+    both.same(script)
+
+
+@pytest.mark.parametrize("instance_id", ["", ".", "..", "a b", "a/b", "i" * 249, "i" * 250])
+def test_instance_ids(both: Both, new_name: Names, instance_id: str) -> None:
+    group = new_name("instance-ids")
+
+    def script(side: Side) -> Iterator[Plain]:
+        with Crowd(side, group, 9) as crowd:
+            anna = crowd.actor("anna")
+            yield anna.call(anna.joins(group_instance_id=instance_id))
+            yield anna.heartbeat(group_instance_id=instance_id)
+            yield anna.leave(("", instance_id))
+            # An id that was given to a dynamic member is not for a static one.
+            eve = crowd.actor("eve")
+            yield eve.call(eve.joins())
+            yield eve.call(eve.joins(group_instance_id=instance_id))
+            yield described(crowd)
+
+    both.same(script)
+
+
+def journal(side: Side, group: str) -> list[Plain]:
+    """What the broker wrote about the group."""
+    topic, partition = FetchRequest.Topic, FetchRequest.Topic.Partition
+    index = (java_hash(group) & 0x7FFFFFFF) % 50  # as many partitions as the topic has if nobody says otherwise
+    asked = partition(partition=index, fetch_offset=0, partition_max_bytes=1 << 24)
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic(topic=CONSUMER_OFFSETS_TOPIC, partitions=[asked])])
+    answer = side.answer(request, 12)
+    assert isinstance(answer, FetchResponse)
+    data = memoryview(bytes(answer.responses[0].partitions[0].records or b""))
+    found = [
+        entry
+        for position, header in headers(data)
+        for entry in entries_of(data[position : position + header.size_bytes], header, types_of(consumer_offsets))
+    ]
+    return [
+        {"version": entry.version, "value": entry.value and side.plain(entry.value, entry.version, TIMES)}
+        for entry in found
+        if isinstance(entry, Entry) and isinstance(entry.key, GroupMetadataKey) and entry.key.group == group
+    ]
+
+
+def test_what_is_written_down(both: Both, new_name: Names) -> None:
+    """The record of a group, each time that one is written; static members included."""
+    group = new_name("journal")
+
+    def script(side: Side) -> Iterator[Plain]:
+        with Crowd(side, group, 9) as crowd:
+            anna = crowd.actor("anna", protocols={"range": b"r", "sticky": b"s"}, rebalance_timeout_ms=20_000)
+            bert = crowd.actor("bert", protocols={"range": b"r2", "sticky": b"s2"}, group_instance_id="b")
+            yield anna.join()
+            yield anna.call(anna.syncs({anna.member_id: b"A"}))
+            yield bert.start_join()
+            yield anna.join()
+            yield bert.answer()
+            yield anna.call(anna.syncs({anna.member_id: b"A", bert.member_id: b"B"}))
+            again = crowd.actor("bert", protocols={"range": b"r3"}, group_instance_id="b")
+            yield again.join()
+            yield anna.leave()
+            yield again.join()
+            yield again.leave()
+            yield described(crowd)
+            yield crowd.named(journal(side, group))
+
+    *_, entries = both.same(script)
+    assert len(entries) == 5
 
 
 def test_the_most_wanted_protocol_is_chosen(both: Both, new_name: Names) -> None:

@@ -63,11 +63,15 @@ class Crowd:
             return sorted((self.named(each) for each in data), key=repr)
         return self._names.get(data) or UUID.sub("#", data) if isinstance(data, str) else data
 
-    def is_joining(self, name: str) -> bool:
-        """Whether the group has taken a member of this client in, and is rebalancing."""
+    def is_joining(self, client_id: str | None, instance_id: str | None) -> bool:
+        """Whether the group is rebalancing and has taken in a member of this client, or of this instance anew."""
         request = DescribeGroupsRequest(groups=[self.group], include_authorized_operations=False)
         (group,) = self.side.answer(request, 5).groups  # type: ignore[attr-defined]
-        return group.group_state == "PreparingRebalance" and any(each.client_id == name for each in group.members)
+        return group.group_state == "PreparingRebalance" and any(
+            each.client_id == client_id
+            or (instance_id is not None and each.group_instance_id == instance_id and each.member_id not in self._names)
+            for each in group.members
+        )
 
 
 def wait_for_coordinator(side: Side, group: str) -> None:
@@ -86,6 +90,7 @@ class Actor:
 
     def __init__(self, crowd: Crowd, name: str, joining: dict[str, Any]) -> None:
         self.name = name
+        self.client_id: str | None = name
         self.member_id = ""
         self.generation = -1
         self.last: Response | None = None
@@ -133,7 +138,7 @@ class Actor:
         version = self._version(request) if version is None else version
         self._next_id += 1
         self._sent.append((type(request).key, version, self._next_id))
-        self._connection.send(request_frame(request, version, self._next_id, self.name))
+        self._connection.send(request_frame(request, version, self._next_id, self.client_id))
 
     def answer(self) -> Plain:
         key, version, correlation_id = self._sent.pop(0)
@@ -161,7 +166,8 @@ class Actor:
         if self._crowd.version >= 4 and not self.member_id and said.get("group_instance_id") is None:
             told.append(self.call(self.joins(**fields)))
         self.send(self.joins(**fields))
-        while not self._connection.has_answer() and not self._crowd.is_joining(self.name):
+        instance_id = said.get("group_instance_id")
+        while not self._connection.has_answer() and not self._crowd.is_joining(self.client_id, instance_id):
             pass
         return told
 
