@@ -90,13 +90,15 @@ class Producer:
 
 
 class Producers:
-    __slots__ = ("_name", "_ongoing", "_states", "_unreplicated")
+    __slots__ = ("_name", "_ongoing", "_states", "_turned_away", "_unreplicated")
 
     def __init__(self, name: str) -> None:
         self._name = name  # the partition, for messages
         self._states: dict[int, Producer] = {}
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, in order of the offsets
         self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
+        # (Producer id, epoch) -> lowest sequence that a producer nobody knows here was told to send again.
+        self._turned_away: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
         return len(self._states)
@@ -118,6 +120,8 @@ class Producers:
         """Refuse a data batch that does not follow; returns the original if it is a duplicate."""
         state = self._states.get(header.producer_id)
         if state is None or origin == Origin.REPLICATION:
+            if self._turned_away and origin == Origin.CLIENT:
+                self._check_overtaking(header, offset)
             return None
         epoch = header.producer_epoch
         if origin == Origin.CLIENT:
@@ -141,6 +145,33 @@ class Producers:
                 f"in partition {self._name}",
             )
         return None
+
+    def turned_away(self, header: BatchHeader) -> None:
+        """A batch may come again later; until then none behind it may be a new producer's first."""
+        producer = (header.producer_id, header.producer_epoch)
+        if header.producer_id not in self._states and len(self._turned_away) < PRODUCERS_PER_PARTITION_MAX:
+            lowest = self._turned_away.get(producer, header.base_sequence)
+            self._turned_away[producer] = min(lowest, header.base_sequence)
+
+    def _check_overtaking(self, header: BatchHeader, offset: int) -> None:
+        lowest = self._turned_away.get((header.producer_id, header.producer_epoch))
+        if lowest is not None and header.base_sequence > lowest:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {header.producer_id} at offset {offset} in partition "
+                f"{self._name}: {header.base_sequence} (incoming seq. number), {lowest} (earliest seen sequence)",
+            )
+
+    def check_first(self, header: BatchHeader, offset: int) -> None:
+        """A transaction whose partitions the broker adds begins with sequence 0 here (KIP-890)."""
+        state = self._states.get(header.producer_id)
+        if header.base_sequence and (state is None or not state.batches):
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Invalid sequence number for producer {header.producer_id} at offset {offset} in partition "
+                f"{self._name}: {header.base_sequence} (incoming seq. number). Expected sequence 0 for transactions v2 "
+                "idempotent producer with no existing state.",
+            )
 
     def check_marker(
         self, header: BatchHeader, marker: EndTxnMarker, offset: int, origin: Origin, transaction_version: int = -1
@@ -216,6 +247,7 @@ class Producers:
             if len(self._states) >= PRODUCERS_PER_PARTITION_MAX:
                 self._evict()
             state = self._states[producer_id] = Producer(producer_id, header.producer_epoch)
+            self._turned_away.pop((producer_id, header.producer_epoch), None)
         batches = state.batches
         if state.epoch != header.producer_epoch:
             state.epoch = header.producer_epoch
@@ -237,6 +269,7 @@ class Producers:
         state = self._states.get(header.producer_id)
         if state is None:
             state = self._states[header.producer_id] = Producer(header.producer_id, header.producer_epoch)
+            self._turned_away.clear()
         if state.epoch != header.producer_epoch:
             state.epoch = header.producer_epoch
             state.batches.clear()
@@ -333,6 +366,7 @@ class Producers:
         self._states.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
+        self._turned_away.clear()
 
 
 def _expired(state: Producer, now_ms: int, expiration_ms: int) -> bool:

@@ -5,7 +5,6 @@ v1 by how long they have been open   v2 by a pattern of the id
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ottla.model.errors import ApiError, ErrorCode
@@ -15,6 +14,7 @@ from ottla.server.dispatch import handles
 from ottla.server.hosts import Host
 from ottla.txns.commands.describe import ListAll, Wanted
 from ottla.txns.machine import TransactionsMachine
+from ottla.txns.pattern import pattern_of
 from ottla.txns.states import BY_TEXT
 from ottla.txns.transaction import Transaction
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -24,12 +24,10 @@ Listed = ListTransactionsResponse.TransactionState
 
 @handles(ListTransactionsRequest)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> Answer[ListTransactionsResponse]:
-    pattern = None
-    if request.transactional_id_pattern:
-        try:
-            pattern = re.compile(request.transactional_id_pattern)
-        except (re.error, OverflowError, RecursionError):
-            return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
+    try:
+        pattern = pattern_of(request.transactional_id_pattern) if request.transactional_id_pattern else None
+    except ApiError as error:
+        return _refuse(error.code)
     unknown = [text for text in dict.fromkeys(request.state_filters) if text not in BY_TEXT]
     states = frozenset(BY_TEXT[text] for text in request.state_filters if text in BY_TEXT)
     wanted = Wanted(

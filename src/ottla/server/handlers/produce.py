@@ -11,6 +11,8 @@ produce and those behind it wait in a line.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
@@ -111,9 +113,11 @@ def _produce(request: ProduceRequest, context: Context, version: int, admitted: 
                 else:
                     partition = context.partitions.find(topic.name, data.index)
                 header = check_request(data.records if data.records is not None else b"", version)
+                guard = None
                 if header.is_transactional:
-                    admitted.check(partition)
-                answer = _append(partition, data.records, request.acks, context, pending)
+                    admitted.check(partition, header)
+                    guard = partial(admitted.check_first, partition, header)
+                answer = _append(partition, data.records, request.acks, context, pending, guard)
                 if answer.error_code:
                     failed = True
                 answers.append(answer)
@@ -147,13 +151,20 @@ def _without_duplicates(topic_data: list[TopicData]) -> list[TopicData]:
 
 
 def _append(
-    partition: Partition, records: memoryview | None, acks: int, context: Context, pending: list[Pending]
+    partition: Partition,
+    records: memoryview | None,
+    acks: int,
+    context: Context,
+    pending: list[Pending],
+    guard: Callable[[], None] | None,
 ) -> PartitionResponse:
     if partition.topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
     assert records is not None, "check_request refuses null records"
     cuts = partition.cuts
     try:
+        if guard is not None:
+            guard()
         appended = partition.append(records, now_ms=context.now_ms())
     except ApiError as error:
         if error.code in _LOG_START_UNTOLD:

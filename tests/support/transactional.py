@@ -1,0 +1,165 @@
+"""A transactional producer made of bare requests: a test says every id, epoch, sequence and version."""
+
+import time
+from typing import Any
+
+from tests.support.same import Plain, Side
+
+from ottla.records.build import build_batch
+from ottla.records.record import Record
+from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.produce import ProduceRequest
+
+NOW = 1_700_000_000_000
+TIMEOUT_MS = 60_000
+NEWEST_INIT, NEWEST_ADD, NEWEST_END, NEWEST_PRODUCE = 5, 3, 5, 13
+ANSWERS_MAX = 3000  # asked again without a pause: Kafka does in the background what was asked before
+CONCURRENT_TRANSACTIONS = 51
+NOT_READY = (14, 15, 16)  # the coordinator is loading, not available, or not this one
+
+
+class Transactional:
+    """`producer_id` and `epoch` are what the broker gave last; each method takes others."""
+
+    def __init__(self, side: Side, transactional_id: str) -> None:
+        self.side = side
+        self.id = transactional_id
+        self.producer_id = -1
+        self.epoch = -1
+        self.sequences: dict[tuple[str, int], int] = {}
+
+    def find(self) -> "Transactional":
+        """Kafka makes the topic on first use, and loads it a moment later."""
+        for _ in range(ANSWERS_MAX):
+            found = self.side.call(FindCoordinatorRequest(key_type=1, coordinator_keys=[self.id]), 6)
+            if found["coordinators"][0]["error_code"] == 0 and self.describe()["error_code"] not in NOT_READY:
+                anybody = self.side.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 5)
+                if anybody["error_code"] == 0:  # there are producer ids, too
+                    return self
+        raise AssertionError(f"{self.side.name}: nobody coordinates {self.id}")
+
+    def init(self, version: int = NEWEST_INIT, timeout_ms: int = TIMEOUT_MS, **fields: Any) -> Plain:
+        request = InitProducerIdRequest(transactional_id=self.id, transaction_timeout_ms=timeout_ms, **fields)
+        answer = self.side.answer(request, version)
+        assert isinstance(answer, InitProducerIdResponse)
+        if answer.error_code == 0:
+            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+            self.sequences.clear()
+        return self.side.plain(answer, version)
+
+    def begin(self) -> "Transactional":
+        """An id and an epoch, whatever is going on."""
+        for _ in range(ANSWERS_MAX):
+            code = self.init()["error_code"]
+            if code == 0:
+                return self
+            assert code == CONCURRENT_TRANSACTIONS, code
+        raise AssertionError(f"{self.side.name}: {self.id} does not come to rest")
+
+    def _producer(self, fields: dict[str, Any]) -> tuple[int, int]:
+        return fields.get("producer_id", self.producer_id), fields.get("epoch", self.epoch)
+
+    def add(
+        self, topic: str, *partitions: int, version: int = NEWEST_ADD, verify: bool = False, **fields: Any
+    ) -> Plain:
+        producer_id, epoch = self._producer(fields)
+        topics = [Topic(name=topic, partitions=list(partitions))]
+        if version < 4:
+            request = AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=self.id,
+                v3_and_below_producer_id=producer_id,
+                v3_and_below_producer_epoch=epoch,
+                v3_and_below_topics=topics,
+            )
+        else:
+            one = AddPartitionsToTxnRequest.Transaction(
+                transactional_id=self.id,
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                verify_only=verify,
+                topics=topics,
+            )
+            request = AddPartitionsToTxnRequest(transactions=[one])
+        return self.side.call(request, version)
+
+    def add_offsets(self, group: str, version: int = 4, **fields: Any) -> Plain:
+        producer_id, epoch = self._producer(fields)
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.id, producer_id=producer_id, producer_epoch=epoch, group_id=group
+        )
+        return self.side.call(request, version)
+
+    def batch(self, where: tuple[str, int], value: bytes = b"v", **fields: Any) -> bytes:
+        producer_id, epoch = self._producer(fields)
+        sequence = fields.get("sequence", self.sequences.get(where, 0))
+        return bytes(
+            build_batch(
+                [Record(0, NOW, b"k", value, ())],
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                transactional=fields.get("transactional", True),
+            )
+        )
+
+    def produce(self, topic: str, partition: int = 0, version: int = NEWEST_PRODUCE, **fields: Any) -> Plain:
+        where = (topic, partition)
+        data = ProduceRequest.TopicProduceData
+        one = data(
+            name=topic,
+            topic_id=self.side.ids.get(topic, bytes(range(16))),
+            partition_data=[data.PartitionProduceData(index=partition, records=self.batch(where, **fields))],
+        )
+        id = fields.get("transactional_id", self.id)
+        answer = self.side.call(
+            ProduceRequest(transactional_id=id, acks=-1, timeout_ms=10_000, topic_data=[one]), version
+        )
+        if answer["responses"][0]["partition_responses"][0]["error_code"] == 0:
+            self.sequences[where] = fields.get("sequence", self.sequences.get(where, 0)) + 1
+        return answer
+
+    def end(self, commit: bool = True, version: int = NEWEST_END, **fields: Any) -> Plain:
+        producer_id, epoch = self._producer(fields)
+        request = EndTxnRequest(
+            transactional_id=self.id, producer_id=producer_id, producer_epoch=epoch, committed=commit
+        )
+        answer = self.side.answer(request, version)
+        assert isinstance(answer, EndTxnResponse)
+        if version >= 5 and answer.error_code == 0:
+            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+            self.sequences.clear()
+        return self.side.plain(answer, version)
+
+    def ended(self, commit: bool = True, version: int = NEWEST_END, **fields: Any) -> Plain:
+        """`end`, and all markers are written."""
+        answer = self.end(commit, version, **fields)
+        self.rest()
+        return answer
+
+    def rest(self) -> "Transactional":
+        for _ in range(ANSWERS_MAX):
+            if not self.describe()["transaction_state"].startswith("Prepare"):
+                return self
+        raise AssertionError(f"{self.side.name}: {self.id} does not come to rest")
+
+    def describe(self) -> Plain:
+        answer = self.side.call(DescribeTransactionsRequest(transactional_ids=[self.id]), 0)
+        (state,) = answer["transaction_states"]
+        if state["transaction_start_time_ms"] > 0:
+            state["transaction_start_time_ms"] = "TIME"
+        for topic in state["topics"]:
+            topic["partitions"].sort()
+        return state
+
+
+def wait_until(condition: Any, timeout_s: float = 20) -> None:
+    """Looks again and again; fails when the time is over."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
