@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -29,6 +29,8 @@ class Committer(NamedTuple):
     epoch: int  # generation id or member epoch
     request_version: int
     transactional: bool = False
+    # What is committed, as topic id and partition; asked only when the epoch is an older one.
+    partitions: Callable[[], Iterable[tuple[bytes, int]]] = tuple
 
 
 class Group(Protocol):

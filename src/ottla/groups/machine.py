@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ottla.groups.classic import part as classic
+from ottla.groups.consumer import part as consumer
 from ottla.groups.modern import topics_changed
 from ottla.groups.offsets import part as offsets
 from ottla.groups.share import part as share
@@ -21,7 +22,7 @@ from ottla.machine.kit import Loaded, Result
 Apply = Callable[[View, Any], None]
 OnLoaded = Callable[[View, int], Result[Entry]]
 
-_PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, share)
+_PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, consumer, share)
 _APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
 _NOTE: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.NOTE.items()}
 _LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)

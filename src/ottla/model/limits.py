@@ -162,8 +162,8 @@ SHARE_MEMBER_ID_CHARS_MAX = 36
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
-# A regular expression that members subscribe to: how deeply it nests, the steps of its program (a thousand repetitions of
-# a character are a thousand), the steps that are remembered (some 10 MB), and how many programs are kept.
+# A regular expression that members subscribe to: how deeply it nests, the steps of its program (a thousand repetitions
+# of a character are a thousand), the steps that are remembered (some 10 MB), and how many programs are kept.
 REGEX_DEPTH_MAX = 100
 REGEX_STEPS_MAX = 5_000
 REGEX_MEMORY_MAX = 20_000

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ottla.cluster.entities import Change, Topic, TopicDeleted
+from ottla.cluster.entities import Change, PartitionsAdded, Topic, TopicCreated, TopicDeleted
 from ottla.cluster.state import ClusterState
 from ottla.groups.machine import GroupsMachine
+from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.offsets.remove import ForgetTopics
 from ottla.groups.share.book import ForgetShares
 from ottla.groups.state import GroupsState
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ottla.server.context import Services
 
 GroupCoordinators = Coordinators[GroupsMachine]
+_OF_TOPICS = (TopicCreated, TopicDeleted, PartitionsAdded)
 
 
 class ClusterTopics:
@@ -68,6 +70,9 @@ def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[
 
 def tell(services: Services, changes: Iterable[Change]) -> None:
     """What changed in the cluster, to whom it concerns."""
+    touched = [change.topic.name for change in changes if isinstance(change, _OF_TOPICS)]
+    if touched:
+        services.groups.submit_to_all(TopicsChanged(frozenset(touched)))
     deleted = [change.topic for change in changes if isinstance(change, TopicDeleted)]
     if deleted:
         ids = frozenset(topic.id for topic in deleted)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ottla.groups.classic.group import ClassicGroup, ClassicState
 from ottla.groups.classic.rebalance import keep_session
 from ottla.groups.classic.turn import Turn
+from ottla.groups.consumer import classic_members
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -24,6 +26,8 @@ class Heartbeat:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.heartbeat(self, group, view, now_ms)
         if not isinstance(group, ClassicGroup):
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         group.check_member(self.member_id, self.instance_id)

@@ -19,6 +19,8 @@ from ottla.groups.classic.rebalance import (
     rebalance_or_complete,
 )
 from ottla.groups.classic.turn import JOIN, JoinReply, SyncReply, Turn
+from ottla.groups.consumer import classic_members
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.group import Group, GroupKind
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
@@ -52,6 +54,8 @@ class Join:
             turn = Turn(view, found, now_ms)
             self._take_in(turn)
             return turn.result()
+        if isinstance(found, ConsumerGroup) and not found.is_empty:
+            return classic_members.join(self, found, view, now_ms)
         if found is not None and not _gives_way(found):
             return Result(reply=JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         if self.member_id:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import rebalance_or_complete
 from ottla.groups.classic.turn import Turn
+from ottla.groups.consumer import classic_members
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -30,6 +32,8 @@ class Leave:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.leave(self.leavers, group, view, now_ms)
         if not isinstance(group, ClassicGroup):
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         turn = Turn(view, group, now_ms)

@@ -8,6 +8,8 @@ from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.journal import entry_of
 from ottla.groups.classic.rebalance import answer_syncs, remove_pending_sync, sync_reply
 from ottla.groups.classic.turn import SYNC, SyncReply, Turn
+from ottla.groups.consumer import classic_members
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -28,6 +30,8 @@ class Sync:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
+        if isinstance(group, ConsumerGroup):
+            return classic_members.sync(self, group, view, now_ms)
         if not isinstance(group, ClassicGroup) or group.is_empty:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         self._check(group)

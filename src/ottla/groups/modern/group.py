@@ -73,12 +73,21 @@ class ModernGroup(Generic[MemberT]):
 
     def names_with(self, members: Mapping[str, MemberT]) -> frozenset[str]:
         """The topics that these members would read together."""
-        return frozenset().union(*(member.subscribed_topics for member in members.values()))
+        # Most members read the same topics: few of the sets are different ones.
+        return frozenset().union(*{member.subscribed_topics for member in members.values()})
 
     def is_subscribed(self, topic: str) -> bool:
         return topic in self.subscribed_names()
 
-    # --- for `apply`
+    def heeds(self, names: frozenset[str]) -> bool:
+        """Whether changes of these topics may concern it."""
+        return not names.isdisjoint(self.subscribed_names())
+
+    # --- for `apply` and `note`
+
+    def mark_stale(self) -> None:
+        """Topics that it heeds changed."""
+        self.metadata_stale = True
 
     def put_member(self, member: MemberT) -> None:
         self.members[member.member_id] = member

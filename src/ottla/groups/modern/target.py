@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Assignor, GroupSpec, MemberSpec, Partitions
-from ottla.groups.view import TopicInfo, Topics
+from ottla.groups.view import Topics
 
 
 class Reader(NamedTuple):
@@ -32,17 +32,15 @@ def may_assign(assigned_ms: int, interval_ms: int, now_ms: int) -> bool:
 
 def new_targets(readers: Mapping[str, Reader], topics: Topics, assign: Assignor) -> dict[str, Partitions]:
     """What every member shall own; nobody is left out."""
-    known: dict[str, TopicInfo | None] = {}
+    subscriptions = dict.fromkeys(reader.topics for reader in readers.values())
+    names = sorted(frozenset().union(*subscriptions))
+    known = {name: info for name in names if (info := topics.by_name(name)) is not None}
+    ids = {wanted: frozenset(known[name].id for name in wanted if name in known) for wanted in subscriptions}
     members = {
-        member_id: MemberSpec(
-            _ids(reader.topics, known, topics),
-            reader.target,
-            reader.instance_id,
-            reader.rack_id,
-        )
+        member_id: MemberSpec(ids[reader.topics], reader.target, reader.instance_id, reader.rack_id)
         for member_id, reader in readers.items()
     }
-    partitions = {info.id: info.partitions for name in sorted(known) if (info := known[name]) is not None}
+    partitions = {info.id: info.partitions for info in known.values()}
     found = assign(GroupSpec(members, partitions))
     return {member_id: found.get(member_id, NO_PARTITIONS) for member_id in readers}
 
@@ -50,10 +48,3 @@ def new_targets(readers: Mapping[str, Reader], topics: Topics, assign: Assignor)
 def changes(old: Mapping[str, Partitions], new: Mapping[str, Partitions]) -> Iterable[Change]:
     """Whose target has to be written down, in a stable order."""
     return [Change(member_id, new[member_id]) for member_id in sorted(new) if old.get(member_id) != new[member_id]]
-
-
-def _ids(names: frozenset[str], known: dict[str, TopicInfo | None], topics: Topics) -> frozenset[bytes]:
-    for name in names:
-        if name not in known:
-            known[name] = topics.by_name(name)
-    return frozenset(info.id for name in names if (info := known[name]) is not None)

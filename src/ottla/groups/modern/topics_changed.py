@@ -37,9 +37,7 @@ class TopicsChanged:
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         groups: Mapping[str, object] = view.state.groups
         found = tuple(
-            group_id
-            for group_id, group in groups.items()
-            if isinstance(group, ModernGroup) and not self.names.isdisjoint(group.subscribed_names())
+            group_id for group_id, group in groups.items() if isinstance(group, ModernGroup) and group.heeds(self.names)
         )
         return Result(notes=[MetadataStale(found)] if found else ())
 
@@ -48,7 +46,7 @@ def _stale(view: View, note: MetadataStale) -> None:
     for group_id in note.group_ids:
         group: object = view.state.groups.get(group_id)
         if isinstance(group, ModernGroup):
-            group.metadata_stale = True
+            group.mark_stale()
 
 
 def _seen(view: View, note: MetadataSeen) -> None:

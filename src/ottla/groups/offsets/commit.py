@@ -64,8 +64,18 @@ class CommitOffsets:
                 raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION)
             return
         try:
-            group.check_commit(self.by)
+            group.check_commit(self.by._replace(partitions=lambda: self._partitions(view)))
         except ApiError as error:
             if self.by.transactional and error.code == ErrorCode.STALE_MEMBER_EPOCH:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
             raise
+
+    def _partitions(self, view: View) -> list[tuple[bytes, int]]:
+        """By topic ids, which a request names or not; a topic that is gone meanwhile is nobody's."""
+        found: list[tuple[bytes, int]] = []
+        for new in self.offsets:
+            topic_id = new.topic_id
+            if topic_id == NO_ID and (info := view.topics.by_name(new.partition.topic)) is not None:
+                topic_id = info.id
+            found.append((topic_id, new.partition.partition))
+        return found

@@ -1,0 +1,102 @@
+"""A consumer group becomes a classic group while it runs: when the last member of the new protocol leaves.
+
+Generations continue where epochs were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
+
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState, MemberProtocol
+from ottla.groups.classic.journal import entry_of
+from ottla.groups.classic.rebalance import keep_session, prepare
+from ottla.groups.classic.turn import Turn
+from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.group import PROTOCOL_TYPE
+from ottla.groups.consumer.member import ConsumerMember
+from ottla.groups.consumer.protocol import write_assignment
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+
+_DOWNGRADES = ("downgrade", "bidirectional")
+
+
+def migration_policy(view: View) -> str:
+    policy: str = view.setting("group.consumer.migration.policy")
+    return policy.lower()
+
+
+def may_downgrade(draft: Draft, gone: Sequence[str]) -> bool:
+    """Whether only members of the classic kind stay, and the settings let the group become a classic one."""
+    left = [member for member_id, member in draft.group.members.items() if member_id not in gone]
+    return (
+        bool(left)
+        and all(member.classic is not None for member in left)
+        and migration_policy(draft.view) in _DOWNGRADES
+        and len(left) <= draft.view.setting("group.max.size")
+    )
+
+
+def downgrade(draft: Draft, gone: Sequence[str], reply: Any) -> Result[Entry]:
+    """The group goes on as a classic one, with a rebalance among those who stay."""
+    draft.records += draft.group.tombstones()
+    turn = classic_turn(draft, gone)
+    prepare(turn)
+    return merged(draft, turn, reply)
+
+
+def classic_turn(draft: Draft, gone: Sequence[str]) -> Turn:
+    """The classic group, as if its members had just synced; its record is written."""
+    group = draft.group
+    members = {
+        member_id: _classic_member(draft, member)
+        for member_id, member in group.members.items()
+        if member_id not in gone
+    }
+    classic = ClassicGroup(
+        group.group_id,
+        state=ClassicState.STABLE,
+        generation=draft.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        leader=next(iter(members)),
+        members=MappingProxyType(members),
+        state_since_ms=draft.now_ms,
+    )
+    turn = Turn(draft.view, classic, draft.now_ms)
+    turn.become(ClassicState.STABLE, protocol=classic.elected_protocol())
+    turn.group = turn.group.with_subscriptions()
+    turn.records.append(entry_of(turn.group))
+    for member in members.values():
+        keep_session(turn, member)
+    return turn
+
+
+def _classic_member(draft: Draft, member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None
+    protocols = member.classic.protocols
+    target = draft.group.target_of(member.member_id)
+    return ClassicMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        protocols=tuple(MemberProtocol(each.name, each.metadata) for each in protocols),
+        assignment=write_assignment(target, draft.view.topics, protocols[0].metadata),
+    )
+
+
+def merged(draft: Draft, turn: Turn, reply: Any) -> Result[Entry]:
+    """Both in one Result: the consumer group ends, the classic one begins."""
+    result = turn.result()
+    return Result(
+        records=[*draft.records, *result.records],
+        reply=reply,
+        timers=[*draft.timers, *result.timers],
+        answers=[*draft.answers, *result.answers],
+        notes=result.notes,
+    )

@@ -1,0 +1,149 @@
+"""Draft: what one command makes of one consumer group, gathered step by step into a Result.
+
+Nothing has happened until the runner carries the Result out, so later steps must not read the group for what earlier
+ones decided: the draft holds the new epoch. Where too much changes first (a static member comes back under another id,
+a classic group becomes a consumer group), the entries are tried on a scratch copy and the steps go on with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ottla.groups.assign.range import range_
+from ottla.groups.assign.spec import Assignor, Partitions
+from ottla.groups.assign.uniform import uniform
+from ottla.groups.consumer.apply import apply_to
+from ottla.groups.consumer.entries import (
+    current_entry,
+    epoch_entry,
+    member_entry,
+    partition_metadata_tombstone,
+    target_entry,
+    target_epoch_entry,
+)
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import ConsumerMember
+from ottla.groups.consumer.reconcile import Goal, Reported, reconcile
+from ottla.groups.modern.metadata import metadata_hash
+from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
+from ottla.groups.modern.topics_changed import MetadataSeen
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Answer, Result, Timer
+
+ASSIGNORS: Mapping[str, Assignor] = {
+    "uniform": uniform,
+    "range": range_,
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": uniform,
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": range_,
+}
+_NAMES: Mapping[Assignor, str] = {uniform: "uniform", range_: "range"}
+
+
+def assignor_names(configured: Iterable[str]) -> list[str]:
+    """The assignors of `group.consumer.assignors` as members name them; the first is the default."""
+    return [_NAMES[ASSIGNORS[each]] for each in configured if each in ASSIGNORS]
+
+
+class Draft:
+    """`group` is as it was before the command, or a scratch copy."""
+
+    def __init__(self, view: View, group: ConsumerGroup, now_ms: int) -> None:
+        self.view = view
+        self.group = group
+        self.now_ms = now_ms
+        self.epoch = group.epoch
+        self.records: list[Entry] = []
+        self.notes: list[Any] = []
+        self.timers: list[Timer] = []
+        self.answers: list[Answer] = []
+
+    def setting(self, name: str) -> Any:
+        return self.view.group(self.group.group_id).get(name)
+
+    def result(self, reply: Any = None) -> Result[Entry]:
+        return Result(self.records, reply, self.timers, self.answers, self.notes)
+
+    # --- timers
+
+    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
+        self.timers.append(Timer(key, self.now_ms + delay_ms, command))
+
+    def cancel(self, key: tuple[str, ...]) -> None:
+        self.timers.append(Timer(key, None))
+
+    # --- steps
+
+    def anticipate(self, entries: list[Entry]) -> None:
+        """Entries that later steps build upon."""
+        self.records += entries
+        self.group = self.group.scratch()
+        for entry in entries:
+            apply_to(self.group, entry)
+
+    def describe(self, old: ConsumerMember, new: ConsumerMember) -> bool:
+        """Writes down what a member says about itself, if that is new; True if it reads other topics."""
+        if new is old or (old.member_id in self.group.members and new.describes_itself_as(old)):
+            return False
+        self.records.append(member_entry(self.group.group_id, new.member_id, new))
+        return new.subscribed_topics != old.subscribed_topics
+
+    def refresh(self, members: Mapping[str, ConsumerMember], *, bump: bool) -> None:
+        """Looks at the topics again that these members read; the epoch grows if they changed, or anyway."""
+        names = self.group.names_with(members)
+        digest = self.group.metadata_hash
+        if self.group.metadata_stale or names != self.group.subscribed_names():
+            digest = metadata_hash(names, self.view.topics)
+        if bump or digest != self.group.metadata_hash:
+            self.bump(digest)
+        self.notes.append(MetadataSeen(self.group.group_id))
+
+    def bump(self, digest: int) -> None:
+        self.epoch += 1
+        self.records.append(epoch_entry(self.group.group_id, self.epoch, digest))
+        if self.group.has_partition_metadata:
+            self.records.append(partition_metadata_tombstone(self.group.group_id))
+
+    def assign(self, member: ConsumerMember, members: Mapping[str, ConsumerMember]) -> tuple[int, Partitions]:
+        """The target of `member`, and its epoch: a new one if the group's epoch asks for it and it is time."""
+        group = self.group
+        interval_ms = self.setting("consumer.assignment.interval.ms")
+        if self.epoch <= group.assignment_epoch or not may_assign(group.assigned_ms, interval_ms, self.now_ms):
+            return group.assignment_epoch, group.target_of(member.member_id)
+        readers = {
+            each.member_id: Reader(
+                group.topics_of(each), group.target_of(each.member_id), each.instance_id, each.rack_id
+            )
+            for each in members.values()
+        }
+        targets = new_targets(readers, self.view.topics, self._assignor(members))
+        for change in changes(group.targets, targets):
+            self.records.append(target_entry(group.group_id, change.member_id, change.target))
+        self.records.append(target_epoch_entry(group.group_id, self.epoch, self.now_ms))
+        return self.epoch, targets[member.member_id]
+
+    def _assignor(self, members: Mapping[str, ConsumerMember]) -> Assignor:
+        names = assignor_names(self.view.setting("group.consumer.assignors"))
+        preferred = self.group.preferred_assignor(members)
+        return ASSIGNORS[preferred if preferred in names else names[0]]
+
+    def reconcile(
+        self, member: ConsumerMember, target_epoch: int, target: Partitions, *, changed: bool, reported: Reported
+    ) -> ConsumerMember:
+        """Takes the member as far towards its target as it can go now."""
+        if not changed and member.is_reconciled_to(target_epoch):
+            return member
+        group = self.group
+
+        def subscribed() -> frozenset[bytes]:
+            found = (self.view.topics.by_name(name) for name in group.topics_of(member))
+            return frozenset(info.id for info in found if info is not None)
+
+        def is_free(topic_id: bytes, partition: int) -> bool:
+            return group.is_free_for(member.member_id, topic_id, partition)
+
+        new = reconcile(member, Goal(target_epoch, target, subscribed, changed, is_free), reported)
+        if new != member:
+            self.records.append(current_entry(group.group_id, new.member_id, new))
+        return new

@@ -1,0 +1,233 @@
+"""ConsumerGroup: members, what they own now and what they shall own; only `apply` and `note` change it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+
+from ottla.groups.consumer.entries import (
+    ResolvedRegex,
+    current_entry,
+    epoch_entry,
+    member_entry,
+    partition_metadata_tombstone,
+    regex_entry,
+    target_entry,
+    target_epoch_entry,
+)
+from ottla.groups.consumer.member import ConsumerMember, Owned
+from ottla.groups.group import SINCE_COMMIT, Committer, GroupKind
+from ottla.groups.modern.group import ModernGroup
+from ottla.machine.keyed import Entry
+from ottla.model.errors import ApiError, ErrorCode
+
+PROTOCOL_TYPE = "consumer"
+_OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose answers know stale epochs
+
+
+@dataclass(slots=True)
+class ConsumerGroup(ModernGroup[ConsumerMember]):
+    """`owners` counts a partition as owned until its owner has confirmed that it gave it back."""
+
+    instances: dict[str, str] = field(default_factory=dict)  # instance id → member id
+    owners: dict[bytes, dict[int, str]] = field(default_factory=dict)
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+    has_partition_metadata: bool = False  # a record that older coordinators wrote, to be removed
+    # Soft: topics came or went that a regular expression may mean.
+    regexes_stale: bool = True
+    # Soft: members of the classic kind that were told to rejoin and have a timer running.
+    rejoining: frozenset[str] = frozenset()
+
+    # --- what any kind of group is asked (`groups/group.py`)
+
+    @property
+    def kind(self) -> GroupKind:
+        return GroupKind.CONSUMER
+
+    @property
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    @property
+    def state_name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.assignment_epoch:
+            return "Assigning"
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return "Stable"
+        return "Reconciling"
+
+    def check_commit(self, by: Committer) -> None:
+        """A commit with an older epoch is good for partitions that the member has owned since then."""
+        if by.epoch < 0 and not self.members:
+            return
+        if by.transactional and by.epoch == -1 and not by.member_id and by.instance_id is None:
+            return
+        member = self.member(by.member_id)
+        if not by.transactional and member.classic is None and by.request_version < _OFFSET_COMMIT_BY_EPOCH:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+        if by.epoch == member.epoch:
+            return
+        refusal = ApiError(ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION)
+        if by.epoch > member.epoch:
+            raise refusal
+        for topic_id, partition in by.partitions():
+            since = member.assigned.get(topic_id, {}).get(partition)
+            if since is None:
+                since = member.pending_revocation.get(topic_id, {}).get(partition)
+            if since is None or by.epoch < since:
+                raise refusal
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.members.get(member_id or "")
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if member_epoch != member.epoch:
+            raise ApiError(ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION)
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+
+    def check_delete_offsets(self) -> None:
+        """It knows what its members read."""
+
+    def offsets_expire_since(self) -> int | None:
+        return SINCE_COMMIT
+
+    def tombstones(self) -> Sequence[Entry]:
+        return [
+            *(current_entry(self.group_id, member_id, None) for member_id in self.members),
+            *(target_entry(self.group_id, member_id, None) for member_id in self.members),
+            target_epoch_entry(self.group_id, None, 0),
+            *(member_entry(self.group_id, member_id, None) for member_id in self.members),
+            *(regex_entry(self.group_id, regex, None) for regex in self.regexes),
+            partition_metadata_tombstone(self.group_id),
+            epoch_entry(self.group_id, None, 0),
+        ]
+
+    # --- members
+
+    def member(self, member_id: str) -> ConsumerMember:
+        """Raises UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
+        return member
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        member_id = self.instances.get(instance_id) if instance_id is not None else None
+        return self.members[member_id] if member_id is not None else None
+
+    def names_with(self, members: Mapping[str, ConsumerMember]) -> frozenset[str]:
+        names = {member.subscribed_topics for member in members.values()}
+        names |= {self.regexes[regex].topics for regex in _regexes(members) if regex in self.regexes}
+        return frozenset().union(*names)
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """All names that it reads; a regular expression that is not resolved yet stands for none."""
+        resolved = self.regexes.get(member.subscribed_regex)
+        return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
+
+    def regex_members(self, regex: str) -> int:
+        return sum(member.subscribed_regex == regex for member in self.members.values())
+
+    def subscribed_regexes(self) -> dict[str, int]:
+        """With the number of members of each, in a stable order."""
+        return dict(Counter(_regexes(self.members)))
+
+    def is_free_for(self, member_id: str, topic_id: bytes, partition: int) -> bool:
+        """Whether nobody else owns the partition."""
+        return self.owners.get(topic_id, {}).get(partition, member_id) == member_id
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether something of its target is still owned by another member."""
+        return any(
+            not self.is_free_for(member.member_id, topic_id, partition)
+            for topic_id, partitions in self.target_of(member.member_id).items()
+            for partition in partitions
+        )
+
+    def preferred_assignor(self, members: Mapping[str, ConsumerMember]) -> str | None:
+        """The one that most of these members name."""
+        votes = Counter(each.server_assignor for each in members.values() if each.server_assignor is not None)
+        return max(sorted(votes), key=lambda name: votes[name], default=None)
+
+    def heeds(self, names: frozenset[str]) -> bool:
+        return _has_regex(self.members) or ModernGroup.heeds(self, names)
+
+    # --- for `apply` and `note`
+
+    def mark_stale(self) -> None:
+        self.metadata_stale = True
+        self.regexes_stale = True
+
+    def put_member(self, member: ConsumerMember) -> None:
+        old = self.members.get(member.member_id)
+        if (
+            old is None
+            or old.assigned is not member.assigned
+            or old.pending_revocation is not member.pending_revocation
+        ):
+            if old is not None:
+                self._release(old)
+            for owned in (member.assigned, member.pending_revocation):
+                for topic_id, partitions in owned.items():
+                    self.owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member.member_id))
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+        ModernGroup.put_member(self, member)
+
+    def drop_member(self, member_id: str) -> None:
+        old = self.members.get(member_id)
+        if old is not None:
+            self._release(old)
+            if old.instance_id is not None and self.instances.get(old.instance_id) == member_id:
+                del self.instances[old.instance_id]
+        self.rejoining -= {member_id}
+        ModernGroup.drop_member(self, member_id)
+
+    def put_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        if resolved is None:
+            self.regexes.pop(regex, None)
+        else:
+            self.regexes[regex] = resolved
+        self._names = None
+
+    def scratch(self) -> ConsumerGroup:
+        """A copy to try entries on."""
+        other = copy(self)
+        other.members = dict(self.members)
+        other.targets = dict(self.targets)
+        other.instances = dict(self.instances)
+        other.owners = {topic_id: dict(partitions) for topic_id, partitions in self.owners.items()}
+        other.regexes = dict(self.regexes)
+        return other
+
+    def _release(self, member: ConsumerMember) -> None:
+        for topic_id, partition in _each(member.assigned, member.pending_revocation):
+            owners = self.owners.get(topic_id, {})
+            if owners.get(partition) == member.member_id:
+                del owners[partition]
+                if not owners:
+                    del self.owners[topic_id]
+
+
+def _regexes(members: Mapping[str, ConsumerMember]) -> Iterator[str]:
+    return (member.subscribed_regex for member in members.values() if member.subscribed_regex)
+
+
+def _has_regex(members: Mapping[str, ConsumerMember]) -> bool:
+    return any(member.subscribed_regex for member in members.values())
+
+
+def _each(*owned: Owned) -> Iterator[tuple[bytes, int]]:
+    for each in owned:
+        for topic_id, partitions in each.items():
+            for partition in partitions:
+                yield topic_id, partition

@@ -1,0 +1,208 @@
+"""ConsumerGroupHeartbeat: how members join, stay, tell what they read and own, and learn what they shall own.
+
+A heartbeat that brings nothing new to a group in which nothing changed writes nothing and computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ottla.groups.assign.spec import Partitions
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.entries import current_entry, member_entry, member_tombstones, target_entry
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.leave import check_instance, keep_session, watch_revocation
+from ottla.groups.consumer.member import (
+    JOIN_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    ConsumerMember,
+    without_epochs,
+)
+from ottla.groups.consumer.reconcile import Reported
+from ottla.groups.consumer.regexes import update_regexes
+from ottla.groups.consumer.upgrade import upgrade
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import random_uuid, uuid_text
+
+
+class Heard(NamedTuple):
+    """What a heartbeat is answered; without an assignment the member keeps what it has."""
+
+    member_id: str
+    epoch: int
+    interval_ms: int
+    assignment: Partitions | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """None, and -1 for the timeout: as it was. Checked before (`checks.py`)."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topics: frozenset[str] | None = None
+    subscribed_regex: str | None = None
+    server_assignor: str | None = None
+    owned: Reported = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it tells everything: then it does not know what the last answer was."""
+        subscribes = self.subscribed_topics is not None or self.subscribed_regex is not None
+        return self.rebalance_timeout_ms != -1 and subscribes and self.owned is not None
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        joins = self.epoch == JOIN_EPOCH
+        draft = draft_to_join(view, self.group_id, now_ms, create=joins)
+        check_full(draft, self.member_id)
+        member_id = self.member_id or uuid_text(random_uuid(view.rng))
+        old = self._static_member(draft, member_id) if self.instance_id is not None else self._member(draft, member_id)
+        new = self._updated(old)
+        members = {**draft.group.members, member_id: new} if new is not old else draft.group.members
+        new = self._advance(draft, old, new, members)
+        keep_session(draft, member_id, draft.setting("consumer.session.timeout.ms"))
+        changed = new.assigned is not old.assigned and new.assigned != old.assigned
+        return draft.result(
+            Heard(
+                member_id,
+                new.epoch,
+                draft.setting("consumer.heartbeat.interval.ms"),
+                without_epochs(new.assigned) if joins or self.is_full or changed else None,
+            )
+        )
+
+    def _advance(
+        self, draft: Draft, old: ConsumerMember, new: ConsumerMember, members: Mapping[str, ConsumerMember]
+    ) -> ConsumerMember:
+        """Subscription, then target, then what the member owns."""
+        topics_changed = draft.describe(old, new)
+        regex = update_regexes(draft, old, new)
+        bump = draft.epoch == 0 or topics_changed or regex.resolved
+        if bump or draft.group.metadata_stale:
+            draft.refresh(members, bump=bump)
+        target_epoch, target = draft.assign(new, members)
+        changed = topics_changed or regex.updated
+        reconciled = draft.reconcile(new, target_epoch, target, changed=changed, reported=self.owned)
+        watch_revocation(draft, new, reconciled)
+        return reconciled
+
+    def _member(self, draft: Draft, member_id: str) -> ConsumerMember:
+        if self.epoch == JOIN_EPOCH and member_id not in draft.group.members:
+            return ConsumerMember(member_id)
+        member = draft.group.member(member_id)
+        check_epoch(member, self.epoch, self.owned)
+        return member
+
+    def _static_member(self, draft: Draft, member_id: str) -> ConsumerMember:
+        assert self.instance_id is not None
+        existing = draft.group.static_member(self.instance_id)
+        if self.epoch != JOIN_EPOCH:
+            existing = check_instance(existing, member_id, self.instance_id)
+            check_epoch(existing, self.epoch, self.owned)
+            return existing
+        if existing is None:
+            return draft.group.members.get(member_id) or ConsumerMember(member_id)
+        if existing.classic is None and existing.epoch != STATIC_LEAVE_EPOCH:
+            raise ApiError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {self.instance_id} cannot join the group because the "
+                f"instance id is owned by {existing.member_id} member.",
+            )
+        return replace_static(draft, existing, member_id)
+
+    def _updated(self, member: ConsumerMember) -> ConsumerMember:
+        """The same object if the heartbeat brings nothing new."""
+        new = member
+        told = (self.instance_id, self.rack_id, self.subscribed_topics, self.subscribed_regex, self.server_assignor)
+        if any(each is not None for each in told) or self.rebalance_timeout_ms != -1 or member.classic is not None:
+            new = replace(
+                member,
+                instance_id=_or(self.instance_id, member.instance_id),
+                rack_id=_or(self.rack_id, member.rack_id),
+                rebalance_timeout_ms=(
+                    self.rebalance_timeout_ms if self.rebalance_timeout_ms != -1 else member.rebalance_timeout_ms
+                ),
+                server_assignor=_or(self.server_assignor, member.server_assignor),
+                subscribed_topics=member.subscribed_topics
+                if self.subscribed_topics is None
+                else self.subscribed_topics,
+                subscribed_regex=member.subscribed_regex if self.subscribed_regex is None else self.subscribed_regex,
+                classic=None,
+            )
+        if new.client_id != self.client_id or new.client_host != self.client_host:
+            new = replace(new, client_id=self.client_id, client_host=self.client_host)
+        return new
+
+
+def draft_to_join(view: View, group_id: str, now_ms: int, *, create: bool) -> Draft:
+    """The group as it is, a new one, or one that a classic group becomes; GROUP_ID_NOT_FOUND."""
+    found = view.state.groups.get(group_id)
+    if isinstance(found, ConsumerGroup):
+        return Draft(view, found, now_ms)
+    if found is None:
+        if not create:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        return Draft(view, ConsumerGroup(group_id), now_ms)
+    if not create or not isinstance(found, ClassicGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return upgrade(view, found, now_ms)
+
+
+def check_full(draft: Draft, member_id: str) -> None:
+    members_max = draft.view.setting("group.consumer.max.size")
+    if len(draft.group.members) >= members_max and member_id not in draft.group.members:
+        raise ApiError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {members_max} members.",
+        )
+
+
+def check_epoch(member: ConsumerMember, epoch: int, owned: Reported) -> None:
+    """Who missed the last answer comes with the epoch before it; that is fine if it owns nothing that it must not."""
+    if epoch in (JOIN_EPOCH, member.epoch):
+        return
+    if epoch == member.previous_epoch and epoch < member.epoch and _is_within(owned, member):
+        return
+    than = "greater" if epoch > member.epoch else "smaller"
+    raise ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {than} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def replace_static(draft: Draft, existing: ConsumerMember, member_id: str) -> ConsumerMember:
+    """A static member is back under another id: it takes over everything."""
+    group_id = draft.group.group_id
+    member = replace(existing, member_id=member_id, epoch=0, previous_epoch=0)
+    draft.anticipate(
+        [
+            *member_tombstones(group_id, existing.member_id),
+            member_entry(group_id, member_id, member),
+            target_entry(group_id, member_id, draft.group.target_of(existing.member_id)),
+            current_entry(group_id, member_id, member),
+        ]
+    )
+    return draft.group.members[member_id]
+
+
+def _is_within(owned: Reported, member: ConsumerMember) -> bool:
+    if owned is None:
+        return False
+    return all(each <= member.assigned.get(topic_id, {}).keys() for topic_id, each in owned.items())
+
+
+def _or(value: str | None, otherwise: str | None) -> str | None:
+    return otherwise if value is None else value

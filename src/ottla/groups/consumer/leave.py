@@ -1,0 +1,134 @@
+"""How members leave: by themselves, for a while, or because nothing was heard of them in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ottla.groups.consumer.downgrade import downgrade, may_downgrade
+from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.entries import current_entry, member_tombstones, regex_entry
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import NO_OWNED, STATIC_LEAVE_EPOCH, ConsumerMember
+from ottla.groups.modern.group import MemberState
+from ottla.groups.modern.metadata import metadata_hash
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+_NOTHING: Result[Entry] = Result()
+_TIMERS = ("session", "revocation", "rejoin", "sync")
+
+
+def keep_session(draft: Draft, member_id: str, timeout_ms: int) -> None:
+    """The member was heard of now."""
+    group_id = draft.group.group_id
+    draft.after(("session", group_id, member_id), timeout_ms, SessionEnded(group_id, member_id))
+
+
+def watch_revocation(draft: Draft, old: ConsumerMember, new: ConsumerMember) -> None:
+    """Who must give partitions back has its rebalance timeout for it."""
+    if new == old or new.classic is not None:
+        return
+    group_id = draft.group.group_id
+    key = ("revocation", group_id, new.member_id)
+    if new.state is MemberState.UNREVOKED_PARTITIONS:
+        draft.after(key, new.rebalance_timeout_ms, RevocationEnded(group_id, new.member_id, new.epoch))
+    elif old.state is MemberState.UNREVOKED_PARTITIONS:
+        draft.cancel(key)
+
+
+def remove(draft: Draft, members: Sequence[ConsumerMember], reply: Any = None) -> Result[Entry]:
+    """Members are gone for good. If only members of the classic kind stay, the group becomes a classic one."""
+    group = draft.group
+    gone = [member.member_id for member in members]
+    for member_id in gone:
+        for name in _TIMERS:
+            draft.cancel((name, group.group_id, member_id))
+    if may_downgrade(draft, gone):
+        return downgrade(draft, gone, reply)
+    for member_id in gone:
+        draft.records += member_tombstones(group.group_id, member_id)
+    left = {member_id: member for member_id, member in group.members.items() if member_id not in gone}
+    stay = {member.subscribed_regex for member in left.values()}
+    leave = dict.fromkeys(member.subscribed_regex for member in members if member.subscribed_regex)
+    draft.records += [regex_entry(group.group_id, regex, None) for regex in leave if regex not in stay]
+    draft.bump(metadata_hash(group.names_with(left), draft.view.topics))
+    return draft.result(reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A heartbeat with epoch -1 or -2. Replies with the member's id."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = consumer_group(view, self.group_id)
+        draft = Draft(view, group, now_ms)
+        if self.instance_id is None:
+            return remove(draft, [group.member(self.member_id)], self.member_id)
+        member = check_instance(group.static_member(self.instance_id), self.member_id, self.instance_id)
+        if self.epoch != STATIC_LEAVE_EPOCH:
+            return remove(draft, [member], self.member_id)
+        away = replace(member, epoch=STATIC_LEAVE_EPOCH, pending_revocation=NO_OWNED)
+        draft.records.append(current_entry(group.group_id, member.member_id, away))
+        return draft.result(member.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """Nothing was heard of a member for its session timeout."""
+
+    group_id: str
+    member_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        return _fence(view, self.group_id, self.member_id, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationEnded:
+    """A member did not confirm in time that it gave partitions back, and others wait for them."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        return _fence(view, self.group_id, self.member_id, now_ms, self.epoch)
+
+
+def _fence(view: View, group_id: str, member_id: str, now_ms: int, epoch: int | None = None) -> Result[Entry]:
+    group = view.state.groups.get(group_id)
+    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+    if not isinstance(group, ConsumerGroup) or member is None or epoch not in (None, member.epoch):
+        return _NOTHING
+    return remove(Draft(view, group, now_ms), [member])
+
+
+def consumer_group(view: View, group_id: str) -> ConsumerGroup:
+    """Raises GROUP_ID_NOT_FOUND."""
+    group = view.state.groups.get(group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, ConsumerGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    return group
+
+
+def check_instance(member: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
+    """The member of that instance id, which must be this one."""
+    if member is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+        )
+    return member

@@ -1,0 +1,34 @@
+"""What the group coordinator's machine is told of consumer groups (see `groups/machine.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.groups.consumer.apply import KEYS, apply_entry
+from ottla.groups.consumer.classic_members import Rejoining, note_rejoining
+from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.leave import keep_session, watch_revocation
+from ottla.groups.consumer.member import ConsumerMember
+from ottla.groups.consumer.regexes import RegexesSeen, note_seen
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+
+
+def _loaded(view: View, now_ms: int) -> Result[Entry]:
+    """Members go on as if nothing had happened: sessions, and the time to give partitions back, begin now."""
+    timers: list[Timer] = []
+    for group in view.state.groups.values():
+        if isinstance(group, ConsumerGroup):
+            draft = Draft(view, group, now_ms)
+            for member in group.members.values():
+                keep_session(draft, member.member_id, draft.setting("consumer.session.timeout.ms"))
+                watch_revocation(draft, ConsumerMember(member.member_id), member)
+            timers += draft.timers
+    return Result(timers=timers)
+
+
+APPLY: dict[type, Any] = dict.fromkeys(KEYS, apply_entry)
+NOTE: dict[type, Any] = {RegexesSeen: note_seen, Rejoining: note_rejoining}
+LOADED = _loaded

@@ -1,0 +1,67 @@
+"""What classic consumers put into the bytes of JoinGroup and SyncGroup, read and written by the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Any
+
+from ottla.groups.assign.spec import Partitions
+from ottla.groups.view import Topics
+from ottla.wire import compile
+from ottla.wire.journal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from ottla.wire.types import WireError
+
+_VERSION = Struct(">h")
+
+
+def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
+    """Raises WireError."""
+    subscription: ConsumerProtocolSubscription = _read(ConsumerProtocolSubscription, metadata)
+    return subscription
+
+
+def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
+    """No bytes are no partitions. Raises WireError."""
+    if not assignment:
+        return ConsumerProtocolAssignment(assigned_partitions=[])
+    read: ConsumerProtocolAssignment = _read(ConsumerProtocolAssignment, assignment)
+    return read
+
+
+def write_assignment(partitions: Partitions, topics: Topics, like: bytes) -> bytes:
+    """In the version of the member's metadata `like`; topics that are gone are left out."""
+    listed = [
+        ConsumerProtocolAssignment.TopicPartition(topic=info.name, partitions=sorted(partitions[topic_id]))
+        for topic_id in sorted(partitions)
+        if (info := topics.by_id(topic_id)) is not None
+    ]
+    version = min(_version(like), ConsumerProtocolAssignment.versions[1])
+    data = bytearray(_VERSION.pack(version))
+    message = ConsumerProtocolAssignment(assigned_partitions=listed)
+    compile.encoder(ConsumerProtocolAssignment, version)(message, data, [])
+    return bytes(data)
+
+
+def by_ids(listed: Iterable[Any], topics: Topics) -> Partitions:
+    """Partitions under the names of topics, by ids; topics that are gone are left out."""
+    found: dict[bytes, frozenset[int]] = {}
+    for each in listed:
+        info = topics.by_name(each.topic)
+        if info is not None and each.partitions:
+            found[info.id] = found.get(info.id, frozenset()) | frozenset(each.partitions)
+    return found
+
+
+def _version(data: bytes) -> int:
+    if len(data) < _VERSION.size:
+        raise WireError("too short for a version")
+    version: int = _VERSION.unpack_from(data)[0]
+    if version < 0:
+        raise WireError(f"version {version}")
+    return version
+
+
+def _read(kind: type[Any], data: bytes) -> Any:
+    version = min(_version(data), kind.versions[1])
+    return compile.decoder(kind, version)(memoryview(data), _VERSION.size)[0]

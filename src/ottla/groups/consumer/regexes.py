@@ -1,0 +1,129 @@
+"""Subscriptions by regular expression: when they are matched against the topics, and what follows.
+
+Matching is left to a command of its own, right after the heartbeat that asks for it; it covers all expressions of the
+group, so that several changes lead to one new epoch. It is done for expressions that are new, when topics came or went,
+and once in a while; at most every ten seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.entries import ResolvedRegex, regex_entry
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.member import ConsumerMember
+from ottla.groups.consumer.regex.match import topic_pattern
+from ottla.groups.consumer.regex.nodes import RegexError
+from ottla.groups.modern.metadata import metadata_hash
+from ottla.groups.modern.topics_changed import MetadataSeen
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+_REFRESH_MS_MIN = 10_000
+
+
+class RegexesSeen(NamedTuple):
+    """A note: the group's regular expressions were matched against the topics as they are."""
+
+    group_id: str
+
+
+class RegexChange(NamedTuple):
+    """Whether a member subscribes to another expression, and whether it is known what that one means."""
+
+    updated: bool
+    resolved: bool
+
+
+_NO_CHANGE = RegexChange(updated=False, resolved=False)
+
+
+def update_regexes(draft: Draft, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
+    """A member's heartbeat: takes up a changed expression, and has the group's matched if that is due."""
+    group = draft.group
+    counts = group.subscribed_regexes() if group.regexes or new.subscribed_regex or old.subscribed_regex else {}
+    change, is_new = _NO_CHANGE, False
+    if new.subscribed_regex != old.subscribed_regex:
+        if old.subscribed_regex and counts.get(old.subscribed_regex) == 1:
+            draft.records.append(regex_entry(group.group_id, old.subscribed_regex, None))
+        is_new = bool(new.subscribed_regex) and new.subscribed_regex not in counts
+        if is_new:
+            check_regex(new.subscribed_regex)
+        resolved = new.subscribed_regex in group.regexes if new.subscribed_regex else bool(old.subscribed_regex)
+        change = RegexChange(updated=True, resolved=resolved and not is_new)
+    if counts or is_new:
+        _refresh_if_due(draft, _wanted(counts, old, new), is_new=is_new)
+    return change
+
+
+def check_regex(regex: str) -> None:
+    try:
+        topic_pattern(regex)
+    except RegexError as error:
+        raise ApiError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
+        ) from error
+
+
+def _wanted(counts: dict[str, int], old: ConsumerMember, new: ConsumerMember) -> list[str]:
+    """All expressions of the group with this member's change."""
+    after = dict(counts)
+    if new.subscribed_regex != old.subscribed_regex:
+        after[old.subscribed_regex] = after.get(old.subscribed_regex, 0) - 1
+        after[new.subscribed_regex] = after.get(new.subscribed_regex, 0) + 1
+    return [regex for regex, count in after.items() if regex and count > 0]
+
+
+def _refresh_if_due(draft: Draft, wanted: list[str], *, is_new: bool) -> None:
+    group = draft.group
+    last_ms = next((each.resolved_ms for each in group.regexes.values()), None)
+    if last_ms is not None and draft.now_ms <= last_ms + _REFRESH_MS_MIN:
+        return
+    interval_ms = draft.view.setting("group.consumer.regex.refresh.interval.ms")
+    is_old = last_ms is None or draft.now_ms > last_ms + interval_ms
+    if wanted and (is_new or is_old or group.regexes_stale or len(wanted) != len(group.regexes)):
+        draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id))
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRegexes:
+    """Matches all expressions of the group against all topics; the group's epoch grows if that brings news."""
+
+    group_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ConsumerGroup):
+            return Result()
+        draft = Draft(view, group, now_ms)
+        names = list(view.topics.names())
+        after = group.scratch()
+        for regex in group.subscribed_regexes():
+            pattern = topic_pattern(regex)
+            topics = frozenset(name for name in names if pattern.matches(name))
+            after.put_regex(regex, ResolvedRegex(topics, now_ms))
+            draft.records.append(regex_entry(group.group_id, regex, after.regexes[regex]))
+        draft.notes.append(RegexesSeen(group.group_id))
+        digest = metadata_hash(after.names_with(group.members), view.topics)
+        if digest != group.metadata_hash or any(
+            _topics(group, regex) != _topics(after, regex) for regex in after.regexes
+        ):
+            draft.bump(digest)
+            draft.notes.append(MetadataSeen(group.group_id))
+        return draft.result()
+
+
+def _topics(group: ConsumerGroup, regex: str) -> frozenset[str]:
+    resolved = group.regexes.get(regex)
+    return frozenset() if resolved is None else resolved.topics
+
+
+def note_seen(view: View, note: RegexesSeen) -> None:
+    group = view.state.groups.get(note.group_id)
+    if isinstance(group, ConsumerGroup):
+        group.regexes_stale = False

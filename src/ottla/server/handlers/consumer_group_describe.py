@@ -1,0 +1,98 @@
+"""ConsumerGroupDescribe (key 69): state, members and assignments of consumer groups (KIP-848).
+
+v1 the kind of each member
+"""
+
+from __future__ import annotations
+
+from ottla.groups.assign.spec import Partitions
+from ottla.groups.consumer.describe import DescribeConsumerGroup, Described, DescribedMember
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer, Later, gather
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.wire.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    TopicPartitions,
+)
+
+Group = ConsumerGroupDescribeResponse.DescribedGroup
+
+_CLASSIC_MEMBER = 0
+_CONSUMER_MEMBER = 1
+
+
+@handles(ConsumerGroupDescribeRequest)
+def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, context: Context
+) -> Answer[ConsumerGroupDescribeResponse]:
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    groups = gather([_describe(group_id, operations, context) for group_id in request.group_ids])
+    return groups.map(lambda found: ConsumerGroupDescribeResponse(groups=found)).soonest()
+
+
+def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
+    def described(value: Described | ApiError) -> Group:
+        if isinstance(value, ApiError):
+            return _refused(group_id, value)
+        return Group(
+            error_code=ErrorCode.NONE,
+            group_id=group_id,
+            group_state=value.state,
+            group_epoch=value.epoch,
+            assignment_epoch=value.assignment_epoch,
+            assignor_name=value.assignor,
+            members=[_member(each, context) for each in value.members],
+            authorized_operations=operations,
+        )
+
+    if not group_id:
+        refused: Later[Group] = Later()
+        refused.set(_refused(group_id, ApiError(ErrorCode.INVALID_GROUP_ID)))
+        return refused
+    return context.groups.submit(group_id, DescribeConsumerGroup(group_id)).map(described)
+
+
+def _refused(group_id: str, error: ApiError) -> Group:
+    return Group(
+        error_code=error.code,
+        error_message=error.message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+    )
+
+
+def _member(described: DescribedMember, context: Context) -> Group.Member:
+    member = described.member
+    return Group.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_regex=member.subscribed_regex,
+        assignment=_assignment(described.owned, context),
+        target_assignment=_assignment(described.target, context),
+        member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
+    )
+
+
+def _assignment(partitions: Partitions, context: Context) -> Assignment:
+    """Topics that are gone are left out: they have no name."""
+    topics = context.metadata.state.topic_by_id
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=each, topic_name=topics[each].name, partitions=sorted(partitions[each]))
+            for each in sorted(partitions)
+            if each in topics
+        ]
+    )
