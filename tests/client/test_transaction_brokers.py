@@ -80,9 +80,7 @@ async def becomes(cluster: Cluster, topic: str, wanted: list[bytes]) -> None:
 async def offset_of(cluster: Cluster, group: str, partition: TopicPartition) -> int:
     coordinator = Coordinator(cluster, group, CoordinatorKind.GROUP)
     topic = OffsetFetchRequest.Group.Topics(name=partition.topic, partition_indexes=[partition.partition])
-    request = OffsetFetchRequest(
-        groups=[OffsetFetchRequest.Group(group_id=group, topics=[topic])], require_stable=True
-    )
+    request = OffsetFetchRequest(groups=[OffsetFetchRequest.Group(group_id=group, topics=[topic])], require_stable=True)
     answer = await coordinator.call(
         request,
         OffsetFetchResponse,
@@ -223,11 +221,10 @@ def test_large_transactions_are_pipelined(bootstrap: str, name: str, protocol: s
             async with producer.transaction():
                 for value in wanted:
                     await producer.post(name, value, partition=0)
-            with pytest.raises(TransactionAborted):
-                async with producer.transaction() as txn:
-                    waiting = [await producer.enqueue(name, value, partition=0) for value in wanted]
-                    await txn.abort()
-                    await waiting[-1]
+            async with producer.transaction() as txn:
+                waiting = [await producer.enqueue(name, value, partition=0) for value in wanted]
+                await txn.abort()
+            assert isinstance(waiting[-1].exception(), TransactionAborted)
         await becomes(cluster, name, wanted)
         async with RangeReader(cluster, [Span(name, 0)], ReadOptions(read_committed=True)) as reader:
             assert [record.value async for record in reader] == wanted, "in order"

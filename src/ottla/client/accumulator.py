@@ -193,12 +193,12 @@ class Batch:
 
     def acknowledge(self, partition: TopicPartition, base_offset: int, log_append_time: int) -> None:
         topic, index = partition
+        new = tuple.__new__  # what `RecordMetadata(...)` does, without the detour
         for position, timestamp, future in self.futures:
             if not future.done():
                 offset = base_offset + position if base_offset >= 0 else -1
-                future.set_result(
-                    RecordMetadata(topic, index, offset, log_append_time if log_append_time >= 0 else timestamp)
-                )
+                timestamp = log_append_time if log_append_time >= 0 else timestamp
+                future.set_result(new(RecordMetadata, (topic, index, offset, timestamp)))
 
     def fail(self, error: BaseException) -> None:
         for _, _, future in self.futures:
@@ -317,6 +317,10 @@ class PartitionQueue:
         return all(each.number >= batch.number for each in self.in_flight) and not (
             self.waiting and self.waiting[0].number < batch.number
         )
+
+    def has_left(self, identity: ProducerId) -> bool:
+        """Whether a number of this identity is missing in the log: what was numbered behind it cannot be there."""
+        return identity != self._identity
 
     def finish(self, batch: Batch) -> None:
         """The batch is in the log."""

@@ -49,6 +49,11 @@ class Producer:
         self._topics = self._cluster.metadata.topics
         self._sticky = StickyPartitions(rng, self.options.batch_size_bytes)
         self._salter = Salter(self.options.salted_keys, rng) if self.options.salted_keys is not None else None
+        # Looked at for every record, so kept at hand.
+        self._batch_size_bytes = self.options.batch_size_bytes
+        self._max_request_bytes = self.options.max_request_bytes
+        self._buffer_bytes = self.options.buffer_bytes
+        self._is_plain = self._salter is None and self.options.partitioner is None
         self._failures = 0  # of the sender, as far as the salter knows of them
         self._now_ms = self._cluster.options.now_ms
         self._transactions: Transactions | None = None
@@ -131,8 +136,8 @@ class Producer:
         timestamp: int | None = None,
     ) -> "asyncio.Future[RecordMetadata]":
         """Put one record into its partition's batch; the future ends when the record is acknowledged."""
-        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
-        pairs: Headers = tuple((name, content) for name, content in headers)
+        future: asyncio.Future[RecordMetadata] = asyncio.Future()
+        pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
         while (full := self._append(topic, value, key, pairs, partition, timestamp, future)) is None:
             await self._make_way(topic, value, key, pairs, partition)
         if full:
@@ -177,21 +182,24 @@ class Producer:
             size_bytes += size_of_headers(headers)
         if (
             (info := self._topics.get(topic)) is None
-            or sender.buffer.used_bytes + size_bytes > self.options.buffer_bytes
-            or size_bytes > self.options.max_request_bytes
+            or sender.buffer.used_bytes + size_bytes > self._buffer_bytes
+            or size_bytes > self._max_request_bytes
             or sender.closed
             or (self._transactions is not None and not self._transactions.is_open)
         ):
             return None
         if partition is None:
-            partition, headers = self._choose(info, key, value, headers, size_bytes)
+            if key is not None and self._is_plain:
+                partition = partition_of_key(key, len(info.partitions))
+            else:
+                partition, headers = self._choose(info, key, value, headers, size_bytes)
         queue = self._queues.get((topic, partition))  # type: ignore[call-overload]  # equal to a TopicPartition
         if queue is None:
             if info.partition(partition) is None:
                 return None
             place = TopicPartition(topic, partition)
             queue = self._queues[place] = PartitionQueue(place)
-        batch_size_bytes = self.options.batch_size_bytes
+        batch_size_bytes = self._batch_size_bytes
         batch = queue.open_batch(size_bytes, batch_size_bytes)
         is_new = batch is None
         if batch is None:

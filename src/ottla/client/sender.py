@@ -39,6 +39,8 @@ _IN_DOUBT = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
+# The broker does not know what came before: this batch is not in its log, unless it was when the broker still knew.
+_LOST_TRACK = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
@@ -397,11 +399,8 @@ class Sender:
             queue.split(batch)
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.is_oldest(batch):
             queue.retry(batch, 0.0)  # it waits for those before it, which failed
-        elif self.gate is None and (
-            code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-            or (code == ErrorCode.UNKNOWN_PRODUCER_ID and not batch.in_doubt)
-        ):
-            # The broker lost what came before, or the producer as a whole; this batch is not in its log.
+        elif code in _LOST_TRACK and self.gate is None and (not batch.in_doubt or queue.has_left(batch.identity)):
+            # The broker lost what came before, or we gave it up; this batch is not in the log.
             self._renew(batch.identity)
             queue.renumber(batch)
             queue.retry_at_s = self._backoff(queue, asyncio.get_running_loop().time())
