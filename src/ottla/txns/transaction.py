@@ -69,15 +69,15 @@ def entry_of(transaction: Transaction, transaction_version: int) -> Entry:
         partitions = [schema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
-        previous_producer_id=transaction.previous_producer_id,
-        next_producer_id=transaction.next_producer_id,
+        previous_producer_id=transaction.previous_producer_id if flexible else NO_PRODUCER_ID,
+        next_producer_id=transaction.next_producer_id if flexible else NO_PRODUCER_ID,
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
         transaction_partitions=partitions,
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
-        client_transaction_version=transaction.client_version,
+        client_transaction_version=transaction.client_version if flexible else 0,
     )
     return Entry(TransactionLogKey(transactional_id=transaction.transactional_id), value, 1 if flexible else 0)
 
