@@ -44,14 +44,12 @@ def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:
 
 def parse_duration_ms(text: str) -> int:
     """Read `10m`, `2h30m`, `45s`, `1d`, `500ms`; a plain number counts seconds."""
-    import re
+    from ottla.model import durations
 
-    units = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-    if re.fullmatch(r"\d+", text):
-        return int(text) * 1_000
-    if not re.fullmatch(r"(\d+(ms|[smhdw]))+", text):
-        raise typer.BadParameter(f"{text!r} is not a duration like 10m, 2h30m or 500ms")
-    return sum(int(number) * units[unit] for number, unit in re.findall(r"(\d+)(ms|[smhdw])", text))
+    try:
+        return durations.parse_duration_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def parse_timestamp_ms(text: str) -> int:

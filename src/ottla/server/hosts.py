@@ -250,7 +250,11 @@ class Coordinators(Generic[MachineT]):
         """Creates the internal topic on first use. Raises ApiError if that is not possible now."""
         if self.topic in self.services.metadata.state.topics:
             return
-        (outcome,) = self.services.metadata.submit(CreateTopics((new_topic(self.topic, self.services.configs.broker),)))
+        (outcome,) = self.services.metadata.submit(
+            CreateTopics(
+                (new_topic(self.topic, self.services.configs.broker, len(self.services.metadata.state.brokers)),)
+            )
+        )
         if outcome.error is not None:
             raise outcome.error
 

@@ -1,4 +1,8 @@
-"""The topics that are created without being described by anyone: on first use, with the broker's own settings."""
+"""The topics that are created without being described by anyone: on first use, with the broker's own settings.
+
+Kafka's defaults want three replicas of its internal topics, and a single node then coordinates nothing until somebody
+has changed them. Here what nobody has set adapts to the brokers there are; what was set is done, or refused.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,25 @@ from ottla.model.config import Config
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 
 
-def new_topic(name: str, settings: Config) -> NewTopic:
+def _replicas(settings: Config, factor: str, in_sync: str | None, brokers: int) -> tuple[int, int]:
+    """Replication factor and minimum in sync; as set, or as many as there are brokers for."""
+    replicas: int = settings.get(factor)
+    if not settings.is_set(factor):
+        replicas = min(replicas, max(brokers, 1))
+    enough: int = settings.get(in_sync) if in_sync is not None else 1
+    if in_sync is not None and not settings.is_set(in_sync):
+        enough = min(enough, replicas)
+    return replicas, enough
+
+
+def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
     """What auto-creation makes of a name; the coordinators' topics have settings of their own."""
     if name == CONSUMER_OFFSETS_TOPIC:
+        replicas, _ = _replicas(settings, "offsets.topic.replication.factor", None, brokers)
         return NewTopic(
             name,
             settings.get("offsets.topic.num.partitions"),
-            settings.get("offsets.topic.replication.factor"),
+            replicas,
             configs=(
                 ("cleanup.policy", "compact"),
                 ("segment.bytes", str(settings.get("offsets.topic.segment.bytes"))),
@@ -21,28 +37,37 @@ def new_topic(name: str, settings: Config) -> NewTopic:
             ),
         )
     if name == TRANSACTION_STATE_TOPIC:
+        replicas, enough = _replicas(
+            settings, "transaction.state.log.replication.factor", "transaction.state.log.min.isr", brokers
+        )
         return NewTopic(
             name,
             settings.get("transaction.state.log.num.partitions"),
-            settings.get("transaction.state.log.replication.factor"),
+            replicas,
             configs=(
                 ("unclean.leader.election.enable", "false"),
                 ("compression.type", "uncompressed"),
                 ("cleanup.policy", "compact"),
-                ("min.insync.replicas", str(settings.get("transaction.state.log.min.isr"))),
+                ("min.insync.replicas", str(enough)),
                 ("segment.bytes", str(settings.get("transaction.state.log.segment.bytes"))),
             ),
         )
     if name == SHARE_STATE_TOPIC:
+        replicas, enough = _replicas(
+            settings,
+            "share.coordinator.state.topic.replication.factor",
+            "share.coordinator.state.topic.min.isr",
+            brokers,
+        )
         return NewTopic(
             name,
             settings.get("share.coordinator.state.topic.num.partitions"),
-            settings.get("share.coordinator.state.topic.replication.factor"),
+            replicas,
             configs=(
                 ("cleanup.policy", "delete"),
                 ("compression.type", "producer"),
                 ("segment.bytes", str(settings.get("share.coordinator.state.topic.segment.bytes"))),
-                ("min.insync.replicas", str(settings.get("share.coordinator.state.topic.min.isr"))),
+                ("min.insync.replicas", str(enough)),
                 ("retention.ms", "-1"),
             ),
         )

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from ottla.server.node import Node, loop_factory, system_ports
+from ottla.model.errors import ErrorCode
+from ottla.server.node import Node, system_ports
+from ottla.testing.clock import Clock, Pause
+from ottla.testing.faults import Fault, FaultScript
 
 START_TIMEOUT_S = 30.0
 
 
 class Broker:
-    """`start` returns when clients may connect; `stop` when everything is on disk and closed."""
+    """`start` returns when clients may connect; `stop` when everything is on disk and closed.
+
+    `clock.advance("45s")` lets time pass, `fail(…)` makes requests fail, `pause()` stops it in its tracks.
+    """
 
     def __init__(self, data_dir: Path | str, settings: Mapping[str, object] | None = None) -> None:
         self.data_dir = Path(data_dir)
@@ -24,6 +32,9 @@ class Broker:
             **{name: str(value) for name, value in (settings or {}).items()},
         }
         self.node: Node | None = None
+        self.clock = Clock()
+        self._faults = FaultScript()
+        self._pause = Pause()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
@@ -51,6 +62,7 @@ class Broker:
         """Stops cleanly; calling it again is harmless."""
         if self._thread is None:
             return
+        self.resume()
         if self._loop is not None and self.node is not None:
             self._loop.call_soon_threadsafe(self.node.request_stop)
         self._thread.join()
@@ -63,8 +75,51 @@ class Broker:
         self.settings["listeners"] = f"PLAINTEXT://{host}:{port}"
         return self.start()
 
+    # --- what can go wrong
+
+    def fail(
+        self,
+        api: str,
+        error: str | ErrorCode | None = None,
+        times: int | None = 1,
+        *,
+        close: bool = False,
+        delay: str | None = None,
+        after: bool = False,
+        client_id: str | None = None,
+    ) -> Fault:
+        """Makes the next `times` requests of an API fail (None: all, until `heal`); only those of `client_id` if given.
+
+        They get `error` and are not carried out; or, with `after`, are carried out and get it all the same. `close`
+        ends their connection instead; `delay` ("2s") holds them up first.
+        """
+        return self._faults.add(api, error, times, close=close, delay=delay, after=after, client_id=client_id)
+
+    def heal(self) -> None:
+        """Requests no longer fail, and a paused broker goes on."""
+        self._faults.clear()
+        self.resume()
+
+    def pause(self) -> None:
+        """Stands still, with all connections open, until `resume`; as if the process had been stopped."""
+        assert self._loop is not None, "the broker is not running"
+        self._pause.begin(self._loop)
+
+    def resume(self) -> None:
+        self._pause.end()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    # --- its thread
+
     def _run(self) -> None:
-        loop = (loop_factory() or asyncio.new_event_loop)()
+        loop = self.clock.new_loop()
         try:
             loop.run_until_complete(self._serve(loop))
         except BaseException as failure:
@@ -76,7 +131,8 @@ class Broker:
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self.node = Node(self.settings, system_ports(self.settings))
+        ports = replace(system_ports(self.settings), now_ms=self.clock.now_ms, intercept=self._faults.intercept)
+        self.node = Node(self.settings, ports)
         await self.node.start()
         self._ready.set()
         await self.node.stopped()

@@ -88,7 +88,10 @@ def _named(topics: list[TopicAsk], may_create: bool, context: Context, operation
 
 def _create(names: Iterable[str], context: Context) -> dict[str, ErrorCode]:
     """Create what may be created; a Kafka client asks again until the topic is there, ours is there at once."""
-    topics: list[NewTopic] = [new_topic(name, context.settings) for name in names if topic_name_problem(name) is None]
+    brokers = len(context.metadata.state.brokers)
+    topics: list[NewTopic] = [
+        new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None
+    ]
     if not topics:
         return {}
     try:

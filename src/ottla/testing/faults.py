@@ -1,0 +1,128 @@
+"""The fault script: requests that a test wants to fail, in its own way.
+
+    broker.fail(api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=3)
+    broker.fail(api="Fetch", close=True)
+    broker.fail(api="OffsetCommit", delay="2s", times=None)
+
+A failed request was never carried out: its answer has the shape of a real one, with the error wherever an answer of
+that API may have one. `after=True` carries it out first, so that the client cannot know that it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.model.durations import parse_duration_ms
+from ottla.model.errors import ErrorCode
+from ottla.server.answer import Disconnect, Later
+from ottla.server.context import Context
+from ottla.server.dispatch import Served
+from ottla.testing.refusal import refusal, with_error
+from ottla.wire.api import API_NAMES
+
+
+@dataclass(eq=False, slots=True)
+class Fault:
+    """One line of the script; `hits` counts the requests it met."""
+
+    api: str
+    error: ErrorCode | None
+    close: bool
+    delay_ms: int
+    after: bool
+    client_id: str | None
+    left: int | None  # None: until it is cleared
+    hits: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def takes(self, api: str, client_id: str) -> bool:
+        """Whether this request is one of those; counts it."""
+        with self._lock:
+            if api != self.api or self.left == 0 or self.client_id not in (None, client_id):
+                return False
+            if self.left is not None:
+                self.left -= 1
+            self.hits += 1
+            return True
+
+    def clear(self) -> None:
+        """No further request fails by this."""
+        with self._lock:
+            self.left = 0
+
+
+class FaultScript:
+    """All faults of a broker; the first that takes a request decides."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+
+    def add(
+        self,
+        api: str,
+        error: str | ErrorCode | None,
+        times: int | None,
+        *,
+        close: bool,
+        delay: str | None,
+        after: bool,
+        client_id: str | None,
+    ) -> Fault:
+        known = {name.lower(): name for name in API_NAMES.values()}
+        if api.lower() not in known:
+            raise ValueError(f"there is no API {api!r}")
+        if isinstance(error, str):
+            if error not in ErrorCode.__members__:
+                raise ValueError(f"there is no error {error!r}")
+            error = ErrorCode[error]
+        if error is None and not close and delay is None:
+            raise ValueError("say how it fails: error=…, close=True or delay=…")
+        delay_ms = parse_duration_ms(delay) if delay is not None else 0
+        fault = Fault(known[api.lower()], error, close, delay_ms, after, client_id, times)
+        self._faults.append(fault)
+        return fault
+
+    def clear(self) -> None:
+        for fault in self._faults:
+            fault.clear()
+        self._faults.clear()
+
+    def intercept(self, endpoint: Served, request: Any, context: Context) -> Any:
+        """Between a connection and the handler."""
+        for fault in self._matching(endpoint, context):
+            if fault.delay_ms:
+                return self._later(fault, endpoint, request, context)
+            return self._fail(fault, endpoint, request, context)
+        return endpoint.handler(request, context)
+
+    def _matching(self, endpoint: Served, context: Context) -> Iterator[Fault]:
+        return (fault for fault in tuple(self._faults) if fault.takes(endpoint.name, context.client_id))
+
+    def _fail(self, fault: Fault, endpoint: Served, request: Any, context: Context) -> Any:
+        done = endpoint.handler(request, context) if fault.after or (fault.error is None and not fault.close) else None
+        if fault.close:
+            raise Disconnect("the test wants it so")
+        if fault.error is None:
+            return done
+        if not fault.after:
+            return refusal(endpoint, request, context, fault.error)
+        error = fault.error
+        return (
+            done.map(lambda answer: with_error(answer, error)) if isinstance(done, Later) else with_error(done, error)
+        )
+
+    def _later(self, fault: Fault, endpoint: Served, request: Any, context: Context) -> Any:
+        """The request waits, and with it all that follow on its connection."""
+        version = context.request_version
+
+        async def wait() -> Any:
+            await asyncio.sleep(fault.delay_ms / 1000)
+            context.request_version = version
+            answer = self._fail(fault, endpoint, request, context)
+            return await answer if hasattr(answer, "__await__") else answer
+
+        return wait()

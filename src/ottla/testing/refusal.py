@@ -1,0 +1,116 @@
+"""An answer that says no, for any API.
+
+What only reads is asked for its real answer, which then gets the error; for what would change something the answer is
+made from the request: the same topics, partitions or groups, each with the error. Both have the error at the innermost
+places where an answer can have one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.model.errors import ErrorCode
+from ottla.server.answer import Later
+from ottla.server.context import Context
+from ottla.server.dispatch import Served
+from ottla.wire import api
+from ottla.wire.message import REQUIRED, Field, Struct, fields
+from ottla.wire.types import Fixed, Sized
+
+ERROR = "error_code"
+# Handlers that change nothing: their true answer, but for the error, is the best imitation.
+_READING = frozenset(
+    {"Metadata", "Fetch", "ListOffsets", "FindCoordinator", "DescribeGroups", "ListGroups", "DescribeCluster"}
+    | {"DescribeConfigs", "ConsumerGroupDescribe", "ShareGroupDescribe", "OffsetFetch", "OffsetForLeaderEpoch"}
+)
+
+
+def refusal(endpoint: Served, request: Any, context: Context, error: ErrorCode) -> Any:
+    if endpoint.name in _READING:
+        answer = endpoint.handler(request, context)
+        if isinstance(answer, Later):
+            return answer.map(lambda value: with_error(value, error))
+        if isinstance(answer, Struct):
+            return with_error(answer, error)
+    response = _mirrored(api.response_class(endpoint.key), request, error)
+    if endpoint.name == "Produce" and request.acks == 0:
+        return None
+    return response
+
+
+def with_error(answer: Any, error: ErrorCode) -> Any:
+    """The answer itself, with the error at its innermost places."""
+    _put(answer, error)
+    return answer
+
+
+def _put(struct: Struct, error: ErrorCode) -> bool:
+    """Whether there was a place for it."""
+    inner = False
+    for field in fields(type(struct)):
+        value = getattr(struct, field.name)
+        if isinstance(value, list) and value and isinstance(value[0], Struct):
+            for each in value:
+                inner = _put(each, error) or inner
+    if not inner and hasattr(struct, ERROR):
+        setattr(struct, ERROR, error)
+        return True
+    return inner
+
+
+def _mirrored(kind: type[Struct], source: Any, error: ErrorCode) -> Any:
+    """A `kind` that repeats what it shares with `source`, with the error where it has a place for one."""
+    values: dict[str, Any] = {}
+    nested = False
+    for field in fields(kind):
+        own = getattr(source, field.name, None)
+        if field.name == ERROR:
+            continue
+        if field.is_list:
+            items = _counterpart(field.type, source) if _is_struct(field.type) else []
+            values[field.name] = [_mirrored(field.type, each, error) for each in items]  # type: ignore[arg-type]
+            nested = nested or any(_carries(each) for each in values[field.name])
+        elif isinstance(source, str | int) and not values:
+            values[field.name] = source  # the request has nothing but a name or a number for it
+        elif own is not None and not isinstance(own, list | Struct):
+            values[field.name] = own
+        elif field.default is REQUIRED:
+            values[field.name] = _blank(field)
+    if any(field.name == ERROR for field in fields(kind)):
+        values[ERROR] = ErrorCode.NONE if nested else error
+    return kind(**values)
+
+
+def _carries(struct: Struct) -> bool:
+    """Whether it has an error, itself or further inside."""
+    inner = (getattr(struct, field.name) for field in fields(type(struct)) if field.is_list)
+    lists = (value for value in inner if value and isinstance(value[0], Struct))
+    return bool(getattr(struct, ERROR, 0)) or any(_carries(each) for value in lists for each in value)
+
+
+def _counterpart(kind: Any, source: Any) -> list[Any]:
+    """The list in the request whose items look most like those of the answer; else its list of names or numbers."""
+    wanted = {field.name for field in fields(kind)} - {ERROR}
+    best: list[Any] = []
+    shared = 0
+    for field in fields(type(source)) if isinstance(source, Struct) else ():
+        value = getattr(source, field.name)
+        if not isinstance(value, list) or not value:
+            continue
+        common = len(wanted & {each.name for each in fields(type(value[0]))}) if isinstance(value[0], Struct) else 0
+        if common > shared or (not best and isinstance(value[0], str | int)):
+            best, shared = value, common
+    return best
+
+
+def _blank(field: Field) -> Any:
+    """Nothing, of the field's type."""
+    if isinstance(field.type, Fixed):
+        return {"?": False, "16s": bytes(16)}.get(field.type.code, -1)
+    if isinstance(field.type, Sized):
+        return "" if field.type.kind == "string" else b""
+    return _mirrored(field.type, None, ErrorCode.NONE)
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)

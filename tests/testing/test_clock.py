@@ -1,0 +1,105 @@
+"""The broker's clock: what takes minutes or days for others takes milliseconds here."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ottla.client.blocking import Blocking
+from ottla.testing.broker import Broker
+
+PATIENCE = 200  # polls of a tenth of a second
+
+
+def until(done: Callable[[], bool]) -> None:
+    waiting = threading.Event()
+    for _ in range(PATIENCE):
+        if done():
+            return
+        waiting.wait(0.1)
+    raise AssertionError("it never came to that")
+
+
+def members(bootstrap: str, group: str) -> int:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    return len(admin.describe_consumer_groups([group])[group].result(30).members)
+
+
+def test_a_silent_member_is_removed_when_its_session_is_over(ottla_broker: Broker) -> None:
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.send("orders", b"x")
+    settings = {
+        "bootstrap.servers": ottla_broker.bootstrap,
+        "group.id": "shop",
+        "session.timeout.ms": 45_000,
+        "heartbeat.interval.ms": 40_000,  # silent enough
+        "auto.offset.reset": "earliest",
+    }
+    consumer = Consumer(settings)
+    consumer.subscribe(["orders"])
+    until(lambda: bool(consumer.consume(1, 0.1)))
+    assert members(ottla_broker.bootstrap, "shop") == 1
+    ottla_broker.clock.advance("44s")
+    assert members(ottla_broker.bootstrap, "shop") == 1
+    ottla_broker.clock.advance("2s")
+    assert members(ottla_broker.bootstrap, "shop") == 0
+    consumer.close()
+
+
+def test_an_abandoned_transaction_is_aborted(ottla_broker: Broker) -> None:
+    producer = Producer(
+        {"bootstrap.servers": ottla_broker.bootstrap, "transactional.id": "t", "transaction.timeout.ms": 60_000}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("orders", b"never seen", partition=0)
+    producer.flush(30)
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.send("orders", b"behind it", partition=0)
+    reader = Consumer(
+        {"bootstrap.servers": ottla_broker.bootstrap, "group.id": "r", "isolation.level": "read_committed"}
+    )
+    reader.assign([TopicPartition("orders", 0, 0)])
+    assert reader.consume(1, 0.5) == []  # held back by the open transaction
+    ottla_broker.clock.advance("75s")
+    found: list[bytes] = []
+    until(lambda: bool(found.extend(each.value() for each in reader.consume(2, 0.1)) or found))
+    assert found == [b"behind it"]
+    reader.close()
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(30)
+
+
+def test_segments_age(ottla_broker_factory: Callable[..., Broker]) -> None:
+    broker = ottla_broker_factory(**{"log.retention.check.interval.ms": 60_000, "log.roll.ms": 3_600_000})
+    with Blocking(broker.bootstrap) as client:
+        client.send("orders", b"old", partition=0)
+        broker.clock.advance(timedelta(hours=2))
+        client.send("orders", b"new", partition=0, timestamp=broker.clock.now_ms())
+        broker.clock.advance("6d23h")
+        assert [record.value for record in client.read("orders", 0)] == [b"new"]
+
+
+def test_the_clock_only_goes_on(ottla_broker: Broker) -> None:
+    before_ms = ottla_broker.clock.now_ms()
+    ottla_broker.clock.advance("1h")
+    ottla_broker.restart()
+    ottla_broker.clock.advance(1.5)
+    assert ottla_broker.clock.now_ms() - before_ms >= 3_601_500
+    with pytest.raises(ValueError, match="is not a duration"):
+        ottla_broker.clock.advance("soon")
+
+
+def test_offsets_expire(ottla_broker: Broker) -> None:
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.send("orders", b"x", partition=0)
+    consumer = Consumer({"bootstrap.servers": ottla_broker.bootstrap, "group.id": "once", "enable.auto.commit": False})
+    place = TopicPartition("orders", 0)
+    consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
+    assert consumer.committed([place], timeout=30)[0].offset == 1
+    ottla_broker.clock.advance("7d1h")
+    assert consumer.committed([place], timeout=30)[0].offset < 0
+    consumer.close()
