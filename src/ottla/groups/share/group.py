@@ -64,6 +64,8 @@ class StateBook:
 class ShareGroup(ModernGroup[ShareMember]):
     """One group. `initializing_since` is soft: after loading, what is still being initialised is asked for anew."""
 
+    epoch: int = 1  # Kafka's first; so the first member's is 2
+    assignment_epoch: int = 1
     book: StateBook | None = None
     initializing_since: dict[bytes, int] = field(default_factory=dict)
 
@@ -83,7 +85,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         raise self._no_offsets()
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        raise self._no_offsets()
+        """Anybody may find that there are none."""
 
     def check_delete_offsets(self) -> None:
         raise self._no_offsets()

@@ -28,6 +28,10 @@ async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, cont
         for topic in request.topics
         if topic.topic_name in topics
     }
+    for starts in asked.values():
+        if any(index < 0 for index in starts):
+            # Kafka finds this out too late to name it better.
+            return _refused(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "A partition's number cannot be negative."))
     alteration: Alteration | ApiError = await context.groups.submit(
         request.group_id, AlterOffsets(request.group_id, asked)
     )

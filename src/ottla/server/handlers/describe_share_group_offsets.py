@@ -52,6 +52,8 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
             else:
                 nothing = [_partition(index, _NOTHING, _NO_LAG) for index in topic.partitions]
                 unknown.append(TopicAnswer(topic_name=topic.topic_name, topic_id=NO_ID, partitions=nothing))
+    if any(not each or min(each) < 0 for each in wanted.values()):
+        return _answer(group.group_id, [], ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))  # Kafka's own words for it
     summaries = await _summaries(group.group_id, wanted, context)
     names = context.metadata.state.topic_by_id
     known = [
