@@ -70,7 +70,7 @@ def _mirrored(kind: type[Struct], source: Any, error: ErrorCode) -> Any:
             items = _counterpart(field.type, source) if _is_struct(field.type) else []
             values[field.name] = [_mirrored(field.type, each, error) for each in items]  # type: ignore[arg-type]
             nested = nested or any(_carries(each) for each in values[field.name])
-        elif isinstance(source, str | int) and not values:
+        elif not values and _suits(source, field):
             values[field.name] = source  # the request has nothing but a name or a number for it
         elif own is not None and not isinstance(own, list | Struct):
             values[field.name] = own
@@ -110,6 +110,10 @@ def _blank(field: Field) -> Any:
     if isinstance(field.type, Sized):
         return "" if field.type.kind == "string" else b""
     return _mirrored(field.type, None, ErrorCode.NONE)
+
+
+def _suits(value: Any, field: Field) -> bool:
+    return isinstance(value, int if isinstance(field.type, Fixed) else str)
 
 
 def _is_struct(kind: Any) -> bool:
