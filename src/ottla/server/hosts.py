@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 MachineT = TypeVar("MachineT", bound=Machine[Any, Any])
 T = TypeVar("T")
 _INT32 = 0xFFFFFFFF
+_SIGN = 0x80000000
 
 
 class Host(Generic[MachineT]):
@@ -263,7 +264,7 @@ class Coordinators(Generic[MachineT]):
         found = self.services.metadata.state.topics.get(self.topic)
         if found is None:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
-        return (java_hash(key) & 0x7FFFFFFF) % len(found.partitions)
+        return java_abs(java_hash(key)) % len(found.partitions)
 
     def host_of(self, key: str) -> Host[MachineT]:
         host = self._hosts.get(self.partition_of(key))
@@ -303,6 +304,11 @@ class Coordinators(Generic[MachineT]):
         for host in self._hosts.values():
             host.close(ApiError(ErrorCode.NOT_COORDINATOR))
         self._hosts.clear()
+
+
+def java_abs(unsigned: int) -> int:
+    """What Kafka makes of a hash that Java takes for negative: its absolute value, and zero of the one without."""
+    return unsigned if unsigned < _SIGN else (_INT32 + 1 - unsigned) % _SIGN
 
 
 def java_hash(text: str) -> int:
