@@ -2,9 +2,11 @@
 
 import asyncio
 import random
+from collections.abc import Hashable
 
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address, Connection
+from ottla.client.options import ClientOptions
 
 
 class LosingProxy:
@@ -74,7 +76,12 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 class ProxiedCluster(Cluster):
     """A cluster of one broker that is reached by way of the proxy, whatever address it advertises."""
 
-    proxy: Address
+    def __init__(self, options: ClientOptions, proxy: Address) -> None:
+        super().__init__(options)
+        self._proxy = proxy
 
-    async def connect(self, address: Address, purpose: object) -> Connection:
-        return await super().connect(self.proxy, purpose)
+    async def __aenter__(self) -> "ProxiedCluster":
+        return self
+
+    async def connect(self, address: Address, purpose: Hashable) -> Connection:
+        return await super().connect(self._proxy, purpose)

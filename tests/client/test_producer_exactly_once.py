@@ -72,8 +72,7 @@ def test_lost_answers_neither_double_nor_reorder(
 
     async def main() -> None:
         proxy, options = losing(bootstrap, seed=4, losses=12, produce=0.1)
-        async with asyncio.timeout(60), proxy, ProxiedCluster(options) as cluster:
-            cluster.proxy = proxy.address
+        async with asyncio.timeout(60), proxy, ProxiedCluster(options, proxy.address) as cluster:
             await Admin(cluster).topics.create(name, PARTITIONS)
             chosen = ProducerOptions(batch_size_bytes=400, linger_ms=0, codec=codec)
             async with Producer(cluster, chosen) as producer:
@@ -96,8 +95,7 @@ def test_transactions_survive_lost_answers(request: pytest.FixtureRequest, broke
 
     async def main() -> None:
         proxy, options = losing(bootstrap, seed, losses=8, produce=0.15, init=0.5, end=0.2, add=0.2)
-        async with asyncio.timeout(60), proxy, ProxiedCluster(options) as cluster:
-            cluster.proxy = proxy.address
+        async with asyncio.timeout(60), proxy, ProxiedCluster(options, proxy.address) as cluster:
             await Admin(cluster).topics.create(name, PARTITIONS)
             chosen = ProducerOptions(transactional_id=name, batch_size_bytes=200, linger_ms=0)
             async with Producer(cluster, chosen) as producer:
