@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.terminal import CommandError, print_error, print_warning
+from ottla.model.alone import ALONE
 from ottla.model.properties import PropertiesError, parse_properties
 
 if TYPE_CHECKING:
@@ -70,16 +71,6 @@ def parse(arguments: list[str]) -> StartOptions:
         else:
             found[known[name]] = value
     return StartOptions(**found, settings=tuple(settings))
-
-
-# Without a file the node is alone: its internal topics have one replica, as in the file that Kafka comes with.
-ALONE = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-}
 
 
 def node_values(options: StartOptions) -> dict[str, str]:
