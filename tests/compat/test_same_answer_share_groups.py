@@ -1,129 +1,18 @@
 """Share groups: members, descriptions and offsets, the same answers as a real Kafka, for good and bad input."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from tests.compat.conftest import Names, versions_of
 from tests.support.same import Both, Plain, Side
+from tests.support.shares import LEAVE, ShareTalk
 
-from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest
-from ottla.wire.messages.delete_groups import DeleteGroupsRequest
-from ottla.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
-from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
-from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
-
-GROUP = 0
-GROUP_CONFIG = 32
-SET = 0
-LEAVE = -1
-NOT_READY = (14, 15, 16)
-
-
-class Group:
-    """What a script says to one side as one share group."""
-
-    def __init__(self, side: Side, name: str, **configs: str) -> None:
-        self.side = side
-        self.name = name
-        request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[name])
-        until(lambda: side.call(request, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
-        until(self.describe, lambda found: found["groups"][0]["error_code"] not in NOT_READY)
-        self.configure(**{"share.assignment.interval.ms": "0", **configs})
-
-    def configure(self, **configs: str) -> None:
-        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-        changes = [
-            resource.AlterableConfig(name=name, config_operation=SET, value=value) for name, value in configs.items()
-        ]
-        about = resource(resource_type=GROUP_CONFIG, resource_name=self.name, configs=changes)
-        answer = self.side.call(IncrementalAlterConfigsRequest(resources=[about], validate_only=False), 1)
-        assert answer["responses"][0]["error_code"] == 0, answer
-        self.side.settle()
-
-    def beat(self, member: str, epoch: int, *topics: str, **fields: object) -> Plain:
-        """A heartbeat; without topics: those it had."""
-        request = ShareGroupHeartbeatRequest(
-            **{
-                "group_id": self.name,
-                "member_id": member,
-                "member_epoch": epoch,
-                "subscribed_topic_names": list(topics) or None,
-                **fields,
-            }
-        )
-        return self.side.call(request, 1)
-
-    def join(self, member: str, *topics: str) -> Plain:
-        """Heartbeats until the member has partitions."""
-        answer = self.beat(member, 0, *topics)
-        return self.stay(member, answer, lambda found: bool(found["assignment"]["topic_partitions"]))
-
-    def stay(self, member: str, answer: Plain, holds: Callable[[Plain], bool]) -> Plain:
-        """Heartbeats until it has what is expected; the last answer that told an assignment."""
-        for _ in range(5000):
-            assert answer["error_code"] == 0, answer
-            if answer["assignment"] is not None and holds(answer):
-                return answer
-            answer = self.beat(member, answer["member_epoch"])
-        raise AssertionError(f"it stays so: {answer}")
-
-    def describe(self, **fields: object) -> Plain:
-        request = {"group_ids": [self.name], "include_authorized_operations": False, **fields}
-        return self.side.call(ShareGroupDescribeRequest(**request), 1)
-
-    def offsets(self, topics: dict[str, list[int]] | None = None, version: int = 1) -> Plain:
-        asked = DescribeShareGroupOffsetsRequest.Group
-        named = None
-        if topics is not None:
-            named = [asked.Topic(topic_name=name, partitions=indexes) for name, indexes in topics.items()]
-        request = DescribeShareGroupOffsetsRequest(groups=[asked(group_id=self.name, topics=named)])
-        return self.side.call(request, version)
-
-    def alter(self, topics: dict[str, dict[int, int]]) -> Plain:
-        asked = AlterShareGroupOffsetsRequest.Topic
-        named = [
-            asked(
-                topic_name=name,
-                partitions=[asked.Partition(partition_index=at, start_offset=start) for at, start in each.items()],
-            )
-            for name, each in topics.items()
-        ]
-        request = AlterShareGroupOffsetsRequest(group_id=self.name, topics=named)
-        return until(
-            lambda: self.side.call(request, 0),
-            lambda found: (
-                not any(each["error_code"] in NOT_READY for topic in found["responses"] for each in topic["partitions"])
-            ),
-        )
-
-    def delete_offsets(self, *topics: str) -> Plain:
-        asked = DeleteShareGroupOffsetsRequest.Topic
-        request = DeleteShareGroupOffsetsRequest(group_id=self.name, topics=[asked(topic_name=name) for name in topics])
-        return self.side.call(request, 0)
-
-    def delete(self) -> Plain:
-        return self.side.call(DeleteGroupsRequest(groups_names=[self.name]), 2)
-
-    def listed(self) -> Plain:
-        answer = self.side.call(ListGroupsRequest(states_filter=[], types_filter=["share"]), 5)
-        return [group for group in answer["groups"] if group["group_id"] == self.name]
-
-
-def until(ask: Callable[[], Plain], holds: Callable[[Plain], bool]) -> Plain:
-    for _ in range(5000):
-        found = ask()
-        if holds(found):
-            return found
-    raise AssertionError(f"it stays so: {found}")
 
 
 def test_a_member_comes_and_goes(both: Both, new_name: Names) -> None:
@@ -132,7 +21,7 @@ def test_a_member_comes_and_goes(both: Both, new_name: Names) -> None:
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 3)
         side.create(other, 1)
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         yield group.describe()
         yield group.beat("anna", 0, topic)
         yield group.join("anna", topic)
@@ -174,7 +63,7 @@ def test_many_members(both: Both, new_name: Names) -> None:
     """Who gets what depends on hashes; how much everyone gets does not."""
     topic, name = new_name("topic"), new_name("group")
 
-    def sizes(group: Group, *members: str) -> Plain:
+    def sizes(group: ShareTalk, *members: str) -> Plain:
         """How many partitions each has, and the epoch they have come to."""
         answers = [group.beat(member, 0, topic) for member in members]
         answers = [group.beat(each["member_id"], each["member_epoch"], topic) for each in answers]
@@ -183,7 +72,7 @@ def test_many_members(both: Both, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 4)
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         group.join("a", topic)
         yield sizes(group, *"ab")
         yield sizes(group, *"abcd")
@@ -216,7 +105,7 @@ def test_odd_heartbeats(both: Both, new_name: Names, case: str) -> None:
     name = new_name("group")
 
     def script(side: Side) -> Iterator[Plain]:
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         yield group.beat("anna", 0, **BAD_BEATS[case])
         yield group.describe()
 
@@ -228,7 +117,7 @@ def test_limits_and_settings(both: Both, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic)
-        group = Group(side, name, **{"share.heartbeat.interval.ms": "6000"})
+        group = ShareTalk(side, name, **{"share.heartbeat.interval.ms": "6000"})
         yield group.join("anna", topic)
         yield group.beat("otto", 7)
         yield group.beat("otto", LEAVE)
@@ -241,7 +130,7 @@ def test_a_topic_grows_and_goes(both: Both, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 1)
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         answer = group.join("anna", topic)
         yield answer
         more = CreatePartitionsRequest.Topic(name=topic, count=3, assignments=None)
@@ -270,7 +159,7 @@ def test_describe_offsets(both: Both, new_name: Names, version: int) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 2)
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         yield group.offsets(version=version)
         yield group.alter({topic: {0: 0, 1: 5}})
         yield group.offsets(version=version)
@@ -290,7 +179,7 @@ def test_alter_offsets(both: Both, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 2)
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         yield group.alter({topic: {0: 3}, "missing": {0: 1}})
         yield group.describe()
         yield group.listed()
@@ -323,7 +212,7 @@ def test_delete_offsets(both: Both, new_name: Names) -> None:
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 2)
         side.create(other, 1)
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         yield group.delete_offsets(topic)
         yield group.alter({topic: {0: 3, 1: 4}})
         yield group.delete_offsets(other, "missing")
@@ -349,7 +238,7 @@ def test_groups_of_other_kinds(both: Both, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 1)
-        group = Group(side, name)
+        group = ShareTalk(side, name)
         commit = OffsetCommitRequest.Topic
         each = commit.Partition(partition_index=0, committed_offset=1, committed_metadata="")
         committed = OffsetCommitRequest(group_id=name, member_id="", topics=[commit(name=topic, partitions=[each])])
@@ -361,7 +250,7 @@ def test_groups_of_other_kinds(both: Both, new_name: Names) -> None:
         yield group.delete_offsets(topic)
         yield group.offsets()
         # And the other way about.
-        group = Group(side, shares)
+        group = ShareTalk(side, shares)
         group.join("anna", topic)
         committed.group_id = shares
         yield side.call(committed, 9)

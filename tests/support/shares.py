@@ -1,0 +1,119 @@
+"""A share group in comparisons: its members' heartbeats and its admins' requests, to one side at a time."""
+
+from collections.abc import Callable
+
+from tests.support.same import Plain, Side
+
+from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
+from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+
+GROUP = 0
+GROUP_CONFIG = 32
+SET = 0
+LEAVE = -1
+NOT_READY = (14, 15, 16)
+
+
+class ShareTalk:
+    """What a script says to one side as one share group."""
+
+    def __init__(self, side: Side, name: str, **configs: str) -> None:
+        self.side = side
+        self.name = name
+        request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[name])
+        until(lambda: side.call(request, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
+        until(self.describe, lambda found: found["groups"][0]["error_code"] not in NOT_READY)
+        self.configure(**{"share.assignment.interval.ms": "0", **configs})
+
+    def configure(self, **configs: str) -> None:
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        changes = [
+            resource.AlterableConfig(name=name, config_operation=SET, value=value) for name, value in configs.items()
+        ]
+        about = resource(resource_type=GROUP_CONFIG, resource_name=self.name, configs=changes)
+        answer = self.side.call(IncrementalAlterConfigsRequest(resources=[about], validate_only=False), 1)
+        assert answer["responses"][0]["error_code"] == 0, answer
+        self.side.settle()
+
+    def beat(self, member: str, epoch: int, *topics: str, **fields: object) -> Plain:
+        """A heartbeat; without topics: those it had."""
+        request = ShareGroupHeartbeatRequest(
+            **{
+                "group_id": self.name,
+                "member_id": member,
+                "member_epoch": epoch,
+                "subscribed_topic_names": list(topics) or None,
+                **fields,
+            }
+        )
+        return self.side.call(request, 1)
+
+    def join(self, member: str, *topics: str) -> Plain:
+        """Heartbeats until the member has partitions."""
+        answer = self.beat(member, 0, *topics)
+        return self.stay(member, answer, lambda found: bool(found["assignment"]["topic_partitions"]))
+
+    def stay(self, member: str, answer: Plain, holds: Callable[[Plain], bool]) -> Plain:
+        """Heartbeats until it has what is expected; the last answer that told an assignment."""
+        for _ in range(5000):
+            assert answer["error_code"] == 0, answer
+            if answer["assignment"] is not None and holds(answer):
+                return answer
+            answer = self.beat(member, answer["member_epoch"])
+        raise AssertionError(f"it stays so: {answer}")
+
+    def describe(self, **fields: object) -> Plain:
+        request = {"group_ids": [self.name], "include_authorized_operations": False, **fields}
+        return self.side.call(ShareGroupDescribeRequest(**request), 1)
+
+    def offsets(self, topics: dict[str, list[int]] | None = None, version: int = 1) -> Plain:
+        asked = DescribeShareGroupOffsetsRequest.Group
+        named = None
+        if topics is not None:
+            named = [asked.Topic(topic_name=name, partitions=indexes) for name, indexes in topics.items()]
+        request = DescribeShareGroupOffsetsRequest(groups=[asked(group_id=self.name, topics=named)])
+        return self.side.call(request, version)
+
+    def alter(self, topics: dict[str, dict[int, int]]) -> Plain:
+        asked = AlterShareGroupOffsetsRequest.Topic
+        named = [
+            asked(
+                topic_name=name,
+                partitions=[asked.Partition(partition_index=at, start_offset=start) for at, start in each.items()],
+            )
+            for name, each in topics.items()
+        ]
+        request = AlterShareGroupOffsetsRequest(group_id=self.name, topics=named)
+        return until(
+            lambda: self.side.call(request, 0),
+            lambda found: (
+                not any(each["error_code"] in NOT_READY for topic in found["responses"] for each in topic["partitions"])
+            ),
+        )
+
+    def delete_offsets(self, *topics: str) -> Plain:
+        asked = DeleteShareGroupOffsetsRequest.Topic
+        request = DeleteShareGroupOffsetsRequest(group_id=self.name, topics=[asked(topic_name=name) for name in topics])
+        return self.side.call(request, 0)
+
+    def delete(self) -> Plain:
+        return self.side.call(DeleteGroupsRequest(groups_names=[self.name]), 2)
+
+    def listed(self) -> Plain:
+        answer = self.side.call(ListGroupsRequest(states_filter=[], types_filter=["share"]), 5)
+        return [group for group in answer["groups"] if group["group_id"] == self.name]
+
+
+def until(ask: Callable[[], Plain], holds: Callable[[Plain], bool]) -> Plain:
+    for _ in range(5000):
+        found = ask()
+        if holds(found):
+            return found
+    raise AssertionError(f"it stays so: {found}")
