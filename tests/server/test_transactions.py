@@ -1,0 +1,302 @@
+"""Transactions through a running node: order, time, trouble with disks and topics."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.server.talk import (
+    FETCH_VERSION,
+    TOPIC,
+    Pipeline,
+    alter,
+    create,
+    delete,
+    eventually,
+    fetch_request,
+    produce_request,
+    values_of,
+)
+from tests.support.raw import RawConnection
+from tests.support.same import Side
+from tests.support.transactional import Transactional
+
+from ottla.log.disk import StorageError
+from ottla.log.producers import Origin
+from ottla.model.errors import ErrorCode
+from ottla.replica.partition import Partition
+from ottla.server.osdisk import OsFile
+from ottla.testing.broker import Broker
+from ottla.wire.messages.describe_producers import DescribeProducersRequest
+from ottla.wire.messages.end_txn import EndTxnRequest
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest
+
+STATE = "__transaction_state"
+BY_NAME = 12  # the last Produce by name, and the first with KIP-890
+FEW = {
+    "transaction.state.log.num.partitions": 1,
+    "offsets.topic.num.partitions": 1,
+    "connections.max.idle.ms": -1,  # a week passes
+}
+Factory = Callable[..., Broker]
+
+
+@pytest.fixture
+def broker(ottla_broker_factory: Factory) -> Broker:
+    return ottla_broker_factory(**FEW)
+
+
+@pytest.fixture
+def side(broker: Broker) -> Iterator[Side]:
+    found = Side("ottla", broker.bootstrap)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def connection(broker: Broker) -> Iterator[RawConnection]:
+    with RawConnection(broker.bootstrap) as connection:
+        yield connection
+
+
+def committed(connection: RawConnection, topic: str, index: int = 0) -> list[bytes | None]:
+    """What a reader of committed records finds; control records have no value that anybody wrote."""
+    answer: Any = connection.call(fetch_request({(topic, index): 0}, isolation=1), FETCH_VERSION)
+    return [value for value in values_of(answer)[topic, index] if value is not None and len(value) != MARKER_BYTES]
+
+
+MARKER_BYTES = 6
+
+
+class Gate:
+    """Holds up the syncs of the transactions' journal."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.open = threading.Event()
+        self.open.set()
+        self._sync = OsFile.sync
+
+    def __call__(self, file: OsFile) -> None:
+        if file.path.startswith(STATE) and file.path.endswith(".log"):
+            self.waiting += 1
+            assert self.open.wait(30)
+        self._sync(file)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    found = Gate()
+    monkeypatch.setattr(OsFile, "sync", lambda file: found(file))
+    yield found
+    found.open.set()
+
+
+def request(producer: Transactional, topic: str, sequence: int, value: bytes) -> ProduceRequest:
+    batch = producer.batch((topic, 0), value, sequence=sequence)
+    made = produce_request({(topic, 0): batch})
+    made.transactional_id = producer.id
+    return made
+
+
+def test_produces_that_wait_for_the_coordinator_stay_in_order(
+    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+) -> None:
+    """The first of three must wait until its partition has joined; those behind it wait with it."""
+    create(connection, "t")
+    one = Transactional(side, "x").find().begin()
+    alter(connection, TOPIC, STATE, ottla_fsync_before_ack="true")
+    gate.open.clear()
+    with Pipeline(broker.bootstrap) as pipe:
+        for sequence in range(3):
+            pipe.send(request(one, "t", sequence, b"v%d" % sequence), BY_NAME)
+        pipe.send(produce_request({("t", 0): [b"plain"]}), BY_NAME)
+        eventually(lambda: gate.waiting, "the journal's sync")
+        assert broker.node is not None
+        partition = broker.node.partitions.find("t", 0)
+        assert partition.log.next_offset == 0
+        gate.open.set()
+        answers = [pipe.answer().responses[0].partition_responses[0] for _ in range(4)]
+        assert [(each.error_code, each.base_offset) for each in answers] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+        # Nobody waits any more: the next one is answered at once.
+        gate.open.clear()
+        pipe.send(request(one, "t", 3, b"v3"), BY_NAME)
+        assert pipe.answer().responses[0].partition_responses[0].base_offset == 4
+        gate.open.set()
+    one.sequences["t", 0] = 4
+    one.ended()
+    assert committed(connection, "t") == [b"v0", b"v1", b"v2", b"plain", b"v3"]
+
+
+def test_a_connection_that_goes_while_its_produce_waits_hurts_nobody(
+    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+) -> None:
+    create(connection, "t")
+    one = Transactional(side, "x").find().begin()
+    alter(connection, TOPIC, STATE, ottla_fsync_before_ack="true")
+    gate.open.clear()
+    with Pipeline(broker.bootstrap) as pipe:
+        for sequence in range(2):
+            pipe.send(request(one, "t", sequence, b"v%d" % sequence), BY_NAME)
+        eventually(lambda: gate.waiting, "the journal's sync")
+    gate.open.set()
+    one.ended(epoch=one.epoch)
+    assert one.begin().produce("t", version=BY_NAME)["responses"][0]["partition_responses"][0]["error_code"] == 0
+
+
+def test_an_end_waits_for_its_record_and_markers_for_the_end(
+    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+) -> None:
+    """Nobody is told of a decision that a loss of power could take back."""
+    create(connection, "t")
+    one = Transactional(side, "x").find().begin()
+    one.produce("t", version=BY_NAME)
+    alter(connection, TOPIC, STATE, ottla_fsync_before_ack="true")
+    gate.open.clear()
+    gate.waiting = 0
+    end = EndTxnRequest(transactional_id="x", producer_id=one.producer_id, producer_epoch=one.epoch, committed=True)
+    with Pipeline(broker.bootstrap) as pipe:
+        pipe.send(end, 5)
+        eventually(lambda: gate.waiting, "the journal's sync")
+        assert broker.node is not None
+        assert broker.node.partitions.find("t", 0).log.next_offset == 1
+        gate.open.set()
+        assert pipe.answer().error_code == 0
+    assert one.rest().describe()["transaction_state"] == "CompleteCommit"
+    assert committed(connection, "t") == [b"v"]
+
+
+def test_markers_are_written_again_until_they_are(
+    side: Side, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(connection, "good")
+    create(connection, "bad")
+    one = Transactional(side, "x").find().begin()
+    for topic in ("good", "bad"):
+        one.produce(topic, version=BY_NAME)
+    append = Partition.append
+    failures = [StorageError(5, "no"), StorageError(28, "no room")]
+
+    def failing(self: Partition, *arguments: Any, **options: Any) -> Any:
+        if self.topic == "bad" and options.get("origin") == Origin.COORDINATOR and failures:
+            raise failures.pop()
+        return append(self, *arguments, **options)
+
+    monkeypatch.setattr(Partition, "append", failing)
+    assert one.end()["error_code"] == 0  # it is decided
+    assert committed(connection, "good") == [b"v"]
+    assert committed(connection, "bad") == []
+    refused = one.produce("good", version=BY_NAME)["responses"][0]["partition_responses"][0]
+    assert refused["error_code"] == ErrorCode.CONCURRENT_TRANSACTIONS
+    eventually(lambda: one.describe()["transaction_state"] == "CompleteCommit", "the end")
+    assert not failures
+    assert committed(connection, "bad") == [b"v"]
+
+
+def test_a_deleted_topic_needs_no_marker(side: Side, connection: RawConnection) -> None:
+    create(connection, "stays")
+    create(connection, "goes")
+    one = Transactional(side, "x").find().begin()
+    for topic in ("stays", "goes"):
+        one.produce(topic, version=BY_NAME)
+    delete(connection, "goes")
+    assert one.ended()["error_code"] == 0
+    assert one.describe()["transaction_state"] == "CompleteCommit"
+    assert committed(connection, "stays") == [b"v"]
+
+
+def test_a_transaction_that_takes_too_long_is_aborted(side: Side, connection: RawConnection, broker: Broker) -> None:
+    create(connection, "t")
+    one = Transactional(side, "x").find()
+    one.init(timeout_ms=30_000)
+    one.produce("t", version=BY_NAME)
+    broker.clock.advance("29s")
+    assert one.describe()["transaction_state"] == "Ongoing"
+    broker.clock.advance("12s")
+    eventually(lambda: one.describe()["transaction_state"] == "CompleteAbort", "the abort")
+    assert committed_end(connection, "t") == 2
+    late = one.produce("t", version=BY_NAME)["responses"][0]["partition_responses"][0]["error_code"]
+    assert late == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert one.end()["error_code"] == ErrorCode.INVALID_TXN_STATE  # it was another end
+    one.begin()
+    assert one.produce("t", version=BY_NAME)["responses"][0]["partition_responses"][0]["error_code"] == 0
+    one.ended()
+
+
+def committed_end(connection: RawConnection, topic: str) -> int:
+    asked = ListOffsetsRequest.Topic
+    wanted = asked(name=topic, partitions=[asked.Partition(partition_index=0, timestamp=-1)])
+    answer: Any = connection.call(ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=[wanted]), 9)
+    return int(answer.topics[0].partitions[0].offset)
+
+
+def test_ids_that_nobody_uses_are_forgotten(side: Side, broker: Broker, connection: RawConnection) -> None:
+    create(connection, "t")
+    idle, busy = Transactional(side, "idle").find().begin(), Transactional(side, "busy").find()
+    busy.init(timeout_ms=900_000)
+    broker.clock.advance(f"{6 * 24 * 3600}s")
+    busy.begin()
+    broker.clock.advance(f"{24 * 3600 + 7200}s")
+    missing = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    eventually(lambda: idle.describe()["error_code"] == missing, "the tombstone")
+    assert busy.describe()["error_code"] == 0
+    assert idle.end()["error_code"] == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    before = idle.producer_id
+    assert idle.init()["error_code"] == 0
+    assert (idle.producer_id, idle.epoch) != (before, 0)
+
+
+def test_everything_is_there_after_a_restart(ottla_broker_factory: Factory) -> None:
+    broker = ottla_broker_factory(**FEW)
+    side = Side("ottla", broker.bootstrap)
+    with RawConnection(broker.bootstrap) as connection:
+        create(connection, "t")
+    one, two = (Transactional(side, id).find().begin() for id in ("one", "two"))
+    one.produce("t", version=BY_NAME)
+    two.produce("t", version=BY_NAME)
+    two.ended(False)
+    described = [each.describe() for each in (one, two)]
+    side.close()
+    broker.stop()
+    broker.start()
+    one.side = two.side = side = Side("ottla", broker.bootstrap)
+    assert [each.describe() for each in (one, two)] == described
+    one.produce("t", version=BY_NAME)
+    assert one.ended()["error_code"] == 0
+    with RawConnection(broker.bootstrap) as connection:
+        assert committed(connection, "t")[-1] == b"v"
+        assert committed_end(connection, "t") == 5
+    side.close()
+
+
+def test_a_hanging_transaction_can_be_found_and_ended(side: Side, connection: RawConnection) -> None:
+    """What no coordinator knows of: a marker from an admin lets readers go on."""
+    create(connection, "t")
+    one = Transactional(side, "x").find().begin()
+    one.produce("t", version=BY_NAME)
+    asked = DescribeProducersRequest(topics=[DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0])])
+
+    def open_since() -> int:
+        answer: Any = connection.call(asked, 0)
+        (producer,) = answer.topics[0].partitions[0].active_producers
+        assert producer.producer_id == one.producer_id
+        return int(producer.current_txn_start_offset)
+
+    assert open_since() == 0
+    assert committed_end(connection, "t") == 0
+    marker = WriteTxnMarkersRequest.WritableTxnMarker
+    abort = marker(
+        producer_id=one.producer_id,
+        producer_epoch=one.epoch,
+        transaction_result=False,
+        topics=[marker.WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
+        coordinator_epoch=0,
+    )
+    answer: Any = connection.call(WriteTxnMarkersRequest(markers=[abort]), 1)
+    assert answer.markers[0].topics[0].partitions[0].error_code == 0
+    assert open_since() == -1
+    assert committed_end(connection, "t") == 2
