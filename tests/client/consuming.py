@@ -11,9 +11,15 @@ from ottla.client.admin import Admin
 T = TypeVar("T")
 _names = (f"consumer-{n}" for n in itertools.count())
 
+# Nobody waits three seconds for more members, and KIP-848's do not wait five for each step.
+LIVELY = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
 # The protocols and assignors to be tested, by broker. KIP-848 joins Ottla's row once it serves ConsumerGroupHeartbeat.
 CLASSIC = ("range", "roundrobin", "sticky", "cooperative-sticky")
-PROTOCOLS = {"ottla": CLASSIC, "kafka": (*CLASSIC, "consumer")}
+PROTOCOLS = {"ottla": (*CLASSIC, "consumer"), "kafka": (*CLASSIC, "consumer")}
 
 
 def fresh_name() -> str:

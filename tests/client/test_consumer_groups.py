@@ -2,10 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
 
 import pytest
 from tests.client.consuming import (
+    LIVELY,
     PROTOCOLS,
     Reader,
     fill,
@@ -17,17 +17,10 @@ from tests.client.consuming import (
     topic_with,
     until,
 )
-from tests.support.kafka import RealKafka
 
 from ottla.client import ClientOptions, Cluster, CommitFailed, Consumer, Producer, ProducerOptions, parse_bootstrap
 from ottla.client.admin import Admin
 
-# Nobody waits three seconds for more members, and KIP-848's do not wait five for each step.
-LIVELY = {
-    "group.initial.rebalance.delay.ms": "0",
-    "group.consumer.heartbeat.interval.ms": "100",
-    "group.consumer.min.heartbeat.interval.ms": "100",
-}
 _BOTH = [
     pytest.param((broker, protocol), marks=[pytest.mark.compat] if broker == "kafka" else [], id=f"{broker}-{protocol}")
     for broker, protocols in PROTOCOLS.items()
@@ -35,19 +28,10 @@ _BOTH = [
 ]
 
 
-@pytest.fixture(scope="module")
-def lively_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
-    kafka = RealKafka(tmp_path_factory.mktemp("kafka"), properties=LIVELY)
-    try:
-        yield kafka.start()
-    finally:
-        kafka.stop()
-
-
 def _place(request: pytest.FixtureRequest) -> tuple[str, str]:
     broker, protocol = request.param
     if broker == "kafka":
-        return str(request.getfixturevalue("lively_kafka").bootstrap), protocol
+        return str(request.getfixturevalue("lively_kafka_bootstrap")), protocol
     return str(request.getfixturevalue("ottla_broker_factory")(**LIVELY).bootstrap), protocol
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.consumer_options import ConsumerOptions
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, CommitFailed
 from ottla.client.group_metadata import GroupMetadata
 from ottla.client.options import ClientOptions
 from ottla.client.places import Place
@@ -34,11 +34,13 @@ class Committer:
         options: ConsumerOptions,
         client_options: ClientOptions,
         member: Callable[[], GroupMetadata],
+        forfeit: Callable[[GroupMetadata], None],
     ) -> None:
         self.offsets = offsets
         self._options = options
         self._client_options = client_options
         self._member = member
+        self._forfeit = forfeit  # told which member the group no longer knows
         self._task: asyncio.Task[None] | None = None
         self._due_at_s: float | None = None
 
@@ -78,9 +80,13 @@ class Committer:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._client_options.api_timeout_ms / 1000
         while True:
+            member = self._member()
             try:
-                await self.offsets.commit(positions, self._member())
+                await self.offsets.commit(positions, member)
                 break
+            except CommitFailed:
+                self._forfeit(member)
+                raise
             except ApiError as error:
                 # KIP-848: the epoch moved while the commit was under way; the heartbeat brings the new one.
                 if error.code != ErrorCode.STALE_MEMBER_EPOCH or loop.time() > deadline_s:

@@ -64,7 +64,7 @@ class Consumer:
         self._committer: Committer | None = None
         if self.options.group_id is not None:
             offsets = GroupOffsets(self.cluster, self._coordinator(), self.options.group_id)
-            self._committer = Committer(offsets, self.options, self.cluster.options, self.group_metadata)
+            self._committer = Committer(offsets, self.options, self.cluster.options, self.group_metadata, self._forfeit)
         self._advancing: asyncio.Task[None] | None = None
         self._locating: asyncio.Task[None] | None = None
         # What the iteration has taken and not handed out yet.
@@ -409,6 +409,10 @@ class Consumer:
         if self._committer is None:
             raise ValueError(_NO_GROUP)
         return self._committer
+
+    def _forfeit(self, member: GroupMetadata) -> None:
+        if self._membership is not None:
+            self._membership.forfeit(member)
 
     async def _commit_before_revoking(self, partitions: Sequence[TopicPartition]) -> None:
         if self._committer is not None:

@@ -3,6 +3,7 @@
     subscribe()  what the member wants
     is_due()     whether `advance` has anything to do; asked by every poll
     advance()    for `poll`: let partitions go and take new ones, as far as the group has decided
+    forfeit()    a commit showed that the group has gone on without this member
     leave()      say goodbye
     metadata     who this member is at the moment
     may_commit   whether the coordinator takes commits of this member now

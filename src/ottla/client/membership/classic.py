@@ -104,6 +104,11 @@ class ClassicMembership:
         if self._joining is not None and self._joining.done():
             await self._finish_joining()
 
+    def forfeit(self, member: GroupMetadata) -> None:
+        """A commit showed that the group has gone on; unless this member is about to follow it."""
+        if self._joining is None and self.metadata == member:
+            self._was_lost(keep_id=self._options.group_instance_id is not None)
+
     async def leave(self) -> None:
         """Stop; a dynamic member tells the group, a static one is expected back."""
         await self._stop()

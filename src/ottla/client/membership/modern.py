@@ -108,6 +108,12 @@ class ModernMembership:
         if self._state.must_speak:
             self._speak.set()
 
+    def forfeit(self, member: GroupMetadata) -> None:
+        """A commit showed that the group has gone on without this member."""
+        if self._state.is_joined and self.metadata == member:
+            self._state.fence()
+            self._wake(None)
+
     async def leave(self) -> None:
         """Say goodbye; a static member says that it will be back."""
         if self._beating is not None:
