@@ -165,7 +165,7 @@ MARKERS_RETRY_MS = 500
 # A regular expression that members subscribe to: how deeply it nests, the steps of its program (a thousand repetitions
 # of a character are a thousand), the steps that are remembered (some 10 MB), and how many programs are kept.
 REGEX_DEPTH_MAX = 100
-REGEX_STEPS_MAX = 5_000
+REGEX_STEPS_MAX = 20_000
 REGEX_MEMORY_MAX = 20_000
 REGEX_PATTERNS_MAX = 100
 # Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
@@ -175,6 +175,8 @@ EPOCHS_PER_PARTITION_MAX = 100_000
 
 # --- client -----------------------------------------------------------------------------------------------------
 
+# Bytes of records (unpacked) in one Arrow batch: its columns count with 32 bits.
+ARROW_BYTES_MAX = 1 * GIB
 # Topics whose metadata a client keeps; one that touches more asks again for those it left longest ago.
 CLIENT_TOPICS_MAX = 100_000
 # Partitions one hot key is spread over, keys watched for being hot, and keys that may be found so by one producer.
