@@ -81,7 +81,7 @@ def _target_epoch(group: ConsumerGroup, entry: Entry) -> None:
         group.assignment_epoch = entry.value.assignment_epoch
         group.assigned_ms = entry.value.assignment_timestamp
     else:
-        group.assignment_epoch = group.assigned_ms = 0
+        group.assignment_epoch, group.assigned_ms = 1, 0
 
 
 def _current(group: ConsumerGroup, entry: Entry) -> None:

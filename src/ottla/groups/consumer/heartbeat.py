@@ -89,7 +89,7 @@ class Heartbeat:
         """Subscription, then target, then what the member owns."""
         topics_changed = draft.describe(old, new)
         regex = update_regexes(draft, old, new)
-        bump = draft.epoch == 0 or topics_changed or regex.resolved
+        bump = topics_changed or regex.resolved
         if bump or draft.group.metadata_stale:
             draft.refresh(members, bump=bump)
         target_epoch, target = draft.assign(new, members)

@@ -48,9 +48,9 @@ class ModernGroup(Generic[MemberT]):
     """One group. `epoch` is the question, `assignment_epoch` the question that `targets` answers."""
 
     group_id: str
-    epoch: int = 0
+    epoch: int = 1
     metadata_hash: int = 0
-    assignment_epoch: int = 0
+    assignment_epoch: int = 1
     assigned_ms: int = 0  # when the targets were computed; 0: never, or by a coordinator that did not say
     members: dict[str, MemberT] = field(default_factory=dict)
     targets: dict[str, Partitions] = field(default_factory=dict)

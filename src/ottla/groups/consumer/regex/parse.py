@@ -28,6 +28,7 @@ from ottla.groups.consumer.regex.reader import Reader
 from ottla.model import limits
 
 _MISSING_PAREN = "missing closing )"
+_UNMATCHED = "regexp/syntax: internal error"  # so it says of a parenthesis that closes nothing
 _MISSING_BRACKET = "missing closing ]"
 _NO_ARGUMENT = "missing argument to repetition operator"
 _NESTED_REPEAT = "invalid nested repetition operator"
@@ -59,7 +60,7 @@ class _Parser:
     def whole(self) -> Node:
         node = self._choice()
         if self._reader.more:
-            raise RegexError("unexpected )")
+            raise RegexError(_UNMATCHED)
         return node
 
     def _choice(self) -> Node:
@@ -78,7 +79,7 @@ class _Parser:
                     raise RegexError(_NO_ARGUMENT)
                 if repeated:
                     raise RegexError(_NESTED_REPEAT)
-                items[-1] = _checked(Repeat(items[-1], *repeat))
+                items[-1] = Repeat(items[-1], *repeat)
                 repeated = True
                 continue
             repeated = False
@@ -134,7 +135,7 @@ class _Parser:
                 self._names.add(named[1])
                 reader.at = named.end()
             elif flags is None:
-                raise RegexError(_BAD_NAME if reader.starts("?P<") else _BAD_PERL)
+                raise RegexError(_BAD_NAME if reader.starts("?P<") or reader.starts("?<") else _BAD_PERL)
             else:
                 reader.at = flags.end()
                 self._fold = (fold or "i" in flags[1]) and "i" not in (flags[2] or "")
@@ -208,21 +209,3 @@ class _Parser:
         if self._fold:
             chars |= {each.lower() for each in chars} | {each.upper() for each in chars}
         return chars & ALL
-
-
-def _checked(node: Repeat) -> Repeat:
-    """Counts within counts multiply; together they may not exceed what one may."""
-    if not _fits(node, _REPEAT_MAX):
-        raise RegexError(_BAD_REPEAT)
-    return node
-
-
-def _fits(node: Node, left: int) -> bool:
-    if isinstance(node, Repeat):
-        times = node.most if node.most is not None else node.least
-        if times > left:
-            return False
-        return _fits(node.item, left // times if times > 0 else left)
-    if isinstance(node, Sequence | Choice):
-        return all(_fits(each, left) for each in node.items)
-    return True
