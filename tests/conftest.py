@@ -76,3 +76,9 @@ def java_clients_431(java_tools: None, tmp_path_factory: pytest.TempPathFactory)
 def java_clients_392(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
     """The same harness on kafka-clients 3.9.2."""
     yield from _server("ottla.ClientServer", tmp_path_factory, classpath=CLASSPATH_392)
+
+
+@pytest.fixture(scope="session")
+def java_shares(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
+    """Kafka's Java share consumer, 4.3.1."""
+    yield from _server("ottla.ShareServer", tmp_path_factory)

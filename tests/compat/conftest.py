@@ -19,6 +19,7 @@ from tests.support.node import OttlaNode
 from tests.support.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
 from tests.support.same import Both, Side
 from tests.support.scoreboard import Scoreboard, is_whole_run
+from tests.support.sharers import ConfluentShares, LineShares, ShareClient
 
 from ottla.wire.message import Request
 
@@ -152,6 +153,18 @@ def group_client(request: pytest.FixtureRequest) -> GroupClient:
         "kafka-python": KafkaPythonGroups,
         "franz-go": lambda: LineClient(value("franz_go"), "franz-go", go.VERSION, ("cooperative-sticky", "consumer")),
         "kafkajs": lambda: LineClient(value("kafkajs"), "kafkajs", nodejs.VERSION, ("roundrobin",)),
+    }
+    return clients[request.param]()
+
+
+@pytest.fixture(scope="session")
+def share_client(request: pytest.FixtureRequest) -> ShareClient:
+    """The client that the test's parameter names (parametrized indirectly)."""
+    value = request.getfixturevalue
+    clients: dict[str, Callable[[], ShareClient]] = {
+        "java-4.3.1": lambda: LineShares(value("java_shares"), "java", "4.3.1"),
+        "confluent-kafka": ConfluentShares,
+        "franz-go": lambda: LineShares(value("franz_go"), "franz-go", go.VERSION),
     }
     return clients[request.param]()
 

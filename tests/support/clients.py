@@ -30,6 +30,15 @@ class Message(NamedTuple):
     offset: int = -1
 
 
+class Drained(NamedTuple):
+    """A record of a topic that was read to its end, key and value as text."""
+
+    partition: int
+    offset: int
+    key: str | None
+    value: str | None
+
+
 class Sending(NamedTuple):
     """How a producer is to send."""
 
@@ -118,6 +127,11 @@ class Java:
     def watermarks(self, bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
         found = self.ask("offsets", bootstrap, topic=topic, partition=partition)
         return found["beginning"], found["end"]
+
+    def drain(self, bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Drained]:
+        """Everything in the topic that this isolation level shows."""
+        found = self.ask("drain", bootstrap, topic=topic, config={"isolation.level": isolation})
+        return [Drained(*each) for each in found]
 
     def ask(self, verb: str, bootstrap: str, **arguments: Any) -> Any:
         return self._server.ask({"verb": verb, "bootstrap": bootstrap, **arguments})

@@ -84,6 +84,7 @@ def until(condition: Callable[[], Any], what: Callable[[], object], timeout_s: f
 def shared_out(members: Sequence[Member], partitions: int) -> bool:
     """Whether the members hold all partitions, each of them once, and nobody is idle who need not be."""
     states = [member.state() for member in members]
+    assert not any(state.failed for state in states), states
     held = [place for state in states for place in state.assignment]
     busy = sum(bool(state.assignment) for state in states)
     return len(held) == len(set(held)) == partitions and busy == min(len(members), partitions)

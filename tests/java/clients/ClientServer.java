@@ -36,6 +36,7 @@ public final class ClientServer {
             case "generate": return Loads.generate(request);
             case "digest": return Loads.digest(request);
             case "consume": return Consumers.consume(request);
+            case "drain": return Consumers.drain(request);
             case "offsets": return Consumers.offsets(request);
             case "error_texts":
                 return java.util.Arrays.stream(org.apache.kafka.common.protocol.Errors.values())

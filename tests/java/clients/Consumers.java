@@ -3,6 +3,7 @@ package ottla;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -39,6 +40,34 @@ final class Consumers {
             }
         }
         return records;
+    }
+
+    /**
+     * {"topic", "config"}: everything up to the end as this isolation level sees it, [partition, offset, key, value] each, as texts.
+     * Ends when the positions have passed the ends, so that control records and aborted ones need no waiting.
+     */
+    static Object drain(JsonNode request) {
+        ArrayNode answer = Lines.JSON.createArrayNode();
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(request)) {
+            List<TopicPartition> partitions = new ArrayList<>();
+            consumer.partitionsFor(request.get("topic").asText())
+                .forEach(each -> partitions.add(new TopicPartition(each.topic(), each.partition())));
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+            long deadline = System.currentTimeMillis() + request.path("timeout_ms").asLong(30_000);
+            while (ends.entrySet().stream().anyMatch(end -> consumer.position(end.getKey()) < end.getValue())) {
+                if (System.currentTimeMillis() > deadline) throw new IllegalStateException("not at the ends: " + ends);
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
+                    answer.addArray().add(record.partition()).add(record.offset()).add(text(record.key())).add(text(record.value()));
+                }
+            }
+        }
+        return answer;
+    }
+
+    static String text(byte[] bytes) {
+        return bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);
     }
 
     static void assign(KafkaConsumer<byte[], byte[]> consumer, JsonNode positions) {

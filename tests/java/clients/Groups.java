@@ -31,6 +31,9 @@ final class Groups {
             case "commit": return MEMBERS.get(name(request, "member")).commit();
             case "leave": return MEMBERS.remove(name(request, "member")).leave();
             case "committed": return committed(request);
+            case "group_type":
+                var description = Admins.admin(request).describeConsumerGroups(List.of(name(request, "group"))).all().get();
+                return Map.of("type", description.get(name(request, "group")).type().toString());
             case "txn_open": return open(request);
             case "txn_begin": producer(request).beginTransaction(); return Map.of();
             case "txn_send": return send(request);

@@ -3,7 +3,6 @@ package ottla;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -133,8 +132,7 @@ final class Member implements ConsumerRebalanceListener {
         ArrayNode shown = answer.putArray("records");
         for (int at = request.path("from").asInt(0); at < records.size(); at++) {
             ConsumerRecord<byte[], byte[]> each = records.get(at);
-            String value = each.value() == null ? null : new String(each.value(), StandardCharsets.UTF_8);
-            shown.addArray().add(each.topic()).add(each.partition()).add(each.offset()).add(value);
+            shown.addArray().add(each.topic()).add(each.partition()).add(each.offset()).add(Consumers.text(each.value()));
         }
         return answer;
     }

@@ -18,6 +18,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /** Share consumers by JSON lines; only the 4.x clients have them. A call polls or acknowledges for the one member it names. */
 public final class ShareServer {
     private static final Map<String, KafkaShareConsumer<byte[], byte[]>> MEMBERS = new HashMap<>();
+    private static final Map<List<Object>, ConsumerRecord<byte[], byte[]>> ACQUIRED = new HashMap<>();
 
     private ShareServer() {}
 
@@ -53,6 +54,7 @@ public final class ShareServer {
     private static Object poll(JsonNode request) {
         ArrayNode answer = Lines.JSON.createArrayNode();
         for (ConsumerRecord<byte[], byte[]> each : member(request).poll(Duration.ofMillis(request.get("timeout_ms").asLong()))) {
+            ACQUIRED.put(List.of(request.get("member").asText(), each.topic(), each.partition(), each.offset()), each);
             ArrayNode shown = answer.addArray().add(each.topic()).add(each.partition()).add(each.offset());
             shown.add(new String(each.value(), StandardCharsets.UTF_8)).add(each.deliveryCount().orElse((short) -1));
         }
@@ -62,7 +64,9 @@ public final class ShareServer {
     private static Object acknowledge(JsonNode request) {
         for (JsonNode each : request.get("acks")) {
             AcknowledgeType type = AcknowledgeType.valueOf(each.get("type").asText().toUpperCase(Locale.ROOT));
-            member(request).acknowledge(each.get("topic").asText(), each.get("partition").asInt(), each.get("offset").asLong(), type);
+            List<Object> where = List.of(
+                request.get("member").asText(), each.get("topic").asText(), each.get("partition").asInt(), each.get("offset").asLong());
+            member(request).acknowledge(ACQUIRED.get(where), type);
         }
         return Map.of();
     }
