@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Later
 from ottla.server.context import Context
@@ -13,15 +14,12 @@ from ottla.shares.partition.forms import acks_of
 from ottla.shares.partition.terms import AckType
 from ottla.shares.state.partition import SharePartitionId
 
-# What a member id of Kafka's own clients has: a uuid as text.
-_MEMBER_ID_CHARS_MAX = 36
-
 
 def check_member(group_id: str | None, member_id: str | None) -> tuple[str, str]:
     """Refuses what names nobody."""
     if not group_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
-    if not member_id or len(member_id) > _MEMBER_ID_CHARS_MAX:
+    if not member_id or len(member_id) > limits.SHARE_MEMBER_ID_CHARS_MAX:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     return group_id, member_id
 

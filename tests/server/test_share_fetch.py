@@ -1,0 +1,159 @@
+"""ShareFetch and ShareAcknowledge on a live node: what a member is handed out, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, SMALL, Queue
+from tests.server.talk import Pipeline, delete, eventually
+from tests.support.raw import RawConnection
+
+from ottla.model.errors import ErrorCode
+from ottla.testing.broker import Broker
+from ottla.wire.messages.delete_records import DeleteRecordsRequest
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("shares"), SMALL) as broker:
+        yield broker
+
+
+@pytest.fixture
+def connection(broker: Broker) -> Iterator[RawConnection]:
+    with RawConnection(broker.bootstrap) as connection:
+        yield connection
+
+
+@pytest.fixture
+def queue(broker: Broker, connection: RawConnection) -> Iterator[Queue]:
+    with Queue(broker, connection) as queue:
+        yield queue
+
+
+def test_a_record_is_handed_out_once_and_gone_when_accepted(queue: Queue) -> None:
+    queue.put(b"one", b"two", b"three")
+    first, second = queue.join("first"), queue.join("second")
+    assert first.poll() == [(0, 2, 1)]
+    assert second.poll() == []
+    assert first.acknowledge((0, 2, [ACCEPT])) == 0
+    assert first.poll() == second.poll() == []
+    queue.put(b"four")
+    assert second.poll() == [(3, 3, 1)]
+
+
+def test_acknowledgements_ride_on_a_fetch_and_may_differ_by_record(queue: Queue) -> None:
+    queue.put(b"accepted", b"released", b"rejected")
+    member = queue.join()
+    assert member.poll() == [(0, 2, 1)]
+    assert member.poll([(0, 2, [ACCEPT, RELEASE, REJECT])]) == [(1, 1, 2)]
+    assert member.acknowledge((1, 1, [ACCEPT])) == 0
+    assert member.poll() == []
+
+
+def test_a_lock_that_ends_gives_the_record_to_others(queue: Queue) -> None:
+    queue.put(b"slow")
+    slow, other = queue.join("slow"), queue.join("other")
+    assert slow.poll() == [(0, 0, 1)]
+    queue.broker.clock.advance("31s")
+    assert eventually(other.poll) == [(0, 0, 2)]
+    assert slow.acknowledge((0, 0, [ACCEPT])) == ErrorCode.INVALID_RECORD_STATE
+    assert other.acknowledge((0, 0, [ACCEPT])) == 0
+
+
+def test_a_lock_can_be_renewed(queue: Queue) -> None:
+    queue.put(b"long work")
+    member, other = queue.join("member"), queue.join("other")
+    assert member.poll() == [(0, 0, 1)]
+    queue.broker.clock.advance("20s")
+    answer = member.acknowledge_answer({0: [(0, 0, [RENEW])]}, renew=True)
+    assert (answer.error_code, answer.acquisition_lock_timeout_ms) == (0, 30_000)
+    queue.broker.clock.advance("20s")
+    assert other.poll(max_wait_ms=50) == []
+    assert member.acknowledge((0, 0, [ACCEPT])) == 0
+
+
+def test_a_record_is_given_up_at_the_delivery_limit(broker: Broker, connection: RawConnection) -> None:
+    with Queue(broker, connection, share_delivery_count_limit=2) as queue:
+        queue.put(b"poison", b"good")
+        member = queue.join()
+        assert member.poll() == [(0, 1, 1)]
+        assert member.poll([(0, 1, [RELEASE, ACCEPT])]) == [(0, 0, 2)]
+        assert member.poll([(0, 0, [RELEASE])]) == []
+
+
+def test_a_waiting_fetch_is_answered_by_a_produce_a_release_and_by_nothing_else(queue: Queue) -> None:
+    first, second = queue.join("first"), queue.join("second")
+    second.poll()
+    with Pipeline(queue.broker.bootstrap) as pipeline:
+        request = second.request(max_wait_ms=20_000)
+        pipeline.send(request, 2)
+        queue.put(b"x")
+        answer: Any = pipeline.answer()
+        assert answer.responses[0].partitions[0].acquired_records[0].first_offset == 0
+        second.epoch += 1
+        first.poll()
+        pipeline.send(first.request(max_wait_ms=20_000), 2)
+        assert second.acknowledge((0, 0, [RELEASE])) == 0
+        answer = pipeline.answer()
+        assert answer.responses[0].partitions[0].acquired_records[0].delivery_count == 2
+
+
+def test_max_records_are_a_limit_only_if_wanted(queue: Queue) -> None:
+    queue.put(*[b"x"] * 10)
+    member, strict = queue.join("soft"), queue.join("strict")
+    assert strict.poll(max_records=3, strict=True) == [(0, 2, 1)]
+    assert member.poll(max_records=3) == [(3, 9, 1)]
+
+
+def test_the_session_of_a_lost_connection_gives_its_records_back(queue: Queue) -> None:
+    queue.put(b"x")
+    lost, other = queue.join("lost"), queue.join("other")
+    assert lost.poll() == [(0, 0, 1)]
+    assert other.poll() == []
+    lost.close()
+    assert eventually(other.poll) == [(0, 0, 2)]
+
+
+def test_a_closed_session_gives_its_records_back(queue: Queue) -> None:
+    queue.put(b"x", b"y")
+    one, other = queue.join("one"), queue.join("other")
+    assert one.poll() == [(0, 1, 1)]
+    assert one.acknowledge_answer({0: [(0, 0, [ACCEPT])]}, epoch=-1).error_code == 0
+    assert other.poll() == [(1, 1, 2)]
+    assert one.acknowledge_answer({}, epoch=-1).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_deleted_records_are_forgotten_whoever_has_them(queue: Queue) -> None:
+    queue.put(*[b"x"] * 5)
+    member = queue.join()
+    assert member.poll(max_records=3, strict=True) == [(0, 2, 1)]
+    topic = DeleteRecordsRequest.Topic
+    request = DeleteRecordsRequest(
+        topics=[topic(name=queue.topic, partitions=[topic.Partition(partition_index=0, offset=4)])], timeout_ms=1000
+    )
+    queue.connection.call(request, 2)
+    assert member.poll([(0, 2, [ACCEPT])]) == [(4, 4, 1)]
+
+
+def test_a_deleted_topic_ends_it_all(queue: Queue) -> None:
+    queue.put(b"x")
+    member = queue.join()
+    assert member.poll() == [(0, 0, 1)]
+    delete(queue.connection, queue.topic)
+    answer = member.fetch({0: [(0, 0, [ACCEPT])]})
+    (data,) = answer.responses[0].partitions
+    assert data.error_code == data.acknowledge_error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_what_was_acknowledged_survives_a_restart_and_nothing_else(queue: Queue) -> None:
+    queue.put(*[b"x"] * 6)
+    member = queue.join()
+    assert member.poll() == [(0, 5, 1)]
+    assert member.acknowledge((0, 0, [ACCEPT]), (2, 3, [ACCEPT]), (4, 4, [RELEASE])) == 0
+    queue.broker.restart()
+    again = queue.join("again")
+    assert eventually(again.poll) == [(1, 1, 2), (4, 5, 2)]
+    assert again.acknowledge((1, 1, [ACCEPT]), (4, 5, [ACCEPT])) == 0
