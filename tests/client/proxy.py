@@ -22,6 +22,7 @@ class LosingProxy:
         self._losses = losses
         self._rng = rng
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     async def __aenter__(self) -> "LosingProxy":
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -30,8 +31,8 @@ class LosingProxy:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
+        for writer in list(self._writers):
+            writer.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -39,6 +40,7 @@ class LosingProxy:
         assert task is not None
         self._tasks.add(task)
         upstream_reader, upstream_writer = await asyncio.open_connection(*self._target)
+        self._writers |= {writer, upstream_writer}
         doomed: set[bytes] = set()  # correlation ids of requests whose answers are lost
         try:
             async with asyncio.TaskGroup() as group:
@@ -49,6 +51,7 @@ class LosingProxy:
         finally:
             writer.transport.abort()
             upstream_writer.close()  # not cut: what is on its way to the broker arrives
+            self._writers -= {writer, upstream_writer}
             self._tasks.discard(task)
 
     async def _forward(self, reader: asyncio.StreamReader, upstream: asyncio.StreamWriter, doomed: set[bytes]) -> None:

@@ -71,7 +71,7 @@ def test_lost_answers_neither_double_nor_reorder(
     wanted = [[b"%05d" % n for n in range(2_000)] for _ in range(PARTITIONS)]
 
     async def main() -> None:
-        proxy, options = losing(bootstrap, seed=4, losses=12, produce=0.1)
+        proxy, options = losing(bootstrap, seed=4, losses=12, produce=0.2)
         async with asyncio.timeout(60), proxy, ProxiedCluster(options, proxy.address) as cluster:
             await Admin(cluster).topics.create(name, PARTITIONS)
             chosen = ProducerOptions(batch_size_bytes=400, linger_ms=0, codec=codec)
@@ -79,14 +79,13 @@ def test_lost_answers_neither_double_nor_reorder(
                 for values in zip(*wanted, strict=True):
                     for partition, value in enumerate(values):
                         await producer.post(name, value, partition=partition)
-        assert proxy.lost == 12
+        assert proxy.lost >= 3
         assert await read(bootstrap, name, ReadOptions()) == wanted
 
     asyncio.run(main())
 
 
-# Ottla joins as soon as its InitProducerId takes a transactional id.
-@pytest.mark.parametrize("broker", [KAFKA])
+@pytest.mark.parametrize("broker", ["ottla", KAFKA])
 @pytest.mark.parametrize("seed", range(3))
 def test_transactions_survive_lost_answers(request: pytest.FixtureRequest, broker: str, seed: int, name: str) -> None:
     """Every transaction of which the producer says that it is committed is there, whole, once and in its place."""
@@ -112,7 +111,7 @@ def test_transactions_survive_lost_answers(request: pytest.FixtureRequest, broke
                 async with producer.transaction():  # what comes after the others' markers
                     for partition in range(PARTITIONS):
                         await producer.post(name, b"end", partition=partition)
-        assert proxy.lost == 8
+        assert proxy.lost >= 2
         found = await read_to_end(bootstrap, name)
         assert found == [[*values, b"end"] for values in wanted]
 

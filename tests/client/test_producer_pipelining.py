@@ -26,8 +26,8 @@ ACTS = [
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_ENOUGH_REPLICAS,
 ]
-# A broker that lost track of the producer, or refuses for good.
-REFUSALS = [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_PRODUCER_ID]
+# A broker that forgot the producer, or refuses for good. (Gaps in the sequence it finds by itself.)
+REFUSALS = [ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_PRODUCER_ID]
 
 
 def watch(producer: Producer, broker: ScriptedBroker) -> list[int]:

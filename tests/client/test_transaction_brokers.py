@@ -27,11 +27,8 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResp
 
 _names = (f"txn-{n}" for n in itertools.count())
 
-# Ottla joins as soon as its InitProducerId takes a transactional id.
-BROKERS = [pytest.param("kafka", marks=pytest.mark.compat)]
 
-
-@pytest.fixture(params=BROKERS)
+@pytest.fixture(params=["ottla", pytest.param("kafka", marks=pytest.mark.compat)])
 def bootstrap(request: pytest.FixtureRequest) -> str:
     fixture = "ottla_broker" if request.param == "ottla" else "real_kafka"
     return str(request.getfixturevalue(fixture).bootstrap)
