@@ -207,7 +207,7 @@ class Producer:
         if timestamp is None:
             timestamp = self._now_ms()
         if future is not None:
-            batch.futures.append((batch.count, timestamp, future))
+            batch.watch(batch.count, timestamp, future)
         grown = batch.add(timestamp, key, value, headers)
         is_full = batch.size_bytes >= batch_size_bytes or (is_new and len(queue.waiting) > 1)
         sender.added(queue, batch.size_bytes if is_new else grown, ready=is_new or is_full)
