@@ -7,12 +7,17 @@ from tests.compat.conftest import Names, versions_of
 from tests.support.same import Both, Plain, Side
 from tests.support.transactional import Transactional
 
+from ottla.machine.keyed import Entry, entries_of, types_of
+from ottla.records.batch import BatchHeader, headers
+from ottla.records.control import read_marker
+from ottla.server.hosts import java_abs, java_hash
+from ottla.wire.journal import transaction_state
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
 from ottla.wire.messages.describe_producers import DescribeProducersRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.end_txn import EndTxnRequest
-from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
@@ -395,3 +400,67 @@ def test_list(both: Both, new_name: Names, version: int) -> None:
                 yield listed(transactional_id_pattern=pattern)
 
     both.same(script)
+
+
+def batches(side: Side, topic: str, partition: int) -> Iterator[tuple[memoryview, BatchHeader]]:
+    """The whole partition, as whoever may read everything gets it."""
+    asked = FetchRequest.Topic
+    offset = 0
+    while True:
+        wanted = asked.Partition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[asked(topic=topic, partitions=[wanted])])
+        answer = side.answer(request, 12)
+        assert isinstance(answer, FetchResponse)
+        data = memoryview(bytes(answer.responses[0].partitions[0].records or b""))
+        if not data:
+            return
+        for at, header in headers(data):
+            yield data[at : at + header.size_bytes], header
+            offset = header.next_offset
+
+
+def test_journal_and_markers(both: Both, new_name: Names) -> None:
+    """Record for record what Kafka writes, so that its tools read it and its brokers can take over."""
+    id, topic, group = new_name("txn"), new_name("topic"), new_name("group")
+    types = types_of(transaction_state)
+
+    def journal(side: Side) -> Iterator[Plain]:
+        for batch, header in batches(side, "__transaction_state", java_abs(java_hash(id)) % 50):
+            for entry in entries_of(batch, header, types):
+                assert isinstance(entry, Entry)
+                if entry.key.transactional_id != id:
+                    continue
+                times = ("transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms")
+                value = side.plain(entry.value, entry.version, times)
+                for name in ("previous_producer_id", "next_producer_id"):
+                    value[name] = "ID" if value[name] >= 0 else value[name]
+                for each in value["transaction_partitions"] or ():
+                    each["partition_ids"].sort()
+                started = entry.value.transaction_start_timestamp_ms
+                yield entry.version, started if started < 0 else "TIME", value
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 2)
+        one = Transactional(side, id).find().begin()
+        one.produce(topic, 0)
+        one.produce(topic, 1)
+        one.ended()
+        one.produce(topic, 0)
+        one.ended(False)
+        one.ended(False)  # of nothing
+        one.produce(topic, 1)
+        two = Transactional(side, id).begin()  # aborts what is open
+        two.add(topic, 0, 1)
+        two.produce(topic, 1, version=11)
+        two.ended(version=4)
+        two.add_offsets(group)
+        two.ended(False, version=3)
+        two.init(producer_id=two.producer_id, producer_epoch=two.epoch)
+        yield from journal(side)
+        for partition in (0, 1):
+            for batch, header in batches(side, topic, partition):
+                marker = read_marker(batch) if header.is_control else None
+                yield header.base_offset, header.producer_epoch, header.base_sequence, header.attributes, marker
+
+    answers = both.same(script)
+    assert len(answers) > 20

@@ -15,7 +15,7 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import ProduceRequest
 
-NOW = 1_700_000_000_000
+NOW = time.time_ns() // 1_000_000
 TIMEOUT_MS = 60_000
 NEWEST_INIT, NEWEST_ADD, NEWEST_END, NEWEST_PRODUCE = 5, 3, 5, 13
 ANSWERS_MAX = 3000  # asked again without a pause: Kafka does in the background what was asked before
