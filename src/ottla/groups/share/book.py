@@ -6,7 +6,7 @@ crash in between leaves a group that knows whom to ask again, and deleting a gro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -38,30 +38,27 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharesInitialized:
-    """The share coordinator has begun the state of all of these partitions."""
+    """The share coordinator has begun the state of all of these partitions; topics that went meanwhile do not count."""
 
     group_id: str
     partitions: Wanted
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
-        if not isinstance(group, ShareGroup) or not self.partitions:
+        done = {
+            topic_id: TopicShares(topic.name, each)
+            for topic_id, each in self.partitions.items()
+            if (topic := view.topics.by_id(topic_id)) is not None
+        }
+        if not isinstance(group, ShareGroup) or not done:
             return Result()
         book = group.book or StateBook()
-        done = {topic_id: TopicShares(_name(view, topic_id), each) for topic_id, each in self.partitions.items()}
-        return Result(
-            [
-                entry(
-                    view,
-                    self.group_id,
-                    replace(
-                        book,
-                        initializing=without(book.initializing, self.partitions),
-                        initialized=joined(book.initialized, done),
-                    ),
-                )
-            ]
+        changed = replace(
+            book,
+            initializing=without(book.initializing, self.partitions),
+            initialized=joined(book.initialized, done),
         )
+        return Result([entry(view, self.group_id, changed)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +83,7 @@ class ForgetShares:
     topic_ids: frozenset[bytes]
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        records: list[Entry] = []
-        for group in view.state.groups.values():
-            if isinstance(group, ShareGroup) and group.book is not None:
-                book = group.book
-                left = StateBook(
-                    {id: each for id, each in book.initializing.items() if id not in self.topic_ids},
-                    {id: each for id, each in book.initialized.items() if id not in self.topic_ids},
-                    book.deleting - self.topic_ids,
-                )
-                if left != book:
-                    records.append(entry(view, group.group_id, left))
-        return Result(records)
+        return Result(forgetting(view, lambda topic_id: topic_id in self.topic_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +120,22 @@ class BeginDeletingGroup:
         all_ = joined(joined(book.initialized, book.initializing), left_over)
         record = entry(view, self.group_id, StateBook(deleting=frozenset(all_)))
         return Result([record], {topic_id: each.partitions for topic_id, each in all_.items()})
+
+
+def forgetting(view: View, is_gone: Callable[[bytes], bool]) -> list[Entry]:
+    """The books of all groups without these topics, where that makes a difference."""
+    records: list[Entry] = []
+    for group in view.state.groups.values():
+        if isinstance(group, ShareGroup) and group.book is not None:
+            book = group.book
+            left = StateBook(
+                {topic_id: each for topic_id, each in book.initializing.items() if not is_gone(topic_id)},
+                {topic_id: each for topic_id, each in book.initialized.items() if not is_gone(topic_id)},
+                frozenset(topic_id for topic_id in book.deleting if not is_gone(topic_id)),
+            )
+            if left != book:
+                records.append(entry(view, group.group_id, left))
+    return records
 
 
 def initialize_missing(
@@ -190,9 +192,8 @@ def without(side: BookSide, gone: Wanted) -> BookSide:
 
 
 def entry(view: View, group_id: str, book: StateBook) -> Entry:
-    return entries.book(group_id, book, lambda topic_id: _name(view, topic_id))
+    def name_of(topic_id: bytes) -> str | None:
+        topic = view.topics.by_id(topic_id)
+        return topic.name if topic is not None else None
 
-
-def _name(view: View, topic_id: bytes) -> str:
-    topic = view.topics.by_id(topic_id)
-    return topic.name if topic is not None else entries.UNKNOWN_TOPIC
+    return entries.book(group_id, book, name_of)

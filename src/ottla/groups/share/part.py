@@ -8,7 +8,7 @@ from typing import Any
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions, frozen
 from ottla.groups.modern.group import MemberState
-from ottla.groups.share.book import Asked
+from ottla.groups.share.book import Asked, forgetting
 from ottla.groups.share.group import NO_EPOCH, BookSide, ShareGroup, ShareMember, StateBook, TopicShares
 from ottla.groups.share.heartbeat import session_timer
 from ottla.groups.view import View
@@ -128,12 +128,13 @@ def _side(topics: Iterable[Any]) -> BookSide:
 
 
 def _loaded(view: View, now_ms: int) -> Result[Entry]:
-    """Members that are still there have a session's time to say so."""
+    """Members that are still there have a session's time to say so; topics may have gone while nobody looked."""
     groups = [group for group in view.state.groups.values() if isinstance(group, ShareGroup)]
     return Result(
+        forgetting(view, lambda topic_id: view.topics.by_id(topic_id) is None),
         timers=[
             session_timer(view, group.group_id, member_id, now_ms) for group in groups for member_id in group.members
-        ]
+        ],
     )
 
 
