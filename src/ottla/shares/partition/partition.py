@@ -429,7 +429,6 @@ class SharePartition:
         if log_start_offset <= self.start_offset:
             return False
         self._drop_below(log_start_offset)
-        self.scanned = max(self.scanned, log_start_offset)
         self._forward()
         return True
 
@@ -455,6 +454,7 @@ class SharePartition:
             item.write = 0
         self.start_offset = offset
         self._low = max(self._low, offset)
+        self.scanned = max(self.scanned, offset)
 
 
 def _runs(ack: Ack, first: int) -> Iterable[tuple[AckType, int, int]]:
