@@ -113,6 +113,8 @@ SHARE_INSPECT_BYTES = 1 * MIB
 SHARE_SKIPS_PER_FETCH_MAX = 64
 # A batch of dead letters is closed when it has this many bytes of records.
 DEAD_LETTER_BATCH_BYTES = 512 * KIB
+# What the provenance adds to a dead letter at most: topic and group have limited names, the rest are numbers.
+DEAD_LETTER_PROVENANCE_BYTES = 64 * KIB
 
 # --- record batches ---------------------------------------------------------------------------------------------
 

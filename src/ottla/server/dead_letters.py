@@ -8,6 +8,7 @@ so it may come twice, but it is never lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ottla.cluster.commands.create_topics import CreateTopics
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 PREFIX = "ottla.dlq."
 _REASONS = {Reason.REJECTED: b"rejected", Reason.DELIVERY_LIMIT: b"delivery-limit"}
-# Roughly what a record's frame and its provenance take.
-_OVERHEAD_BYTES = 256
+# What a record's frame, and one header's, take at most (with a share of the batch's own header).
+_OVERHEAD_BYTES = 100
+_HEADER_OVERHEAD_BYTES = 10
 
 
 class DeadLetters:
@@ -40,46 +42,42 @@ class DeadLetters:
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
         """None when the records are where they should be, else why they are not."""
         try:
-            target = self._target(topic, source.index)
-            waits = [self._append(target, batch) for batch in self._batches(group_id, source, dead)]
+            target = self._target(topic, source)
+            most_bytes = min(limits.DEAD_LETTER_BATCH_BYTES, target.log.batch_bytes_max)
+            letters = self._letters(group_id, source, dead)
+            waits = [self._append(target, batch) for batch in _batches(letters, most_bytes)]
         except ApiError as error:
             return _failed(error)
         except StorageError as error:
             return _failed(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
         return gather(waits).map(lambda errors: next((error for error in errors if error is not None), None))
 
-    def _target(self, topic: str, index: int) -> Partition:
-        """The partition for what comes from partition `index`; the topic is created if that is allowed."""
+    def _target(self, topic: str, source: Partition) -> Partition:
+        """The partition for what comes from `source`; the topic is created if that is allowed."""
         services = self._services
-        if topic not in services.metadata.state.topics:
+        state = services.metadata.state
+        if topic not in state.topics:
             if not services.configs.broker.get("auto.create.topics.enable"):
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")
             check_topic_name(topic)
-            outcome = services.metadata.submit(
-                CreateTopics((new_topic(topic, services.configs.broker, len(services.metadata.state.brokers)),))
-            )[0]
+            # A letter is larger than its record was.
+            room = source.log.config.max_message_bytes + limits.DEAD_LETTER_PROVENANCE_BYTES
+            wanted = new_topic(topic, services.configs.broker, len(state.brokers))
+            wanted = replace(wanted, configs=(*wanted.configs, ("max.message.bytes", str(room))))
+            (outcome,) = services.metadata.submit(CreateTopics((wanted,)))
             if outcome.error is not None:
                 raise outcome.error
-        return services.partitions.find(topic, index % len(services.metadata.state.topics[topic].partitions))
+        return services.partitions.find(topic, source.index % len(state.topics[topic].partitions))
 
-    def _batches(self, group_id: str, source: Partition, dead: Iterable[Dead]) -> Iterator[bytearray]:
-        letters: list[Record] = []
-        size_bytes = 0
+    def _letters(self, group_id: str, source: Partition, dead: Iterable[Dead]) -> Iterator[Record]:
         now_ms = self._services.now_ms()
         for given_up in dead:
             for record in read_between(source, given_up.first, given_up.last):
-                letters.append(_letter(record, group_id, source, given_up, now_ms))
-                size_bytes += len(record.key or b"") + len(record.value or b"") + _OVERHEAD_BYTES
-                if size_bytes >= limits.DEAD_LETTER_BATCH_BYTES:
-                    yield build_batch(letters)
-                    letters, size_bytes = [], 0
-        if letters:
-            yield build_batch(letters)
+                yield _letter(record, group_id, source, given_up, now_ms)
 
     def _append(self, target: Partition, batch: bytearray) -> Later[ApiError | None]:
         services = self._services
         cuts = target.cuts
-        # What the broker could store once it stores again, whatever max.message.bytes says of the letter's headers.
         end = target.append(batch, now_ms=services.now_ms(), origin=Origin.COORDINATOR).last_offset + 1
         if not target.durable:
             services.waiters.notify(target)
@@ -99,6 +97,22 @@ class DeadLetters:
         if not settle(target):
             services.waiters.watch(stored, [target], settle, limits.WAIT_MS_MAX)
         return stored
+
+
+def _batches(letters: Iterable[Record], most_bytes: int) -> Iterator[bytearray]:
+    """Batches of at most that size, unless one letter alone is larger."""
+    batch: list[Record] = []
+    size_bytes = 0
+    for letter in letters:
+        own_bytes = len(letter.key or b"") + len(letter.value or b"") + _OVERHEAD_BYTES
+        own_bytes += sum(len(name) + len(value or b"") + _HEADER_OVERHEAD_BYTES for name, value in letter.headers)
+        if batch and size_bytes + own_bytes > most_bytes:
+            yield build_batch(batch)
+            batch, size_bytes = [], 0
+        batch.append(letter)
+        size_bytes += own_bytes
+    if batch:
+        yield build_batch(batch)
 
 
 def read_between(partition: Partition, first: int, last: int) -> Iterator[Record]:
