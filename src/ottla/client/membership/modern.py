@@ -133,10 +133,11 @@ class ModernMembership:
         wanted = [TopicPartition(names[topic_id], index) for topic_id, indexes in known.items() for index in indexes]
         keep = frozenset(wanted)
         await self._ownership.revoke([each for each in self._ownership.partitions if each not in keep])
-        if self._state.fenced:
-            return  # it took too long; what is left is lost with the next poll
-        await self._ownership.give(wanted)
+        if self._state.target is not target:
+            return  # it took so long that the group has another plan by now
+        # First the note, then the deed: no heartbeat in between may say less than is true.
         self._state.took(held_of((topic_id, index) for topic_id, indexes in known.items() for index in indexes))
+        await self._ownership.give(wanted)
         self._speak.set()
         self._wake(None)
 

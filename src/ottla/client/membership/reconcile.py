@@ -8,6 +8,8 @@ Rules:
   joining, it says everything.
 - The server names in an assignment only what this member may read right now. So the member takes the whole target once
   it has let go of the rest, and only then says what it owns: that is the acknowledgement.
+- Every target is acknowledged, also one that came and went before it was put into effect: until then the server does
+  not know that the member holds none of it, and gives it to nobody.
 - An answer to a heartbeat that was sent before the member was fenced, or left, changes nothing.
 """
 
@@ -50,6 +52,7 @@ class MemberState:
         self.subscribed = Subscribed()
         self._said_subscribed: Subscribed | None = None  # None: the server may not know
         self._said_held: Held | None = None
+        self._owes_answer = False  # the server waits to hear what became of its target
 
     @property
     def is_joined(self) -> bool:
@@ -66,7 +69,11 @@ class MemberState:
             return False
         if not self.is_joined:
             return True
-        return self._said_subscribed != self.subscribed or (self._said_held != self.held and not self.must_reconcile)
+        return self._said_subscribed != self.subscribed or self._must_acknowledge
+
+    @property
+    def _must_acknowledge(self) -> bool:
+        return not self.must_reconcile and (self._owes_answer or self._said_held != self.held)
 
     def next_beat(self) -> Beat:
         """What to say now."""
@@ -75,7 +82,7 @@ class MemberState:
             epoch=self.epoch,
             full=full,
             subscribed=self.subscribed if full or self._said_subscribed != self.subscribed else None,
-            held=self.held if full or self._said_held != self.held else None,
+            held=self.held if full or self._said_held != self.held or self._must_acknowledge else None,
         )
 
     def answered(self, beat: Beat, epoch: int, target: Held | None) -> None:
@@ -86,9 +93,11 @@ class MemberState:
             self._said_subscribed = beat.subscribed
         if beat.held is not None:
             self._said_held = beat.held
+            self._owes_answer = False
         self.epoch = epoch
         if target is not None:
             self.target = target
+            self._owes_answer = target != beat.held
 
     def unanswered(self) -> None:
         """The server may or may not have heard: say everything again."""
