@@ -12,6 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench import probe, report, workloads
 from bench.subject import Kafka, Ottla, Subject, resident_mib
+from bench.transactions import transactions
 from bench.workloads import Figures, Scale
 
 LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
@@ -20,6 +21,7 @@ LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
     "produce_single": workloads.produce_single,
     "consume": workloads.consume,
     "latency": workloads.latency,
+    "transactions": transactions,
 }
 KINDS: tuple[type[Kafka], type[Ottla]] = (Kafka, Ottla)
 
