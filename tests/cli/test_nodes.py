@@ -14,7 +14,6 @@ from tests.support.ports import free_ports
 
 from ottla.cli import start
 from ottla.client.blocking import Blocking
-from ottla.model.alone import ALONE
 
 Launch = Callable[..., "subprocess.Popen[str]"]
 
@@ -127,7 +126,7 @@ def test_options_of_start() -> None:
     short = start.parse(["-c", "f", "-d", "x", "-l", "h:1", "--set", "a=b=c", "--set=d="])
     assert short == start.StartOptions("f", "x", "h:1", ("a=b=c", "d="))
     values = start.node_values(start.StartOptions(None, "x", "h:1", ("a=b=c", "d=")))
-    assert values == ALONE | {"log.dirs": "x", "listeners": "PLAINTEXT://h:1", "a": "b=c", "d": ""}
+    assert values == {"log.dirs": "x", "listeners": "PLAINTEXT://h:1", "a": "b=c", "d": ""}
     assert start.listener("SSL://h:1") == "SSL://h:1"
     assert start.listener(":5") == "PLAINTEXT://127.0.0.1:5"
 

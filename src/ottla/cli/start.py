@@ -14,7 +14,6 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.terminal import CommandError, print_error, print_warning
-from ottla.model.alone import ALONE
 from ottla.model.properties import PropertiesError, parse_properties
 
 if TYPE_CHECKING:
@@ -84,8 +83,6 @@ def node_values(options: StartOptions) -> dict[str, str]:
             raise CommandError(f"{options.config}: {error}") from None
     elif options.data is None:
         raise UsageError("give --config FILE or --data DIR")
-    else:
-        values.update(ALONE)
     if options.data is not None:
         values["log.dirs"] = options.data
     if options.listen is not None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from ottla.model.alone import ALONE
 from ottla.model.errors import ErrorCode
 from ottla.server.node import Node, system_ports
 from ottla.testing.clock import Clock, Pause
@@ -28,7 +27,6 @@ class Broker:
     def __init__(self, data_dir: Path | str, settings: Mapping[str, object] | None = None) -> None:
         self.data_dir = Path(data_dir)
         self.settings = {
-            **ALONE,
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(self.data_dir),
             **{name: str(value) for name, value in (settings or {}).items()},
