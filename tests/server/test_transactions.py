@@ -273,6 +273,19 @@ def test_everything_is_there_after_a_restart(ottla_broker_factory: Factory) -> N
     side.close()
 
 
+def test_clients_are_believed_where_verification_is_off(ottla_broker_factory: Factory) -> None:
+    """An old client that forgets to add its partition: refused, but not where the operator wants it so."""
+    for enabled, code in ((True, ErrorCode.INVALID_TXN_STATE), (False, ErrorCode.NONE)):
+        broker = ottla_broker_factory(**FEW, **{"transaction.partition.verification.enable": str(enabled).lower()})
+        side = Side("ottla", broker.bootstrap)
+        with RawConnection(broker.bootstrap) as connection:
+            create(connection, "t")
+        one = Transactional(side, "x").find().begin()
+        answer = one.produce("t", version=10)["responses"][0]["partition_responses"][0]
+        assert answer["error_code"] == code
+        side.close()
+
+
 def test_a_hanging_transaction_can_be_found_and_ended(side: Side, connection: RawConnection) -> None:
     """What no coordinator knows of: a marker from an admin lets readers go on."""
     create(connection, "t")

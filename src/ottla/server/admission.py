@@ -75,7 +75,7 @@ def admission(request: ProduceRequest, context: Context, version: int) -> Later[
         settled.set(Admitted(everyone=ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)))
         return settled
     asks = Admission.of_produce(version)
-    if not unknown or (asks is not Admission.ADD and not _verifies(context)):
+    if not unknown:
         settled.set(Admitted())
         return settled
     (producer,) = producers
@@ -115,11 +115,6 @@ def _found(
             if not partition.log.producers.has_transaction(*producer):
                 unknown.append(TopicPartition(partition.topic, partition.index))
     return producers, unknown
-
-
-def _verifies(context: Context) -> bool:
-    enabled: bool = context.settings.get("transaction.partition.verification.enable")
-    return enabled
 
 
 def _told(code: ErrorCode, asked: Admission) -> ApiError:

@@ -93,6 +93,10 @@ def admit(
 ) -> Later[Refusals]:
     """Which of the partitions may not be written to, and why."""
     wanted = tuple(partitions)
+    if admission is not Admission.ADD and not context.settings.get("transaction.partition.verification.enable"):
+        believed: Later[Refusals] = Later()
+        believed.set({})
+        return believed
     command: AddPartitions | VerifyPartitions
     if admission is Admission.ADD:
         command = AddPartitions(transactional_id, producer_id, epoch, wanted, EPOCH_BUMPS_SINCE)
