@@ -1,5 +1,5 @@
-"""Groups change their protocol under real members: classic to consumer and back, one member at a time, with a restart of
-the broker in between. Nobody loses its place, no partition has two owners.
+"""Groups change their protocol under real members: classic to consumer and back, one member at a time, with a restart
+of the broker in between. Nobody loses its place, no partition has two owners.
 """
 
 from collections.abc import Iterator

@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Names
-from tests.support.beats import Flock
+from tests.support.beats import Flock, KnownTopics
 from tests.support.same import Both, Plain, Side
 
+from ottla.groups.modern.metadata import metadata_hash
+from ottla.groups.view import TopicInfo
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 
 EVERY_VERSION = pytest.mark.parametrize("version", [0, 1])
 Owned = ConsumerGroupHeartbeatRequest.TopicPartitions
@@ -279,3 +284,126 @@ def test_describe(both: Both, new_name: Names) -> None:
                     yield side.call(request, version)
 
     both.same(script)
+
+
+def test_the_hash_of_the_topics(both: Both, new_name: Names) -> None:
+    """A coordinator that takes over the other's records finds that nothing changed."""
+    group, topics = new_name("hash"), [new_name("topic"), new_name("longer-name-of-a-topic")]
+
+    def script(side: Side) -> Iterator[Plain]:
+        infos = {
+            name: TopicInfo(name, side.create(name, partitions), partitions)
+            for name, partitions in zip(topics, (1, 70), strict=True)
+        }
+        flock = Flock(side, group)
+        bird = flock.bird("anna", topics[:1])
+        bird.join()
+        bird.beat(subscribed_topic_names=topics)
+        written = [each["metadata_hash"] for each in flock.values("ConsumerGroupMetadataKey")]
+        known = KnownTopics(infos)
+        yield written == [metadata_hash(topics[:1], known), metadata_hash(topics, known)]
+
+    assert both.same(script) == [True]
+
+
+def test_regular_expressions(both: Both, new_name: Names) -> None:
+    group, topic = new_name("regex"), new_name("regexed")
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 2)
+        flock = Flock(side, group)
+        regex = topic[:-2] + "(x|.)+"
+        anna = flock.bird("anna", None, subscribed_topic_regex=regex)
+        yield anna.join()
+        flock.wait_for_epoch(2)
+        yield anna.confirm()
+        yield flock.described()
+        bert = flock.bird("bert", [], subscribed_topic_regex=regex)
+        yield bert.join()  # what it means is known already
+        yield anna.beat()
+        yield anna.confirm()
+        yield bert.confirm()
+        yield flock.described()
+        yield bert.beat(subscribed_topic_regex="", subscribed_topic_names=[topic])
+        yield bert.beat(subscribed_topic_regex="[")
+        yield flock.described()
+        yield anna.leave()
+        yield flock.described()
+        yield flock.journal()
+
+    both.same(script)
+
+
+def test_assignments_keep_a_distance(both: Both, new_name: Names) -> None:
+    """Within the interval a new member joins without an assignment."""
+    group, topic = new_name("interval"), new_name("topic")
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 2)
+        flock = Flock(side, group, **{"consumer.assignment.interval.ms": "15000"})
+        anna, bert = flock.bird("anna", [topic]), flock.bird("bert", [topic])
+        yield anna.join()
+        yield bert.join()
+        yield anna.confirm()
+        yield flock.described()
+        yield anna.leave()
+        yield bert.confirm()
+        yield flock.described()
+        flock.configure(**{"consumer.assignment.interval.ms": "0"})
+        yield bert.confirm()
+        yield flock.described()
+
+    both.same(script)
+
+
+def test_offsets_of_members(both: Both, new_name: Names) -> None:
+    group, topic = new_name("offsets"), new_name("topic")
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 4)
+        flock = Flock(side, group)
+        anna, bert = flock.bird("anna", [topic]), flock.bird("bert", [topic])
+        anna.join()
+        yield commit(side, group, topic, "anna", anna.epoch)
+        bert.join()
+        anna.beat()
+        anna.confirm()
+        bert.confirm()
+        for member, epoch in (("anna", 3), ("anna", 2), ("anna", 1), ("anna", 4), ("bert", 3), ("bert", 2), ("", -1)):
+            for partition in (0, 3):
+                yield member, epoch, partition, commit(side, group, topic, member, epoch, partition)
+            yield member, epoch, fetch(side, group, topic, member or None, epoch)
+        yield commit(side, group, topic, "nobody", 3)
+        yield fetch(side, group, topic, "nobody", 3)
+        yield commit(side, group, topic, "anna", 3, version=8)
+        yield side.call(DeleteGroupsRequest(groups_names=[group]), 2)
+        bert.leave()
+        anna.leave()
+        yield commit(side, group, topic, "", -1)
+        yield commit(side, group, topic, "anna", 3)
+        yield side.call(DeleteGroupsRequest(groups_names=[group]), 2)
+        yield flock.described()
+
+    both.same(script)
+
+
+def commit(side: Side, group: str, topic: str, member: str, epoch: int, partition: int = 0, version: int = 9) -> Plain:
+    part = OffsetCommitRequest.Topic.Partition(partition_index=partition, committed_offset=7, committed_metadata="")
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=epoch,
+        member_id=member,
+        topics=[OffsetCommitRequest.Topic(name=topic, partitions=[part])],
+    )
+    return side.call(request, version)
+
+
+def fetch(side: Side, group: str, topic: str, member: str | None, epoch: int) -> Plain:
+    wanted = OffsetFetchRequest.Group
+    asked = wanted(
+        group_id=group,
+        member_id=member,
+        member_epoch=epoch,
+        topics=[wanted.Topics(name=topic, partition_indexes=[0, 3])],
+    )
+    return side.call(OffsetFetchRequest(groups=[asked]), 9)

@@ -9,10 +9,11 @@ from typing import Any
 from tests.support.classic import wait_for_coordinator
 from tests.support.same import Plain, Side
 
+from ottla.groups.view import TopicInfo
 from ottla.machine.keyed import Entry, entries_of, types_of
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.batch import headers
-from ottla.server.hosts import java_hash
+from ottla.server.hosts import java_abs, java_hash
 from ottla.wire.journal import consumer_group, consumer_offsets
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -25,6 +26,22 @@ from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfig
 NEWEST = 1
 GROUP_RESOURCE = 32
 TIMES = ("timestamp", "assignment_timestamp", "version", "metadata_hash")  # topic ids are in the hash
+
+
+class KnownTopics:
+    """Topics as the coordinator's functions want them."""
+
+    def __init__(self, infos: dict[str, TopicInfo]) -> None:
+        self.infos = infos
+
+    def by_name(self, name: str) -> TopicInfo | None:
+        return self.infos.get(name)
+
+    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+        return next((each for each in self.infos.values() if each.id == topic_id), None)
+
+    def names(self) -> list[str]:
+        return list(self.infos)
 
 
 class Flock:
@@ -57,10 +74,24 @@ class Flock:
                 member["subscribed_topic_names"].sort()  # Kafka keeps a set
         return answer
 
+    def wait_for_epoch(self, epoch: int) -> None:
+        """Regular expressions are matched a moment after the heartbeat that wants it."""
+        for _ in range(2000):
+            if self.described()["groups"][0]["group_epoch"] >= epoch:
+                return
+        raise AssertionError(f"{self.side.name}: {self.group} does not reach epoch {epoch}")
+
     def journal(self) -> list[Plain]:
-        """All entries of the group, as they were written."""
+        """All entries of the group, as they were written; times and what belongs to the cluster left out."""
+        return self._journal(TIMES)
+
+    def values(self, kind: str) -> list[Plain]:
+        """All contents of one kind of entry."""
+        return [each["value"] for each in self._journal(()) if each["kind"] == kind and each["value"] is not None]
+
+    def _journal(self, blank: tuple[str, ...]) -> list[Plain]:
         topic = FetchRequest.Topic
-        partition = (java_hash(self.group) & 0x7FFFFFFF) % 50
+        partition = java_abs(java_hash(self.group)) % 50
         part = topic.Partition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 24)
         answer = self.side.answer(
             FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic(topic=CONSUMER_OFFSETS_TOPIC, partitions=[part])]),
@@ -79,7 +110,7 @@ class Flock:
                 "kind": type(entry.key).__name__,
                 "key": self.side.plain(entry.key, 0),
                 "version": entry.version,
-                "value": entry.value and self.side.plain(entry.value, entry.version, TIMES),
+                "value": entry.value and self.side.plain(entry.value, entry.version, blank),
             }
             for entry in found
             if isinstance(entry, Entry) and getattr(entry.key, "group_id", None) == self.group

@@ -256,6 +256,4 @@ def _leaver(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Co
     else:
         found = group.static_member(instance_id)
         member = check_instance(found, member_id or (found.member_id if found else ""), instance_id)
-    if member.classic is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
     return member

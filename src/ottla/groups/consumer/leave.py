@@ -10,7 +10,13 @@ from ottla.groups.consumer.downgrade import downgrade, may_downgrade
 from ottla.groups.consumer.draft import Draft
 from ottla.groups.consumer.entries import current_entry, member_tombstones, regex_entry
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import NO_OWNED, STATIC_LEAVE_EPOCH, ConsumerMember
+from ottla.groups.consumer.member import (
+    NO_OWNED,
+    STATIC_LEAVE_EPOCH,
+    ConsumerMember,
+    with_epoch,
+    without_epochs,
+)
 from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.view import View
@@ -76,7 +82,9 @@ class Leave:
         member = check_instance(group.static_member(self.instance_id), self.member_id, self.instance_id)
         if self.epoch != STATIC_LEAVE_EPOCH:
             return remove(draft, [member], self.member_id)
-        away = replace(member, epoch=STATIC_LEAVE_EPOCH, pending_revocation=NO_OWNED)
+        # Whoever comes back in its place begins with low epochs and must be able to commit.
+        assigned = with_epoch(without_epochs(member.assigned), 0)
+        away = replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation=NO_OWNED)
         draft.records.append(current_entry(group.group_id, member.member_id, away))
         return draft.result(member.member_id)
 
