@@ -26,6 +26,8 @@ from tests.support.transactional import Transactional
 from ottla.log.disk import StorageError
 from ottla.log.producers import Origin
 from ottla.model.errors import ErrorCode
+from ottla.records.batch import headers
+from ottla.records.record import records
 from ottla.replica.partition import Partition
 from ottla.server.osdisk import OsFile
 from ottla.testing.broker import Broker
@@ -33,6 +35,7 @@ from ottla.wire.messages.describe_producers import DescribeProducersRequest
 from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 STATE = "__transaction_state"
@@ -70,6 +73,8 @@ def committed(connection: RawConnection, topic: str, index: int = 0) -> list[byt
 
 
 MARKER_BYTES = 6
+UPGRADE, SAFE_DOWNGRADE = 1, 2
+PADDING = b"." * 700_000  # two such records do not fit a segment of a mebibyte
 
 
 class Gate:
@@ -313,3 +318,80 @@ def test_a_hanging_transaction_can_be_found_and_ended(side: Side, connection: Ra
     assert answer.markers[0].topics[0].partitions[0].error_code == 0
     assert open_since() == -1
     assert committed_end(connection, "t") == 2
+
+
+def test_the_journal_follows_the_transaction_version(side: Side, connection: RawConnection, broker: Broker) -> None:
+    """With version 0 records that old brokers read, from 1 on the flexible form; ends raise epochs as clients ask."""
+    create(connection, "t")
+    one = Transactional(side, "x").find()
+    found = []
+    for level, upgrade_type in ((2, UPGRADE), (0, SAFE_DOWNGRADE), (1, UPGRADE)):
+        finalise(connection, level, upgrade_type)
+        one.begin()
+        one.add("t", 0)
+        one.produce("t", version=11)
+        assert one.ended(version=4)["error_code"] == 0
+        assert broker.node is not None
+        log = broker.node.partitions.find(STATE, 0).log
+        start = found[-1][1] if found else 0
+        data = memoryview(log.read(start, 1 << 20, max_offset=log.next_offset).slice.read())
+        versions = {record.value[:2] for at, _ in headers(data) for record in records(data, at)}
+        found.append((versions, log.next_offset))
+    assert [versions for versions, _ in found] == [{b"\0\1"}, {b"\0\0"}, {b"\0\1"}]
+
+
+def finalise(connection: RawConnection, level: int, upgrade_type: int) -> None:
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="transaction.version", max_version_level=level, upgrade_type=upgrade_type
+    )
+    answer: Any = connection.call(UpdateFeaturesRequest(feature_updates=[update]), 2)
+    assert answer.error_code == 0, answer
+
+
+def test_compaction_leaves_an_open_transaction_alone(side: Side, connection: RawConnection, broker: Broker) -> None:
+    """Segments behind the last stable offset are not cleaned; after the end they are, and what was aborted is gone."""
+    create(
+        connection,
+        "t",
+        cleanup_policy="compact",
+        segment_bytes=1 << 20,
+        min_cleanable_dirty_ratio=0,
+        delete_retention_ms=0,
+    )
+    one = Transactional(side, "x").find()
+    one.init(timeout_ms=900_000)
+    plain = Transactional(side, "y").find().begin()
+    for at in range(3):
+        plain.produce("t", version=BY_NAME, value=b"before %d" % at + PADDING)
+    plain.ended()
+    one.produce("t", version=BY_NAME, value=b"open" + PADDING)
+    for at in range(3):
+        plain.produce("t", version=BY_NAME, value=b"after %d" % at + PADDING)
+    plain.ended()
+    assert broker.node is not None
+    partition = broker.node.partitions.find("t", 0)
+
+    def kept() -> list[bytes]:
+        answer: Any = connection.call(fetch_request({("t", 0): 0}, max_bytes=1 << 26), FETCH_VERSION)
+        found: list[bytes] = []
+        while answer.responses[0].partitions[0].records:
+            data = memoryview(bytes(answer.responses[0].partitions[0].records))
+            last = 0
+            for at, header in headers(data):
+                if not header.is_control:
+                    found.extend((record.value or b"").rstrip(b".") for record in records(data, at))
+                last = header.next_offset
+            answer = connection.call(fetch_request({("t", 0): last}), FETCH_VERSION)
+        return found
+
+    assert len(kept()) == 7
+    broker.clock.advance("60s")
+    eventually(lambda: b"before 0" not in kept(), "the first cleaning")
+    assert kept()[-4:] == [b"open", b"after 0", b"after 1", b"after 2"]
+    assert partition.last_stable_offset == 4
+    one.ended(False)
+    plain.produce("t", version=BY_NAME, value=b"last" + PADDING)
+    plain.ended()
+    broker.clock.advance("60s")
+    eventually(lambda: b"open" not in kept(), "the second cleaning")
+    assert b"after 0" not in kept()
