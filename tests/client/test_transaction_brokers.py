@@ -229,6 +229,37 @@ def test_large_transactions_are_pipelined(bootstrap: str, name: str, protocol: s
     run(bootstrap, name, test)
 
 
+def test_an_interrupted_end_does_not_spoil_the_next_transaction(bootstrap: str, name: str, protocol: str) -> None:
+    """The commit is cut at one moment after the other: each transaction is there as a whole or not at all."""
+
+    async def test(cluster: Cluster) -> None:
+        async with producer_of(cluster, name) as producer:
+            for turns in range(12):
+
+                async def interrupted(turns: int = turns) -> None:
+                    async with producer.transaction() as txn:
+                        for partition in range(2):
+                            await producer.post(name, b"cut %02d" % turns, partition=partition)
+                        ending = asyncio.create_task(txn.commit() if turns % 3 else txn.abort())
+                        for _ in range(turns):
+                            await asyncio.sleep(0)
+                        ending.cancel()
+                        await asyncio.wait([ending])
+
+                await interrupted()
+                async with producer.transaction():
+                    await producer.post(name, b"whole %02d" % turns, partition=0)
+        whole = [b"whole %02d" % turns for turns in range(12)]
+        async with asyncio.timeout(20):
+            while set(whole) - set(found := await values(cluster, name)):  # noqa: ASYNC110 - markers come later
+                await asyncio.sleep(0.02)
+        assert [value for value in found if value in whole] == whole
+        cut = [value for value in found if value not in whole]
+        assert all(cut.count(value) == 2 for value in cut), "both partitions or none"
+
+    run(bootstrap, name, test)
+
+
 def test_without_a_transactional_id_there_are_no_transactions() -> None:
     async def main() -> None:
         async with Producer("127.0.0.1:1") as producer:

@@ -464,7 +464,7 @@ class Sender:
             self._renew(batch.identity)
         if self.gate is not None:
             self.gate.failed(error, hole=hole)
-        if len(batch.futures) < batch.count and self.failure is None:
+        elif len(batch.futures) < batch.count and self.failure is None:
             self.failure = error
         batch.fail(error)
         self._free(batch.size_bytes)

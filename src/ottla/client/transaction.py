@@ -118,6 +118,7 @@ class Transactions:
         """The coordinator refused for good."""
         if code in _FENCED:
             self._move(State.FENCED)
+            self._sender.fail_waiting(self._fenced())
             raise self._fenced()
         error = ApiError(code, f"{during} of {self.transactional_id!r}: {code.message}")
         if self._state is State.OPEN:
@@ -142,6 +143,12 @@ class Transactions:
         self._move(State.IDLE)
 
     async def begin(self) -> None:
+        if self._state is State.UNKNOWN:
+            # What an interrupted end left under way must not fall into the new transaction.
+            if self._adding is not None:
+                self._adding.cancel()
+                await asyncio.wait([self._adding])
+            await self._sender.discard(TransactionAborted("the transaction was interrupted"))
         await self.init()
         if self._state is not State.IDLE:
             raise RuntimeError("a transaction is open already")
@@ -150,14 +157,19 @@ class Transactions:
         self._move(State.OPEN)
 
     async def commit(self) -> None:
-        if self._state in (State.OPEN, State.BROKEN):
-            await self._sender.flush()
-        if self._failure is not None:
-            failure = self._failure
-            await self.abort()
-            raise failure
-        self.check_open()
-        await self._end(committed=True)
+        try:
+            if self._state in (State.OPEN, State.BROKEN):
+                await self._sender.flush()
+            if self._failure is None:
+                self.check_open()
+                await self._end(committed=True)
+                return
+        except BaseException:
+            self._interrupted()
+            raise
+        failure = self._failure
+        await self.abort()
+        raise failure
 
     async def abort(self) -> None:
         """Make all of it invisible; what was not sent yet is not sent."""
@@ -167,23 +179,26 @@ class Transactions:
             raise RuntimeError("no transaction is open")
         self._move(State.BROKEN)
         self.aborting = True
-        await self._sender.discard(TransactionAborted("the transaction was aborted"))
-        await self._end(committed=False)
+        try:
+            await self._sender.discard(TransactionAborted("the transaction was aborted"))
+            await self._end(committed=False)
+        except BaseException:
+            self._interrupted()
+            raise
+
+    def _interrupted(self) -> None:
+        """Nobody knows how it ended: taking the id anew settles it one way or the other."""
+        if self._state in (State.OPEN, State.BROKEN, State.ENDING):
+            self._move(State.UNKNOWN)
+            self._failure, self.aborting = None, True
 
     async def _end(self, *, committed: bool) -> None:
         self._move(State.ENDING)
-        try:
-            if self._adding is not None:  # the end must not overtake it
-                await asyncio.wait([self._adding])
-            if self._written:
-                await self._end_txn(committed=committed)
-        except BaseException:
-            if self._state is State.ENDING:
-                # Nobody knows how it ended: taking the id anew settles it one way or the other.
-                self._move(State.UNKNOWN)
-            raise
+        if self._adding is not None:  # the end must not overtake it
+            await asyncio.wait([self._adding])
+        if self._written:
+            await self._end_txn(committed=committed)
         self._failure, self.aborting = None, False
-        self._sender.failure = None
         renew = self._hole and not (self._implicit and self._written)
         self._hole = False
         self._move(State.UNKNOWN if renew else State.IDLE)
