@@ -1,0 +1,120 @@
+"""Regular expressions over topic names: RE2's language, and nothing takes long."""
+
+import re
+import string
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.groups.consumer.regex.match import TopicPattern
+from ottla.groups.consumer.regex.nodes import RegexError
+
+MATCHES = [
+    (r"foo.*", "foobar", "barfoo"),
+    (r"^foo$", "foo", "foo1"),
+    (r"foo|bar", "bar", "foobar"),
+    (r"(a|b)+c?", "ababc", "cab"),
+    (r"[a-c]{2,3}", "abc", "abca"),
+    (r"[^.]*", "abc", "a.b"),
+    (r"[]a]", "a", "b"),
+    (r"[a\-z]+", "a-z", "b"),
+    (r"[a-]+", "a-", "b"),
+    (r"(?i)FoO", "fOo", "f0o"),
+    (r"(?i:F)oo", "foo", "fOo"),
+    (r"(?i)a(?-i)B", "AB", "Ab"),
+    (r"\bfoo\b-bar\b", "foo-bar", "foo_bar"),
+    (r"a\Bb", "ab", "a-b"),
+    (r"\Aa\z", "a", "aa"),
+    (r"\Qa.b\E+", "a.bbb", "axb"),
+    (r"[[:alpha:]]+\d", "abc1", "abc"),
+    (r"[[:^alpha:]]+", "1.2", "a"),
+    (r"\pL\p{Nd}\P{L}", "a1-", "1a-"),
+    (r"\w+\W\w+", "a_b.c", "a_b_c"),
+    (r"\x41\x{42}\103", "ABC", "ABD"),
+    (r"(?P<n>a)(?:b)", "ab", "a"),
+    (r"a{0}b", "b", "ab"),
+    (r"a*?b+?", "aab", "a"),
+    (r"(|a)*", "aaa", "b"),
+    (r"a$b|c", "c", "ab"),
+    (r"\.\-\_", ".-_", "x-_"),
+    (r"\p{Greek}|x", "x", "y"),
+    (r"€|x", "x", "y"),
+]
+
+
+@pytest.mark.parametrize(("regex", "name", "other"), MATCHES)
+def test_matches(regex: str, name: str, other: str) -> None:
+    pattern = TopicPattern(regex)
+    assert pattern.matches(name)
+    assert pattern.matches(name), "remembered steps lead to the same"
+    assert not pattern.matches(other)
+
+
+BAD = {
+    r"a(b": "missing closing )",
+    r"[a": "missing closing ]",
+    r"[": "missing closing ]",
+    r"*": "missing argument to repetition operator",
+    r"a|*": "missing argument to repetition operator",
+    r"a**": "invalid nested repetition operator",
+    r"a{2}*": "invalid nested repetition operator",
+    r"a{1001}": "invalid repeat count",
+    r"a{2,1}": "invalid repeat count",
+    r"(?=a)": "invalid or unsupported Perl syntax",
+    r"(?<=a)b": "invalid named capture",
+    r"(a)\1": "invalid escape sequence",
+    r"\xg1": "invalid escape sequence",
+    r"\x4": "invalid escape sequence",
+    r"\x{110000}": "invalid escape sequence",
+    r"\y": "invalid escape sequence",
+    "a\\": "trailing backslash at end of expression",
+    r"[b-a]": "invalid character class range",
+    r"\p{Zork}": "invalid character class range",
+    r"\p": "invalid character class range",
+    r"\p{": "invalid character class range",
+    r"[[:zork:]]": "invalid character class range",
+    r"(?P<n>a)(?P<n>b)": "duplicate capture group name",
+    "(" * 200 + ")" * 200: "expression nests too deeply",
+    r"((a{1000}){1000}){1000}": "expression too large",
+}
+
+
+@pytest.mark.parametrize("regex", BAD)
+def test_what_is_no_expression(regex: str) -> None:
+    with pytest.raises(RegexError, match=re.escape(BAD[regex])):
+        TopicPattern(regex)
+
+
+def test_nothing_takes_long() -> None:
+    """With backtracking these would outlive the universe."""
+    long = "a" * 249
+    assert not TopicPattern(r"(a+)+b").matches(long)
+    assert not TopicPattern(r"(a|a)*(a|aa)*(.|a)*b").matches(long)
+    assert TopicPattern(r"(a?){240}a{240}").matches(long)
+    assert not TopicPattern(r"((((a*)*)*)*)*b").matches(long)
+
+
+SIMPLE = st.recursive(
+    st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\d", "^", "$", r"\b", "-", "_"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map("|".join).map("(?:{})".format),
+        st.tuples(inner.map("(?:{})".format), st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "*?"])).map("".join),
+    ),
+    max_leaves=8,
+)
+
+
+@given(SIMPLE, st.lists(st.text("ab1-_.", min_size=1, max_size=6), max_size=5))
+def test_where_the_languages_agree_so_do_the_answers(regex: str, names: list[str]) -> None:
+    pattern, wanted = TopicPattern(regex), re.compile(regex, re.ASCII)
+    for name in names:
+        assert pattern.matches(name) == (wanted.fullmatch(name) is not None), (regex, name)
+
+
+@given(st.text(string.printable + "é€", max_size=20), st.text("ab1-_.", min_size=1, max_size=6))
+def test_any_text_is_an_expression_or_is_refused(regex: str, name: str) -> None:
+    with suppress(RegexError):
+        TopicPattern(regex).matches(name)
