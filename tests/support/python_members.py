@@ -323,7 +323,8 @@ class KafkaPythonHandle:
         self.consumer.subscribe(topics=list(how.topics))
 
     def poll(self) -> list[Received]:
-        return _received(self.consumer.poll(timeout_ms=50))
+        # It forgets a join that is answered between two polls: it must not give up waiting for one.
+        return _received(self.consumer.poll(timeout_ms=1000))
 
     def assignment(self) -> Iterable[Any]:
         found: Iterable[Any] = self.consumer.assignment()
