@@ -13,6 +13,7 @@ from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.update_features import UpdateFeaturesRequest
 
 
 def test_a_member_comes_and_goes(both: Both, new_name: Names) -> None:
@@ -258,5 +259,50 @@ def test_groups_of_other_kinds(both: Both, new_name: Names) -> None:
         yield side.call(OffsetFetchRequest(groups=[fetched]), 9)
         yield side.call(DescribeGroupsRequest(groups=[shares]), 6)
         yield side.call(DescribeGroupsRequest(groups=[shares]), 5)
+
+    both.same(script)
+
+
+def test_the_feature_is_off(both: Both, new_name: Names) -> None:
+    topic, name = new_name("topic"), new_name("group")
+
+    def level(side: Side, number: int) -> None:
+        kind = 1 if number else 2  # an upgrade, or a downgrade that loses nothing
+        key = UpdateFeaturesRequest.FeatureUpdateKey
+        update = key(feature="share.version", max_version_level=number, upgrade_type=kind)
+        answer = side.call(UpdateFeaturesRequest(feature_updates=[update]), 2)
+        assert answer["error_code"] == 0, answer
+        side.settle()
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic)
+        group = ShareTalk(side, name)
+        level(side, 0)
+        try:
+            yield group.beat("anna", 0, topic)
+            yield group.beat("", 0)
+            yield group.describe()
+            yield group.offsets()
+            yield group.alter({topic: {0: 1}})
+            yield group.delete_offsets(topic)
+        finally:
+            level(side, 1)
+
+    both.same(script)
+
+
+def test_a_full_group(both: Both, new_name: Names) -> None:
+    topic, name = new_name("topic"), new_name("group")
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic)
+        group = ShareTalk(side, name, **{"share.assignment.interval.ms": "1000"})
+        for number in range(200):
+            assert group.beat(f"member-{number}", 0, topic)["error_code"] == 0
+        yield group.beat("one-too-many", 0, topic)
+        yield group.beat("member-0", 0, topic)["error_code"]
+        yield group.beat("one-too-many", 5)
+        yield group.beat("member-1", LEAVE)
+        yield group.beat("one-too-many", 0, topic)["error_code"]
 
     both.same(script)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.log.disk import StorageError
 from ottla.machine.keyed import types_of
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, uuid_bytes
 from ottla.model.names import SHARE_STATE_TOPIC
 from ottla.server.answer import Later, gather
@@ -25,12 +25,13 @@ from ottla.shares.state.view import SharesState, View
 from ottla.wire.journal import share_state
 
 if TYPE_CHECKING:
-    from ottla.server.context import Services
+    from ottla.server.context import Context, Services
 
 log = logging.getLogger(__name__)
 
 ShareCoordinators = Coordinators[SharesMachine]
 ResultT = TypeVar("ResultT")
+_FIRST_LEVEL_WITH_SHARES = 1
 _INT = re.compile(r"[+-]?[0-9]+")
 
 
@@ -111,3 +112,10 @@ def is_share_partition(key: str) -> bool:
     except ValueError:
         return False
     return _INT.fullmatch(rest[1]) is not None and -(2**31) <= int(rest[1]) < 2**31
+
+
+def check_enabled(context: Context) -> None:
+    """Refuses everything about share groups in a cluster whose feature `share.version` is off."""
+    if context.metadata.state.features.get("share.version", 0) < _FIRST_LEVEL_WITH_SHARES:
+        code = ErrorCode.UNSUPPORTED_VERSION
+        raise ApiError(code, code.message)

@@ -9,6 +9,7 @@ from ottla.model.ids import NO_ID
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.share_groups import Outcomes, initialize
+from ottla.server.shares import check_enabled
 from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 
 Response = AlterShareGroupOffsetsResponse
@@ -20,6 +21,10 @@ _UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPI
 
 @handles(AlterShareGroupOffsetsRequest)
 async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context) -> Response:
+    try:
+        check_enabled(context)
+    except ApiError as error:
+        return _refused(error)
     if not request.group_id:
         return _refused(ApiError(ErrorCode.INVALID_GROUP_ID))
     topics = context.metadata.state.topics

@@ -8,6 +8,7 @@ from ottla.model.ids import NO_ID
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.share_groups import delete
+from ottla.server.shares import check_enabled
 from ottla.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
@@ -20,6 +21,10 @@ TopicAnswer = Response.Topic
 @handles(DeleteShareGroupOffsetsRequest)
 async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context) -> Response:
     group_id = request.group_id
+    try:
+        check_enabled(context)
+    except ApiError as refusal:
+        return _refused(refusal)
     if not group_id:
         return _refused(ApiError(ErrorCode.INVALID_GROUP_ID))
     names = tuple(dict.fromkeys(topic.topic_name for topic in request.topics))

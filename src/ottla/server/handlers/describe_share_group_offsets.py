@@ -12,7 +12,7 @@ from ottla.model.ids import NO_ID
 from ottla.server.answer import Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.shares import ask_each
+from ottla.server.shares import ask_each, check_enabled
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import ReadSummary, Summary
 from ottla.shares.state.partition import NO_COUNT
@@ -37,6 +37,10 @@ async def describe_share_group_offsets(
 
 
 async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context) -> GroupAnswer:
+    try:
+        check_enabled(context)
+    except ApiError as error:
+        return _answer(group.group_id, [], error)
     unknown: list[TopicAnswer] = []
     wanted: dict[bytes, list[int]] = {}
     if group.topics is None:

@@ -9,6 +9,7 @@ from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.server.shares import check_enabled
 from ottla.wire.messages.share_group_describe import (
     Assignment,
     ShareGroupDescribeRequest,
@@ -21,6 +22,10 @@ Group = ShareGroupDescribeResponse.DescribedGroup
 
 @handles(ShareGroupDescribeRequest)
 def share_group_describe(request: ShareGroupDescribeRequest, context: Context) -> Answer[ShareGroupDescribeResponse]:
+    try:
+        check_enabled(context)
+    except ApiError as error:
+        return ShareGroupDescribeResponse(groups=[_refused(name, error) for name in request.group_ids])
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     groups = gather([_describe(name, operations, context) for name in request.group_ids])
     return groups.map(lambda found: ShareGroupDescribeResponse(groups=found)).soonest()

@@ -10,6 +10,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.shares import check_enabled
 from ottla.wire.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
@@ -22,6 +23,7 @@ Assignment = ShareGroupHeartbeatResponse.Assignment
 @handles(ShareGroupHeartbeatRequest)
 def share_group_heartbeat(request: ShareGroupHeartbeatRequest, context: Context) -> Answer[ShareGroupHeartbeatResponse]:
     try:
+        check_enabled(context)
         _check(request)
     except ApiError as error:
         return _refused(error)
