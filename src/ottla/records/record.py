@@ -13,6 +13,7 @@ so time and memory are bounded by the size of the batch, and that of a compresse
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
+from struct import Struct
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
@@ -105,6 +106,12 @@ def put_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
+# How often neighbours of one length may turn out not to be alike before nobody looks any more.
+_FAILURES_MAX = 4
+# How the offset deltas of one and two bytes are written.
+_DELTAS = [bytes([2 * n]) if n < 64 else bytes([2 * n & 0x7F | 0x80, n >> 6]) for n in range(1 << 13)]
+
+
 def invalid(message: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD, message)
 
@@ -139,10 +146,13 @@ def _rows(found: Columns) -> Iterator[Record]:
 def _decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
     pos = done = 0
     while done < header.count:
-        found = Columns([], [], [], [], [])
         count = min(header.count - done, RECORDS_DECODED_AT_ONCE_MAX)
+        # Offsets without gaps and records without headers are the rule: only exceptions are written down below.
+        first = header.base_offset + done
+        found = Columns(list(range(first, first + count)), [], [], [], [()] * count)
+        expected = _DELTAS[done : done + count] + [b""] * (done + count - len(_DELTAS))
         try:
-            pos = _decode_some(data, pos, count, header, found)
+            pos = _decode_some(data, pos, expected, header, found)
         except IndexError:
             raise invalid("Incorrect declared batch size, premature end of the records") from None
         if header.is_log_append_time:
@@ -153,13 +163,14 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
         raise invalid("Incorrect declared batch size, records still remaining")
 
 
-def _decode_some(data: bytes, pos: int, count: int, header: BatchHeader, found: Columns) -> int:
-    """Read `count` records from `pos` on; the position after them. Nearly all varints have one or two bytes: those are
-    read without a call."""
-    base_offset, base_timestamp, size, zigzag = header.base_offset, header.base_timestamp, len(data), _ZIGZAG
-    add_offset, add_timestamp, add_headers = found.offsets.append, found.timestamps.append, found.headers.append
-    add_key_and_value = (found.keys.append, found.values.append)
-    for _ in range(count):
+def _decode_some(data: bytes, pos: int, expected: list[bytes], header: BatchHeader, found: Columns) -> int:
+    """Read records from `pos` on, one for each expected offset delta; the position after them. Nearly all varints have
+    one or two bytes: those are read without a call."""
+    base_offset, base_timestamp, zigzag = header.base_offset, header.base_timestamp, _ZIGZAG
+    add_timestamp, add_key_and_value = found.timestamps.append, (found.keys.append, found.values.append)
+    index, last_length, failures = 0, -1, 0
+    while index < len(expected):
+        start = pos
         byte = data[pos]
         if byte < 0x80:
             length, pos = zigzag[byte], pos + 1
@@ -167,9 +178,7 @@ def _decode_some(data: bytes, pos: int, count: int, header: BatchHeader, found: 
             length, pos = zigzag[byte & 0x7F | more << 7], pos + 2
         else:
             length, pos = _varint(data, pos, 5)
-        end = pos + length
-        if length < 0 or end > size:
-            raise invalid(f"Invalid record size: expected {length} bytes, {size - pos} remain")
+        end, record_length = pos + length, length
         byte = data[pos + 1]  # behind the attributes: none are in use
         if byte < 0x80:
             delta, pos = zigzag[byte], pos + 2
@@ -178,14 +187,12 @@ def _decode_some(data: bytes, pos: int, count: int, header: BatchHeader, found: 
         else:
             delta, pos = _varint(data, pos + 1, 10)
         add_timestamp(base_timestamp + delta)
-        byte = data[pos]
-        if byte < 0x80:
-            delta, pos = zigzag[byte], pos + 1
-        elif (more := data[pos + 1]) < 0x80:
-            delta, pos = zigzag[byte & 0x7F | more << 7], pos + 2
+        delta_bytes = expected[index]
+        if delta_bytes and data.startswith(delta_bytes, pos):
+            pos += len(delta_bytes)
         else:
             delta, pos = _varint(data, pos, 5)
-        add_offset(base_offset + delta)
+            found.offsets[index] = base_offset + delta
         for add in add_key_and_value:
             byte = data[pos]
             if byte < 0x80:
@@ -196,16 +203,62 @@ def _decode_some(data: bytes, pos: int, count: int, header: BatchHeader, found: 
                 length, pos = _varint(data, pos, 5)
             add(data[pos : pos + length] if length >= 0 else None)
             pos += length if length > 0 else 0
-        headers: Headers = ()
         if data[pos]:
-            headers, pos = _headers(data, pos, end)
+            found.headers[index], pos = _headers(data, pos, end)
         else:
             pos += 1
-        add_headers(headers)
-        # The one check that every length above was true: they only ever move forward, and slices cannot run over.
+        # The one check that every length above was true: they only ever move forward, and the byte before was there.
         if pos != end:
             raise invalid("Invalid record size: the fields do not fill the record exactly")
+        index += 1
+        if record_length == last_length and failures < _FAILURES_MAX:
+            alike = _decode_alike(data, start, end, expected[index:], base_timestamp, found)
+            index, pos = index + alike, pos + alike * (end - start)
+            failures += alike == 0
+        last_length = record_length
     return pos
+
+
+def _decode_alike(data: bytes, start: int, end: int, expected: list[bytes], base_timestamp: int, found: Columns) -> int:
+    """Read the records that follow the one between `start` and `end` and look like it: the same lengths, no headers. A
+    struct takes each of them apart at once. How many there were."""
+    _, body = varint(data, start)
+    _, delta_at = varlong(data, body + 1)
+    _, key_length_at = varint(data, delta_at)
+    key_length, key_at = varint(data, key_length_at)
+    value_length_at = key_at + max(key_length, 0)
+    value_length, value_at = varint(data, value_length_at)
+    value_end = value_at + max(value_length, 0)
+    layout = Struct(
+        f"{body - start}sx{delta_at - body - 1}s{key_length_at - delta_at}s{key_at - key_length_at}s"
+        f"{value_length_at - key_at}s{value_at - value_length_at}s{value_end - value_at}sB"
+    )
+    if layout.size != end - start:  # it has headers itself
+        return 0
+    room = memoryview(data)[end : len(data) - (len(data) - end) % layout.size]
+    same_length, same_key_length = data[start:body], data[key_length_at:key_at]
+    same_value_length = data[value_length_at:value_at]
+    count, timestamp_bytes, timestamp = 0, b"", 0
+    add_timestamp, add_key, add_value = found.timestamps.append, found.keys.append, found.values.append
+    for delta_bytes, fields in zip(expected, layout.iter_unpack(room), strict=False):
+        length, time_bytes, delta, key_length_bytes, key, value_length_bytes, value, headers = fields
+        if length != same_length or delta != delta_bytes or headers:
+            break
+        if key_length_bytes != same_key_length or value_length_bytes != same_value_length:
+            break
+        if time_bytes != timestamp_bytes:
+            if time_bytes[-1] >= 0x80 or (time := varlong(time_bytes, 0))[1] != len(time_bytes):
+                break  # the varint has another size
+            timestamp_bytes, timestamp = time_bytes, base_timestamp + time[0]
+        add_timestamp(timestamp)
+        add_key(key)
+        add_value(value)
+        count += 1
+    if key_length < 0:
+        found.keys[len(found.keys) - count :] = [None] * count
+    if value_length < 0:
+        found.values[len(found.values) - count :] = [None] * count
+    return count
 
 
 def _headers(data: bytes, pos: int, end: int) -> tuple[Headers, int]:
