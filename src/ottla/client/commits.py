@@ -80,6 +80,16 @@ class GroupOffsets:
             raise CommitFailed(code, "the group has rebalanced without this member: its partitions may be another's")
         check(code)
 
+    async def fetch_all(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Everything that is committed."""
+        group = OffsetFetchRequest.Group(group_id=self._group_id, topics=None)
+        request = OffsetFetchRequest(group_id=self._group_id, topics=None, groups=[group], require_stable=True)
+        # Before topics had ids in it: the answer then names topics that this client has never heard of.
+        answer = await self._coordinator.call(
+            request, OffsetFetchResponse, error_of=_fetch_error, at_most=_FETCH_BY_ID_SINCE - 1
+        )
+        return _found(answer, {})
+
     async def fetch(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """What is committed; partitions without a committed offset are left out."""
         wanted: dict[str, list[int]] = {}
@@ -101,18 +111,7 @@ class GroupOffsets:
         )
         at_most = _FETCH_BY_ID_SINCE - 1 if NO_ID in ids.values() else None
         answer = await self._coordinator.call(request, OffsetFetchResponse, error_of=_fetch_error, at_most=at_most)
-        check(_fetch_error(answer))
-        names = {topic_id: name for name, topic_id in ids.items()}
-        found: dict[TopicPartition, OffsetAndMetadata] = {}
-        for old in answer.topics:
-            for at in old.partitions:
-                place = OffsetAndMetadata(at.committed_offset, at.committed_leader_epoch, at.metadata or "")
-                found[TopicPartition(old.name, at.partition_index)] = place
-        for new in (each for group_answer in answer.groups for each in group_answer.topics):
-            for each in new.partitions:
-                place = OffsetAndMetadata(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
-                found[TopicPartition(new.name or names[new.topic_id], each.partition_index)] = place
-        return {partition: place for partition, place in found.items() if place.offset >= 0}
+        return _found(answer, {topic_id: name for name, topic_id in ids.items()})
 
     async def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
         ids: dict[str, bytes] = {}
@@ -123,6 +122,20 @@ class GroupOffsets:
                 except ApiError:
                     ids[name] = NO_ID  # the coordinator says what is wrong with it
         return ids
+
+
+def _found(answer: OffsetFetchResponse, names: Mapping[bytes, str]) -> dict[TopicPartition, OffsetAndMetadata]:
+    check(_fetch_error(answer))
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    for old in answer.topics:
+        for at in old.partitions:
+            place = OffsetAndMetadata(at.committed_offset, at.committed_leader_epoch, at.metadata or "")
+            found[TopicPartition(old.name, at.partition_index)] = place
+    for new in (each for group_answer in answer.groups for each in group_answer.topics):
+        for each in new.partitions:
+            place = OffsetAndMetadata(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
+            found[TopicPartition(new.name or names[new.topic_id], each.partition_index)] = place
+    return {partition: place for partition, place in found.items() if place.offset >= 0}
 
 
 def _commit_error(answer: OffsetCommitResponse) -> ErrorCode:

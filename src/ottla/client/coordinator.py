@@ -119,3 +119,19 @@ class Coordinator:
                 check(found.error_code, found.error_message)
                 return Address(found.host, found.port)
         raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the answer does not name a coordinator of {self.key!r}")
+
+
+async def call_once(
+    cluster: Cluster,
+    key: str,
+    kind: CoordinatorKind,
+    request: Request,
+    answer: type[R],
+    error_of: Callable[[R], int],
+) -> R:
+    """One call to a coordinator that nobody needs afterwards."""
+    coordinator = Coordinator(cluster, key, kind)
+    try:
+        return await coordinator.call(request, answer, error_of=error_of)
+    finally:
+        coordinator.close()

@@ -3,8 +3,11 @@
 from types import TracebackType
 
 from ottla.client.admin.configs import Configs
+from ottla.client.admin.groups import Groups
 from ottla.client.admin.nodes import Nodes
+from ottla.client.admin.shares import Shares
 from ottla.client.admin.topics import Topics
+from ottla.client.admin.transactions import Transactions
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions
 
@@ -20,6 +23,9 @@ class Admin:
         self.topics = Topics(self.cluster)
         self.configs = Configs(self.cluster)
         self.nodes = Nodes(self.cluster)
+        self.groups = Groups(self.cluster)
+        self.shares = Shares(self.cluster)
+        self.transactions = Transactions(self.cluster)
 
     async def __aenter__(self) -> "Admin":
         return self

@@ -1,0 +1,229 @@
+"""`ottla group`: list, describe with lag in records and seconds, reset offsets, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Json,
+    client_options,
+    parse_duration_ms,
+    parse_timestamp_ms,
+)
+from ottla.cli.terminal import CommandError
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.admin.groups import PartitionLag
+    from ottla.model.ids import TopicPartition
+
+app = typer.Typer(help="Look at groups, how far behind they are, and where they go on.", no_args_is_help=True)
+
+Group = Annotated[str, typer.Argument(help="The group.")]
+
+
+@app.command("list")
+def list_groups(
+    state: Annotated[list[str], typer.Option("--state", help="Only groups in this state; may be repeated.")] = [],  # noqa: B006
+    kind: Annotated[list[str], typer.Option("--type", help="classic, consumer, share or streams; may repeat.")] = [],  # noqa: B006
+    lag: Annotated[bool, typer.Option("--lag", help="With the lag of each; takes a moment per group.")] = False,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """List groups."""
+    from ottla.cli.output import print_rows
+    from ottla.client.admin import Admin
+
+    async def run() -> list[dict[str, Any]]:
+        async with Admin(client_options(bootstrap)) as admin:
+            rows: list[dict[str, Any]] = [
+                {"group": each.group_id, "type": each.kind, "state": each.state, "protocol": each.protocol_type}
+                for each in await admin.groups.all(state, kind)
+            ]
+            for row in rows if lag else ():
+                row.update(_total(await admin.groups.lag(row["group"])))
+            return rows
+
+    columns = ["group", "type", "state", "protocol", *(["lag", "lag_seconds"] if lag else [])]
+    print_rows(asyncio.run(run()), columns, as_json=as_json, right=["lag", "lag_seconds"])
+
+
+def _total(lags: list[PartitionLag]) -> dict[str, Any]:
+    """All records that wait, and how long the one that waits longest has."""
+    seconds = [each.seconds for each in lags if each.seconds is not None]
+    return {
+        "lag": sum(each.records or 0 for each in lags),
+        "lag_seconds": round(max(seconds), 3) if seconds else None,
+    }
+
+
+@app.command()
+def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """Show members, committed offsets and lag of a group."""
+    from ottla.cli.output import out, print_json, print_table
+    from ottla.client.admin import Admin
+
+    async def run() -> dict[str, Any]:
+        async with Admin(client_options(bootstrap)) as admin:
+            return await _describe(admin, group)
+
+    found = asyncio.run(run())
+    if as_json:
+        print_json(found)
+        return
+    epoch = "" if found["epoch"] is None else f"  epoch {found['epoch']}"
+    console = out()
+    console.print(f"[bold]{group}[/bold]  {found['type']}  {found['state']}{epoch}", highlight=False)
+    if found["members"]:
+        columns = ["member", "instance", "client", "host", "partitions"]
+        print_table(columns, [[each[name] for name in columns] for each in found["members"]])
+    if found["partitions"]:
+        columns = ["topic", "partition", "committed", "end", "lag", "lag_seconds", "member"]
+        rows = [[each[name] for name in columns] for each in found["partitions"]]
+        print_table(columns, rows, right=columns[1:-1])
+
+
+async def _describe(admin: Admin, group: str) -> dict[str, Any]:
+    described = await admin.groups.describe(group)
+    owners = {each: member.member_id for member in described.members for each in member.partitions}
+    if described.kind == "share":
+        places = await admin.shares.places(group)
+        partitions = [_share_row(each.partition, each.start, each.lag, owners) for each in places]
+    else:
+        partitions = [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "committed": each.committed,
+                "end": each.end,
+                "lag": each.records,
+                "lag_seconds": None if each.seconds is None else round(each.seconds, 3),
+                "member": owners.get(each.partition),
+            }
+            for each in await admin.groups.lag(group, owners)
+        ]
+    return {
+        "group": group,
+        "type": described.kind,
+        "state": described.state,
+        "epoch": described.epoch,
+        "assignor": described.assignor,
+        "members": [
+            {
+                "member": each.member_id,
+                "instance": each.instance_id,
+                "client": each.client_id,
+                "host": each.host,
+                "partitions": [f"{at.topic}-{at.partition}" for at in each.partitions],
+            }
+            for each in described.members
+        ],
+        "partitions": partitions,
+    }
+
+
+def _share_row(partition: TopicPartition, start: int | None, lag: int | None, owners: Any) -> dict[str, Any]:
+    """Several members may share a partition, so none is its owner; the end follows from what is left."""
+    return {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "committed": start,
+        "end": None,
+        "lag": lag,
+        "lag_seconds": None,
+        "member": owners.get(partition),
+    }
+
+
+@app.command("reset-offsets")
+def reset_offsets(
+    group: Group,
+    topic: Annotated[list[str], typer.Option("--topic", "-t", help="TOPIC or TOPIC:PARTITION; may be repeated.")] = [],  # noqa: B006
+    to: Annotated[str | None, typer.Option("--to", help="earliest, latest, or an offset.")] = None,
+    to_time: Annotated[str | None, typer.Option("--to-time", help="The first record since this time.")] = None,
+    back: Annotated[str | None, typer.Option("--back", help="As far back as this: 2h, 30m.")] = None,
+    shift: Annotated[int | None, typer.Option("--shift", help="So many records on (or back, if negative).")] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")] = False,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Let a group without members go on from elsewhere. Shows what would happen unless told to --execute."""
+    from ottla.cli.output import done, note, print_rows
+    from ottla.cli.reset import Target, new_offsets
+    from ottla.client.admin import Admin
+
+    chosen = [option for option in (to, to_time, back, shift) if option is not None]
+    if len(chosen) != 1:
+        raise typer.BadParameter("say where to: one of --to, --to-time, --back and --shift")
+    target = Target.of(
+        to,
+        None if to_time is None else parse_timestamp_ms(to_time),
+        None if back is None else parse_duration_ms(back),
+        shift,
+    )
+
+    async def run() -> list[dict[str, Any]]:
+        async with Admin(client_options(bootstrap)) as admin:
+            share = any(each.group_id == group and each.kind == "share" for each in await admin.groups.all())
+            rows = await new_offsets(admin, group, topic, target, share=share)
+            if not rows:
+                raise CommandError(f"group {group} has no offsets to reset", "name topics with --topic")
+            if execute:
+                offsets = {row.partition: row.new for row in rows}
+                await (admin.shares.move if share else admin.groups.set_offsets)(group, offsets)
+            return [
+                {"topic": row.partition.topic, "partition": row.partition.partition, "from": row.old, "to": row.new}
+                for row in rows
+            ]
+
+    rows = asyncio.run(run())
+    print_rows(rows, ["topic", "partition", "from", "to"], as_json=as_json, right=["partition", "from", "to"])
+    if execute:
+        done(f"group {group} goes on from there")
+    else:
+        note("Nothing was changed: add --execute.")
+
+
+@app.command()
+def delete(
+    groups: Annotated[list[str], typer.Argument(help="The groups.")], bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> None:
+    """Delete groups without members, and their offsets."""
+    from ottla.cli.output import done
+    from ottla.client.admin import Admin
+
+    async def run() -> None:
+        async with Admin(client_options(bootstrap)) as admin:
+            for name in groups:
+                await admin.groups.delete(name)
+                done(f"deleted group {name}")
+
+    asyncio.run(run())
+
+
+@app.command("delete-offsets")
+def delete_offsets(
+    group: Group,
+    topic: Annotated[list[str], typer.Option("--topic", "-t", help="TOPIC or TOPIC:PARTITION; may be repeated.")],
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Forget how far a group has read topics that none of its members reads."""
+    from ottla.cli.output import done
+    from ottla.cli.reset import chosen_partitions
+    from ottla.client.admin import Admin
+
+    async def run() -> None:
+        async with Admin(client_options(bootstrap)) as admin:
+            share = any(each.group_id == group and each.kind == "share" for each in await admin.groups.all())
+            if share:
+                await admin.shares.forget(group, topic)
+            else:
+                await admin.groups.delete_offsets(group, await chosen_partitions(admin, topic))
+            done(f"group {group} has forgotten {', '.join(topic)}")
+
+    asyncio.run(run())

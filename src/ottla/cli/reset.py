@@ -1,0 +1,108 @@
+"""Where a group is to go on: from what was asked to an offset per partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ottla.client.admin import Admin
+    from ottla.client.offsets import Time
+    from ottla.model.ids import TopicPartition
+
+
+class Target(NamedTuple):
+    """One of these."""
+
+    word: str | None = None  # earliest, latest
+    offset: int | None = None
+    time_ms: int | None = None
+    back_ms: int | None = None
+    shift: int | None = None
+
+    @classmethod
+    def of(cls, to: str | None, time_ms: int | None, back_ms: int | None, shift: int | None) -> Target:
+        if to is None:
+            return cls(time_ms=time_ms, back_ms=back_ms, shift=shift)
+        if to in ("earliest", "latest"):
+            return cls(word=to)
+        if not to.isdecimal():
+            raise typer.BadParameter(f"--to takes earliest, latest or an offset, not {to!r}")
+        return cls(offset=int(to))
+
+
+class Move(NamedTuple):
+    """From where to where; `old` is None where nothing was committed."""
+
+    partition: TopicPartition
+    old: int | None
+    new: int
+
+
+async def chosen_partitions(admin: Admin, topics: Iterable[str]) -> list[TopicPartition]:
+    """`orders` is all its partitions, `orders:3` is one."""
+    from ottla.model.ids import TopicPartition
+
+    chosen: list[TopicPartition] = []
+    for text in topics:
+        name, colon, index = text.rpartition(":")
+        if colon and index.isdecimal():
+            chosen.append(TopicPartition(name, int(index)))
+        else:
+            found = await admin.topics.describe(text)
+            chosen.extend(TopicPartition(text, each.index) for each in found.partitions)
+    return chosen
+
+
+async def new_offsets(
+    admin: Admin, group: str, topics: list[str], target: Target, *, share: bool = False
+) -> list[Move]:
+    """For the chosen topics, or for all that the group has committed. Never before the first or after the last."""
+    committed: dict[TopicPartition, int] = {}
+    if share:
+        for each in await admin.shares.places(group):
+            if each.start is not None:
+                committed[each.partition] = each.start
+    else:
+        committed.update((at, place.offset) for at, place in (await admin.groups.offsets(group)).items())
+    partitions = await chosen_partitions(admin, topics) if topics else sorted(committed)
+    from ottla.client.offsets import EARLIEST, LATEST
+
+    first = await _offsets(admin, partitions, EARLIEST)
+    last = await _offsets(admin, partitions, LATEST)
+    wanted = await _wanted(admin, partitions, target, committed, first, last)
+    return [Move(at, committed.get(at), min(max(wanted[at], first[at]), last[at])) for at in partitions if at in wanted]
+
+
+async def _wanted(
+    admin: Admin,
+    partitions: list[TopicPartition],
+    target: Target,
+    committed: Mapping[TopicPartition, int],
+    first: Mapping[TopicPartition, int],
+    last: Mapping[TopicPartition, int],
+) -> Mapping[TopicPartition, int]:
+    from ottla.client.offsets import Time
+
+    if target.word is not None:
+        return first if target.word == "earliest" else last
+    if target.offset is not None:
+        return dict.fromkeys(partitions, target.offset)
+    if target.shift is not None:
+        return {each: committed[each] + target.shift for each in partitions if each in committed}
+    time_ms = target.time_ms
+    if time_ms is None:
+        assert target.back_ms is not None, "one of them was given"
+        time_ms = admin.cluster.options.now_ms() - target.back_ms
+    found = await _offsets(admin, partitions, Time(time_ms))
+    return {each: found[each] if found[each] >= 0 else last[each] for each in partitions}
+
+
+async def _offsets(admin: Admin, partitions: list[TopicPartition], time: Time) -> dict[TopicPartition, int]:
+    from ottla.client.offsets import list_offsets
+
+    found = await list_offsets(admin.cluster, dict.fromkeys(partitions, time))
+    return {partition: answer.offset for partition, answer in found.items()}

@@ -1,0 +1,106 @@
+"""`ottla txn`: list, describe, abort transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_duration_ms
+
+app = typer.Typer(help="Look at transactions, and end those that hang.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_transactions(
+    state: Annotated[list[str], typer.Option("--state", help="Only those in this state; may be repeated.")] = [],  # noqa: B006
+    running: Annotated[str | None, typer.Option("--running", help="Only those open at least so long: 10m.")] = None,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """List transactional ids."""
+    from ottla.cli.output import print_rows
+    from ottla.client.admin import Admin
+
+    async def run() -> list[dict[str, Any]]:
+        async with Admin(client_options(bootstrap)) as admin:
+            running_ms = -1 if running is None else parse_duration_ms(running)
+            found = await admin.transactions.all(state, running_ms=running_ms)
+            return [{"id": each.transactional_id, "producer": each.producer_id, "state": each.state} for each in found]
+
+    print_rows(asyncio.run(run()), ["id", "producer", "state"], as_json=as_json, right=["producer"])
+
+
+@app.command()
+def describe(
+    transactional_id: Annotated[str, typer.Argument(help="The transactional id.")],
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show the state of a transactional id, and the partitions of its transaction."""
+    from ottla.cli.output import print_json, print_table, time_text
+    from ottla.client.admin import Admin
+
+    async def run() -> dict[str, Any]:
+        async with Admin(client_options(bootstrap)) as admin:
+            found = await admin.transactions.describe(transactional_id)
+            now_ms = admin.cluster.options.now_ms()
+            return {
+                "id": found.transactional_id,
+                "state": found.state,
+                "producer": found.producer_id,
+                "epoch": found.producer_epoch,
+                "timeout_ms": found.timeout_ms,
+                "started_ms": found.started_ms,
+                "running_seconds": None if found.started_ms is None else max(now_ms - found.started_ms, 0) / 1000,
+                "partitions": [f"{each.topic}-{each.partition}" for each in found.partitions],
+            }
+
+    row = asyncio.run(run())
+    if as_json:
+        print_json(row)
+        return
+    shown = {**row, "started": None if row["started_ms"] is None else time_text(row["started_ms"])}
+    columns = ["id", "state", "producer", "epoch", "timeout_ms", "started", "running_seconds", "partitions"]
+    print_table(columns, [[shown[name] for name in columns]])
+
+
+@app.command()
+def abort(
+    transactional_id: Annotated[str | None, typer.Argument(help="The transactional id.")] = None,
+    partition: Annotated[str | None, typer.Option("--partition", help="TOPIC:PARTITION it hangs in.")] = None,
+    start_offset: Annotated[int | None, typer.Option("--start-offset", help="Where it begins there.")] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """End the open transaction of a transactional id, and fence its producer.
+
+    A transaction that hangs in a partition although its coordinator knows nothing of it is named by --partition and
+    --start-offset instead.
+    """
+    from ottla.cli.output import done
+    from ottla.client.admin import Admin
+
+    if (transactional_id is None) == (partition is None or start_offset is None):
+        raise typer.BadParameter("give a transactional id, or --partition and --start-offset")
+
+    async def run() -> None:
+        async with Admin(client_options(bootstrap)) as admin:
+            if transactional_id is not None:
+                await admin.transactions.abort(transactional_id)
+                done(f"{transactional_id} has no open transaction any more")
+            else:
+                assert partition is not None and start_offset is not None, "checked above"
+                producer = await admin.transactions.abort_in(_partition(partition), start_offset)
+                done(f"the transaction of producer {producer.producer_id} in {partition} is aborted")
+
+    asyncio.run(run())
+
+
+def _partition(text: str) -> Any:
+    from ottla.model.ids import TopicPartition
+
+    name, colon, index = text.rpartition(":")
+    if not colon or not index.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not TOPIC:PARTITION", param_hint="--partition")
+    return TopicPartition(name, int(index))

@@ -1,0 +1,134 @@
+"""What groups look like from outside: one description for all kinds, made from four different answers."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ottla.client.coordinator import Coordinator
+from ottla.client.errors import check
+from ottla.client.membership.blobs import read_assignment
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from ottla.wire.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+
+_CONSUMER_PROTOCOL = "consumer"
+
+
+class GroupMember(NamedTuple):
+    """One member; `partitions` are those it has now (tasks of a streams group have none)."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    epoch: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class GroupDescription(NamedTuple):
+    """`epoch` is the group's epoch or generation, where the protocol tells it."""
+
+    group_id: str
+    kind: str
+    state: str
+    epoch: int | None
+    assignor: str
+    members: tuple[GroupMember, ...]
+
+
+async def describe(coordinator: Coordinator, group_id: str, kind: str) -> GroupDescription:
+    if kind == "consumer":
+        return await _consumer(coordinator, group_id)
+    if kind == "share":
+        return await _share(coordinator, group_id)
+    if kind == "streams":
+        return await _streams(coordinator, group_id)
+    return await _classic(coordinator, group_id)
+
+
+def _first_error(answer: Any) -> int:
+    code: int = answer.groups[0].error_code
+    return code
+
+
+async def _classic(coordinator: Coordinator, group_id: str) -> GroupDescription:
+    request = DescribeGroupsRequest(groups=[group_id])
+    (group,) = (await coordinator.call(request, DescribeGroupsResponse, error_of=_first_error)).groups
+    check(group.error_code, group.error_message)
+    consumers = group.protocol_type == _CONSUMER_PROTOCOL
+    members = tuple(
+        GroupMember(
+            each.member_id,
+            each.group_instance_id,
+            each.client_id,
+            each.client_host,
+            None,
+            tuple(sorted(_assigned(each.member_assignment))) if consumers else (),
+        )
+        for each in group.members
+    )
+    return GroupDescription(group_id, "classic", group.group_state, None, group.protocol_data, members)
+
+
+def _assigned(blob: bytes) -> Iterable[TopicPartition]:
+    if not blob:
+        return ()
+    try:
+        return read_assignment(blob)
+    except ApiError as error:
+        if error.code != ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            raise
+        return ()  # an assignor of somebody's own
+
+
+async def _consumer(coordinator: Coordinator, group_id: str) -> GroupDescription:
+    request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+    (group,) = (await coordinator.call(request, ConsumerGroupDescribeResponse, error_of=_first_error)).groups
+    check(group.error_code, group.error_message)
+    members = tuple(
+        GroupMember(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            each.member_epoch,
+            _partitions(each.assignment.topic_partitions),
+        )
+        for each in group.members
+    )
+    return GroupDescription(group_id, "consumer", group.group_state, group.group_epoch, group.assignor_name, members)
+
+
+async def _share(coordinator: Coordinator, group_id: str) -> GroupDescription:
+    request = ShareGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+    (group,) = (await coordinator.call(request, ShareGroupDescribeResponse, error_of=_first_error)).groups
+    check(group.error_code, group.error_message)
+    members = tuple(
+        GroupMember(
+            each.member_id,
+            None,
+            each.client_id,
+            each.client_host,
+            each.member_epoch,
+            _partitions(each.assignment.topic_partitions),
+        )
+        for each in group.members
+    )
+    return GroupDescription(group_id, "share", group.group_state, group.group_epoch, group.assignor_name, members)
+
+
+async def _streams(coordinator: Coordinator, group_id: str) -> GroupDescription:
+    request = StreamsGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
+    (group,) = (await coordinator.call(request, StreamsGroupDescribeResponse, error_of=_first_error)).groups
+    check(group.error_code, group.error_message)
+    members = tuple(
+        GroupMember(each.member_id, each.instance_id, each.client_id, each.client_host, each.member_epoch, ())
+        for each in group.members
+    )
+    return GroupDescription(group_id, "streams", group.group_state, group.group_epoch, "", members)
+
+
+def _partitions(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(TopicPartition(each.topic_name, index) for each in topics for index in each.partitions))

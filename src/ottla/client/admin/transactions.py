@@ -1,0 +1,140 @@
+"""Transactions: list, describe, find those that hang, abort."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ottla.client.admin.topics import ActiveProducer, Topics
+from ottla.client.cluster import Cluster
+from ottla.client.coordinator import CoordinatorKind, call_once
+from ottla.client.errors import check
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+_NO_TRANSACTION = -1
+_FENCING_TIMEOUT_MS = 60_000
+Marker = WriteTxnMarkersRequest.WritableTxnMarker
+
+
+class TransactionListing(NamedTuple):
+    """A transactional id as lists show it."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+class TransactionDescription(NamedTuple):
+    """A transactional id and the transaction it is in; `started_ms` is None between transactions."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class Transactions:
+    """What can be done with transactions."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def all(
+        self, states: Iterable[str] = (), producer_ids: Iterable[int] = (), *, running_ms: int = -1
+    ) -> list[TransactionListing]:
+        """Of all brokers, sorted; `running_ms`: only those that have been open at least so long."""
+        await self._cluster.refresh()
+        request = ListTransactionsRequest(
+            state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=running_ms
+        )
+        found: list[TransactionListing] = []
+        for node_id in sorted(self._cluster.metadata.brokers):
+            answer = await self._cluster.call(
+                request, ListTransactionsResponse, node_id=node_id, error_of=lambda each: each.error_code
+            )
+            check(answer.error_code)
+            if answer.unknown_state_filters:
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"there is no transaction state {', '.join(answer.unknown_state_filters)}",
+                )
+            found.extend(
+                TransactionListing(each.transactional_id, each.producer_id, each.transaction_state)
+                for each in answer.transaction_states
+            )
+        return sorted(found)
+
+    async def describe(self, transactional_id: str) -> TransactionDescription:
+        """Raises TRANSACTIONAL_ID_NOT_FOUND."""
+        answer = await call_once(
+            self._cluster,
+            transactional_id,
+            CoordinatorKind.TRANSACTION,
+            DescribeTransactionsRequest(transactional_ids=[transactional_id]),
+            DescribeTransactionsResponse,
+            lambda each: each.transaction_states[0].error_code,
+        )
+        (found,) = answer.transaction_states
+        check(found.error_code, f"there is no transactional id {transactional_id!r}")
+        started_ms = found.transaction_start_time_ms
+        return TransactionDescription(
+            found.transactional_id,
+            found.transaction_state,
+            found.producer_id,
+            found.producer_epoch,
+            found.transaction_timeout_ms,
+            None if started_ms == _NO_TRANSACTION else started_ms,
+            tuple(sorted(TopicPartition(each.topic, index) for each in found.topics for index in each.partitions)),
+        )
+
+    async def abort(self, transactional_id: str) -> None:
+        """End the transaction that is open, and fence whoever holds the id: as a new producer of that id would."""
+        await self.describe(transactional_id)  # one that does not exist is not to be made by this
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=_FENCING_TIMEOUT_MS,
+            producer_id=-1,
+            producer_epoch=-1,
+        )
+        answer = await call_once(
+            self._cluster,
+            transactional_id,
+            CoordinatorKind.TRANSACTION,
+            request,
+            InitProducerIdResponse,
+            lambda each: each.error_code,
+        )
+        check(answer.error_code)
+
+    async def abort_in(self, partition: TopicPartition, start_offset: int) -> ActiveProducer:
+        """End a transaction that hangs in one partition, unknown to its coordinator, by where it began there."""
+        producers = await Topics(self._cluster).producers(partition)
+        for producer in producers:
+            if producer.current_txn_start_offset == start_offset:
+                await self._write_abort(partition, producer)
+                return producer
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"no open transaction of {partition.topic}-{partition.partition} begins there"
+        )
+
+    async def _write_abort(self, partition: TopicPartition, producer: ActiveProducer) -> None:
+        node_id, _ = await self._cluster.leader(partition)
+        topic = Marker.WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])
+        marker = Marker(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transaction_result=False,
+            topics=[topic],
+            coordinator_epoch=max(producer.coordinator_epoch, 0),
+        )
+        answer = await self._cluster.call(
+            WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, node_id=node_id
+        )
+        for each in (at for result in answer.markers for found in result.topics for at in found.partitions):
+            check(each.error_code)
