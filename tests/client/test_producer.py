@@ -1,6 +1,7 @@
 """The producer: order, idempotence over failures, retries, back-pressure, batching."""
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -334,3 +335,27 @@ def test_flush_waits_for_what_was_sent_before_it() -> None:
         noise.cancel()
 
     with_producer(test, linger_ms=1000)
+
+
+def test_old_metadata_is_refreshed_beside_the_sending() -> None:
+    async def run() -> None:
+        async with ScriptedBroker() as broker:
+            logs = ScriptedPartitions(broker)
+            aging = dataclasses.replace(options(broker), metadata_max_age_ms=0)
+            async with Producer(aging, ProducerOptions(linger_ms=0)) as producer:
+                for n in range(5):
+                    await producer.send("t", b"%d" % n)
+            assert logs.values() == [b"%d" % n for n in range(5)]
+            assert len(broker.of(MetadataRequest)) >= 3, "once to begin with, and again without anybody waiting for it"
+
+    asyncio.run(run())
+
+
+def test_without_idempotence_batches_are_pipelined_as_well() -> None:
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        found = await asyncio.gather(*[await producer.enqueue("t", b"%02d" % n) for n in range(40)])
+        assert logs.values() == [b"%02d" % n for n in range(40)]
+        assert [each.offset for each in found] == list(range(40))
+        assert len(broker.of(ProduceRequest)) > 5 and not broker.of(InitProducerIdRequest)
+
+    with_producer(test, acks=1, batch_size_bytes=100)

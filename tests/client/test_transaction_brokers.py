@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,12 @@ from ottla.client import (
     TransactionAborted,
 )
 from ottla.client import transaction as transaction_module
+from ottla.client.connection import Connection
 from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.group_metadata import GroupMetadata
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.wire.message import Request
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 _names = (f"txn-{n}" for n in itertools.count())
@@ -176,6 +179,32 @@ def test_the_older_producer_is_fenced(bootstrap: str, name: str, protocol: str) 
             async with new.transaction():
                 await new.send(name, b"alive", partition=0)
         await becomes(cluster, name, [b"alive"])
+
+    run(bootstrap, name, test)
+
+
+def test_the_versions_of_requests_tell_the_rules(
+    bootstrap: str, name: str, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: dict[str, int] = {}
+    whole = Connection.submit_now
+
+    def submit_now(self: Connection, message: Request, answer: Any, *, version: int, **more: Any) -> Any:
+        sent[type(message).name] = version
+        return whole(self, message, answer, version=version, **more)
+
+    monkeypatch.setattr(Connection, "submit_now", submit_now)
+
+    async def test(cluster: Cluster) -> None:
+        async with producer_of(cluster, name) as producer, producer.transaction() as txn:
+            await producer.send(name, b"v")
+            await txn.send_offsets({TopicPartition(name, 0): 1}, name)
+        if protocol == "joins by writing":
+            assert sent["Produce"] >= 12 and sent["TxnOffsetCommit"] >= 5 and sent["EndTxn"] >= 5
+            assert not {"AddPartitionsToTxn", "AddOffsetsToTxn"} & set(sent)
+        else:
+            assert sent["Produce"] == 11 and sent["TxnOffsetCommit"] == 4 and sent["EndTxn"] == 4
+            assert sent["AddPartitionsToTxn"] == 3 and "AddOffsetsToTxn" in sent
 
     run(bootstrap, name, test)
 

@@ -323,7 +323,8 @@ class Sender:
             name, index = queue.partition
             topic = topics.get(name)
             if topic is None:
-                topic_id = self._cluster.metadata.topics[name].topic_id
+                info = self._cluster.metadata.topics.get(name)  # another broker's failure may have made us forget it
+                topic_id = info.topic_id if info is not None else NO_ID
                 topic = topics[name] = ProduceRequest.TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
                 names[topic_id] = name
             assert batch.data is not None
