@@ -153,10 +153,9 @@ def test_transactions(ottla: Ottla, orders: Broker) -> None:
 
 
 def test_what_cannot_be_aborted(ottla: Ottla, orders: Broker) -> None:
+    hanging = ("--partition", "orders:0", "--start-offset", "1")
     assert "--start-offset" in ottla("txn", "abort", code=2).err
-    assert (
-        "--start-offset" in ottla("txn", "abort", "pay", "--partition", "orders:0", "--start-offset", "1", code=2).err
-    )
+    assert "--start-offset" in ottla("txn", "abort", "pay", *hanging, code=2).err
     assert "not TOPIC:PARTITION" in ottla("txn", "abort", "--partition", "orders", "--start-offset", "1", code=2).err
     assert "begins there" in ottla("txn", "abort", *hanging, code=1).err
     assert "there is no transactional id" in ottla("txn", "abort", "pay", code=1).err
