@@ -237,3 +237,47 @@ def test_a_snapshot_keeps_the_last_batch() -> None:
     again.restore(producers.snapshot(), NOW_MS, DAY_MS)
     state = again.get(7)
     assert state is not None and state.batches == [WrittenBatch(1, 2, 4, 5, NOW_MS)]
+
+
+def test_a_new_producers_later_batch_does_not_overtake_one_that_was_turned_away() -> None:
+    """The coordinator could not be asked about sequence 0, which comes again: sequence 1 must not be first."""
+    log = open_log(SimDisk())
+    first = batch(1, producer=7, epoch=0, sequence=0, transactional=True)
+    log.producers.turned_away(read_header(first))
+    with pytest.raises(ApiError) as refused:
+        send(log, Sent(0, 1), transactional=True)
+    assert refused.value.code == OUT_OF_ORDER and "0 (earliest seen sequence)" in str(refused.value)
+    assert send(log, Sent(0, 0), transactional=True).first_offset == 0
+    assert send(log, Sent(0, 1), transactional=True).first_offset == 1
+
+
+def test_what_was_turned_away_is_forgotten_with_the_epoch() -> None:
+    log = open_log(SimDisk())
+    log.producers.turned_away(read_header(batch(1, producer=7, epoch=0, sequence=3, transactional=True)))
+    assert send(log, Sent(1, 9)).first_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "sent", "fits"),
+    [
+        ([], Sent(0, 0), True),
+        ([], Sent(0, 4), False),
+        ([Sent(0, 0)], Sent(0, 1), True),
+        ([Sent(0, 0), None], Sent(1, 0), True),  # None: the transaction ends
+        ([Sent(0, 0), None], Sent(1, 1), False),
+    ],
+)
+def test_a_transaction_that_the_broker_adds_begins_with_0(before: list[Sent | None], sent: Sent, fits: bool) -> None:
+    log = open_log(SimDisk())
+    for each in before:
+        if each is None:
+            end(log, commit=True, epoch=1, version=2)
+        else:
+            send(log, each, transactional=True)
+    header = read_header(batch(1, producer=7, epoch=sent.epoch, sequence=sent.sequence, transactional=True))
+    if fits:
+        log.producers.check_first(header, log.next_offset)
+    else:
+        with pytest.raises(ApiError) as refused:
+            log.producers.check_first(header, log.next_offset)
+        assert refused.value.code == OUT_OF_ORDER

@@ -93,7 +93,7 @@ class Transactions(RuleBasedStateMachine):
     def wind(self, id: str) -> None:
         """Epochs near their end, so that they run out while we watch."""
         found = self.stage.machine.view.state.transactions.get(id)
-        if self.wound and found is not None and found.state in AT_REST and 0 < found.epoch < 1000:
+        if self.wound and found is not None and found.state == State.EMPTY and 0 < found.epoch < 1000:
             self.stage.submit(id, Wind(id, 32_764))
 
     @rule()

@@ -10,7 +10,10 @@ import re
 
 from ottla.model.errors import ApiError, ErrorCode
 
-_TOKEN = re.compile(r"\\Q(.*?)(?:\\E|$)|\\.|\(\?(?:<?[=!]|>|\(|#|P[=>])|\(\?<(?=\w)|[*+?}]\+|.", re.DOTALL)
+_TOKEN = re.compile(
+    r"\\Q(.*?)(?:\\E|$)|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:<?[=!]|>|\(|#|P[=>])|\(\?<(?=\w)|[*+?}]\+|.",
+    re.DOTALL,
+)
 _REFUSED = ("(?=", "(?!", "(?<=", "(?<!", "(?>", "(?(", "(?#", "(?P=", "(?P>")
 _OTHER_WORDS = {r"\z": r"\Z", "(?<": "(?P<", r"\C": "."}
 
