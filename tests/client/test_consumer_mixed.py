@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.client.consuming import Reader, fill, options_of, partitions_of, run, topic_with, until
+from tests.client.consuming import LIVELY, Reader, fill, options_of, partitions_of, run, topic_with, until
 from tests.support import members
 from tests.support.members import GroupClient, JavaGroups, Joining
 from tests.support.python_members import AioGroups, ConfluentGroups, KafkaPythonGroups
@@ -40,12 +40,17 @@ def other(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Gr
     return makers[request.param]()
 
 
+@pytest.fixture(params=["ottla", "kafka"])
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    if request.param == "kafka":
+        return str(request.getfixturevalue("lively_kafka_bootstrap"))
+    return str(request.getfixturevalue("ottla_broker_factory")(**LIVELY).bootstrap)
+
+
 @pytest.mark.compat
 @pytest.mark.parametrize("we_lead", [True, False], ids=["we lead", "they lead"])
 @pytest.mark.parametrize(("other", "protocol"), PAIRS, indirect=["other"])
-def test_a_mixed_group(lively_kafka_bootstrap: str, other: GroupClient, protocol: str, we_lead: bool) -> None:
-    bootstrap = lively_kafka_bootstrap
-
+def test_a_mixed_group(bootstrap: str, other: GroupClient, protocol: str, we_lead: bool) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 4, 10)
         options = options_of(protocol, topic)
