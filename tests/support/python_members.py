@@ -323,8 +323,12 @@ class KafkaPythonHandle:
         self.consumer.subscribe(topics=list(how.topics))
 
     def poll(self) -> list[Received]:
-        # It forgets a join that is answered between two polls: it must not give up waiting for one.
-        return _received(self.consumer.poll(timeout_ms=1000))
+        # It forgets a join that is answered between two polls, so a poll must not give up waiting for one; and unlike
+        # the others it tells when there is no broker.
+        try:
+            return _received(self.consumer.poll(timeout_ms=1000))
+        except kafka.errors.KafkaConnectionError:
+            return []
 
     def assignment(self) -> Iterable[Any]:
         found: Iterable[Any] = self.consumer.assignment()
