@@ -1,6 +1,7 @@
 """Consumers that share topics, against both brokers and with every protocol: nothing twice, nothing left out."""
 
 import asyncio
+import contextlib
 import re
 
 import pytest
@@ -18,7 +19,16 @@ from tests.client.consuming import (
     until,
 )
 
-from ottla.client import ClientOptions, Cluster, CommitFailed, Consumer, Producer, ProducerOptions, parse_bootstrap
+from ottla.client import (
+    ClientError,
+    ClientOptions,
+    Cluster,
+    CommitFailed,
+    Consumer,
+    Producer,
+    ProducerOptions,
+    parse_bootstrap,
+)
 from ottla.client.admin import Admin
 
 _BOTH = [
@@ -223,5 +233,83 @@ def test_a_caller_may_give_up_at_any_time(main_place: tuple[str, str]) -> None:
                 except TimeoutError:
                     patience_s *= 1.1
         assert sorted(found) == everything(3, 20)
+
+    run(bootstrap, test)
+
+
+def test_leaving_and_closing_while_another_task_reads(main_place: tuple[str, str]) -> None:
+    bootstrap, protocol = main_place
+
+    async def test(cluster: Cluster) -> None:
+        topic = await topic_with(cluster, 2, 5)
+        options = options_of(protocol, topic)
+        consumer = Consumer(cluster, options)
+        consumer.subscribe([topic])
+        first = [await anext(consumer) for _ in range(10)]
+        await consumer.unsubscribe()
+        assert consumer.assignment == []
+        with pytest.raises(ValueError, match="not assigned"):
+            consumer.position(partitions_of(topic, 1)[0])
+        consumer.assign(partitions_of(topic, 1))
+        consumer.seek_to_beginning()
+        assert [(await anext(consumer)).offset for _ in range(5)] == list(range(5))
+        await consumer.unsubscribe()
+        consumer.subscribe([topic])
+
+        async def read() -> list[object]:
+            return [record async for record in consumer]
+
+        reading = asyncio.create_task(read())
+        await until(lambda: len(consumer.assignment) == 2)
+        await consumer.close()
+        assert await reading == [], "what was committed came again"
+        assert len(first) == 10
+        with pytest.raises(ClientError, match="closed"):
+            await consumer.poll()
+
+    run(bootstrap, test)
+
+
+def test_a_listener_that_fails(main_place: tuple[str, str]) -> None:
+    """Its error goes to the caller; the rebalance is complete all the same."""
+    bootstrap, protocol = main_place
+
+    class Failing:
+        def __init__(self) -> None:
+            self.failures = 0
+
+        def on_assigned(self, partitions: object) -> None:
+            self.fail()
+
+        async def on_revoked(self, partitions: object) -> None:
+            self.fail()
+
+        def on_lost(self, partitions: object) -> None:
+            self.fail()
+
+        def fail(self) -> None:
+            self.failures += 1
+            raise RuntimeError("the listener failed")
+
+    async def test(cluster: Cluster) -> None:
+        topic = await topic_with(cluster, 4, 5)
+        options = options_of(protocol, topic)
+        listener = Failing()
+        async with Reader(bootstrap, options) as other:
+            consumer = Consumer(cluster, options)
+            consumer.subscribe([topic], listener)
+            found = 0
+            while found < 20:
+                try:
+                    found += sum(map(len, (await consumer.poll()).values()))
+                except RuntimeError:
+                    assert listener.failures
+            other.start([topic])
+            while not (len(consumer.assignment) == len(other.consumer.assignment) == 2):
+                with contextlib.suppress(RuntimeError):
+                    await consumer.poll(timeout_ms=50)
+            with pytest.raises(RuntimeError, match="the listener failed"):
+                await consumer.close()
+            await until(lambda: len(other.consumer.assignment) == 4)
 
     run(bootstrap, test)

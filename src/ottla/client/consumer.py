@@ -24,7 +24,7 @@ from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.committing import Committer, positions_of
 from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
 from ottla.client.coordinator import Coordinator, CoordinatorKind
-from ottla.client.errors import ClientError, LogTruncated, NoOffset, OffsetOutOfRange
+from ottla.client.errors import ClientError, CommitFailed, LogTruncated, NoOffset, OffsetOutOfRange
 from ottla.client.fetching import ConsumedRecord, Fetched, Fetcher
 from ottla.client.group_metadata import GroupMetadata
 from ottla.client.membership.classic import ClassicMembership
@@ -34,6 +34,7 @@ from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_off
 from ottla.client.options import ClientOptions
 from ottla.client.ownership import Ownership
 from ottla.client.places import Place
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,9 @@ class Consumer:
         self._committer: Committer | None = None
         if self.options.group_id is not None:
             offsets = GroupOffsets(self.cluster, self._coordinator(), self.options.group_id)
-            self._committer = Committer(offsets, self.options, self.cluster.options, self.group_metadata, self._forfeit)
+            self._committer = Committer(
+                offsets, self.options, self.cluster.options, self._committing_member, self._forfeit
+            )
         self._advancing: asyncio.Task[None] | None = None
         self._locating: asyncio.Task[None] | None = None
         # What the iteration has taken and not handed out yet.
@@ -87,6 +90,7 @@ class Consumer:
         if self._closed:
             return
         self._closed = True
+        self._wake()  # whoever polls in another task stops
         self._stop_handing()
         if self._locating is not None:
             self._locating.cancel()
@@ -94,19 +98,28 @@ class Consumer:
         await asyncio.gather(*under_way, return_exceptions=True)
         await self._fetcher.close()
         try:
-            if self._membership is None:
-                await self._commit_before_revoking(self._ownership.partitions)
-            else:
-                await self._ownership.revoke(self._ownership.partitions)
+            await self._give_back()
         finally:
-            if self._membership is not None:
-                await self._membership.leave()
             if self._committer is not None:
                 await self._committer.close()
             for coordinator in self._coordinators:
                 coordinator.close()
             if self._owns_cluster:
                 await self.cluster.close()
+
+    async def _give_back(self) -> None:
+        membership = self._membership
+        if membership is None:
+            await self._commit_before_revoking(self._ownership.partitions)
+            return
+        try:
+            if membership.metadata.generation_id < 0:
+                await self._ownership.lose()
+            else:
+                await self._ownership.revoke(self._ownership.partitions)
+        finally:
+            await membership.leave()
+            self._membership = None
 
     # --- what to read -------------------------------------------------------------------------------------------
 
@@ -124,6 +137,15 @@ class Consumer:
         self._ownership.listener = listener
         self._membership.subscribe(Wanted(topics))
         self._wake()
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, or stop reading what was assigned; afterwards either may be asked for anew."""
+        self._stop_handing()
+        if self._advancing is not None:
+            await asyncio.wait([self._advancing])
+            self._advancing = None
+        await self._give_back()
+        self._ownership.places.clear()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions, without being a member of anything."""
@@ -188,12 +210,19 @@ class Consumer:
                 self._handed += 1
                 self._handing_place.position = record.offset + 1  # type: ignore[union-attr]
                 return record
+            if self._closed:
+                raise StopAsyncIteration
             await self._next_handing()
 
     async def _next_handing(self) -> None:
         self._stop_handing()
-        while not await self._ready(None):
-            pass
+        try:
+            while not await self._ready(None):
+                pass
+        except ClientError:
+            if self._closed:
+                return  # the iteration ends
+            raise
         for place in self._ownership.places.values():
             if place.has_records and not place.paused:
                 records, next_offset = place.take(self.options.max_poll_records)
@@ -219,11 +248,11 @@ class Consumer:
 
     async def _ready(self, timeout_ms: float | None) -> bool:
         """Do what is due until some place has records to hand out, or the time is over."""
-        if self._closed:
-            raise ClientError("the consumer is closed")
         loop = asyncio.get_running_loop()
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         while True:
+            if self._closed:
+                raise ClientError("the consumer is closed")
             self._wakened.clear()
             if self._membership is not None and not await self._advance(self._membership, deadline_s):
                 return False
@@ -409,6 +438,13 @@ class Consumer:
         if self._committer is None:
             raise ValueError(_NO_GROUP)
         return self._committer
+
+    def _committing_member(self) -> GroupMetadata:
+        """A member without a place must not commit as if it were none: the coordinator may take that."""
+        member = self.group_metadata()
+        if self._membership is not None and member.generation_id < 0:
+            raise CommitFailed(ErrorCode.UNKNOWN_MEMBER_ID, "this consumer has no place in its group at the moment")
+        return member
 
     def _forfeit(self, member: GroupMetadata) -> None:
         if self._membership is not None:

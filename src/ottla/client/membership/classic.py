@@ -143,12 +143,14 @@ class ClassicMembership:
         self._previous = (assigned, self.metadata.generation_id)
         kept = frozenset(assigned)
         revoked = [each for each in owned if each not in kept]
-        if revoked:
-            self._rejoin_why = "some partitions were revoked"
-            await self._ownership.revoke(revoked)
         self._keep_beating()
-        await self._ownership.give(assigned)
-        self._wake(None)
+        try:
+            if revoked:
+                self._rejoin_why = "some partitions were revoked"
+                await self._ownership.revoke(revoked)
+        finally:  # whatever the listener says to it
+            await self._ownership.give(assigned)
+            self._wake(None)
 
     def _protocols(self) -> list[JoinGroupRequest.Protocol]:
         previous, generation = self._previous
