@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.shares.state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, NO_OFFSET, StateBatch, combine
+from ottla.shares.state.batches import ACKNOWLEDGED, ARCHIVED, AVAILABLE, NO_OFFSET, StateBatch, combine, combine_into
 
 STATES = st.sampled_from([AVAILABLE, ACKNOWLEDGED, ARCHIVED])
 
@@ -46,6 +46,11 @@ def test_the_order_of_writing_does_not_matter(one: list[StateBatch], other: list
     assert both == combine([*other, *one], NO_OFFSET)
     assert both == combine([*combine(one, NO_OFFSET), *other], NO_OFFSET)
     assert both == combine([*both, *one], NO_OFFSET)
+
+
+@given(batches(), batches(), st.integers(-1, 45))
+def test_a_few_more_make_the_same_of_many(many: list[StateBatch], few: list[StateBatch], start: int) -> None:
+    assert combine_into(combine(many, NO_OFFSET), few, start) == combine([*many, *few], start)
 
 
 def test_examples() -> None:

@@ -8,7 +8,9 @@ order of writing does not matter, and writing something twice changes nothing.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 NO_OFFSET = -1  # of a start: not decided yet; the leader decides it when it first reads the state
@@ -26,6 +28,9 @@ class StateBatch(NamedTuple):
     last_offset: int
     delivery_state: int
     delivery_count: int
+
+
+_first_offset, _last_offset = itemgetter(0), itemgetter(1)
 
 
 def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
@@ -50,6 +55,22 @@ def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatc
         _extend(combined, StateBatch(position, last, -state, -count))
         position = last + 1
     return tuple(combined)
+
+
+def combine_into(
+    combined: tuple[StateBatch, ...], more: Sequence[StateBatch], start_offset: int
+) -> tuple[StateBatch, ...]:
+    """What `combine` makes of both, at the cost of the few batches near the new ones: most of many stay as they are."""
+    if more:
+        first = min(batch.first_offset for batch in more) - 1  # neighbours may be joined
+        last = max(batch.last_offset for batch in more) + 1
+        low = bisect_left(combined, first, key=_last_offset)
+        high = bisect_right(combined, last, lo=low, key=_first_offset)
+        combined = (*combined[:low], *combine((*combined[low:high], *more), NO_OFFSET), *combined[high:])
+    kept = bisect_left(combined, start_offset, key=_last_offset)
+    if kept < len(combined) and combined[kept].first_offset < start_offset:
+        return (combined[kept]._replace(first_offset=start_offset), *combined[kept + 1 :])
+    return combined[kept:]
 
 
 def _from(batches: Iterable[StateBatch], start_offset: int) -> Iterable[StateBatch]:

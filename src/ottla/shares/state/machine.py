@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import Loaded, Result
 from ottla.shares.state import upkeep
+from ottla.shares.state.batches import combine
 from ottla.shares.state.partition import PartitionState, SharePartitionId, batches_of, of_snapshot
 from ottla.shares.state.view import View
 from ottla.wire.journal.share_state import ShareUpdateKey, ShareUpdateValue
@@ -63,7 +64,7 @@ def _first(value: ShareUpdateValue, offset: int) -> PartitionState:
         leader_epoch=value.leader_epoch,
         start_offset=value.start_offset,
         delivery_complete_count=value.delivery_complete_count,
-        batches=batches_of(value),
+        batches=combine(batches_of(value), value.start_offset),
         created_ms=0,
         written_ms=0,
         highest_state_epoch=0,

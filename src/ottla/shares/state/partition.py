@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ottla.machine.keyed import Entry
 from ottla.model.ids import uuid_text
-from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine
+from ottla.shares.state.batches import NO_OFFSET, StateBatch, combine, combine_into
 from ottla.wire.journal.share_state import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateValue
 
 NO_EPOCH = -1  # of a request: whoever asks does not know it, so it is not checked
@@ -47,13 +47,12 @@ class PartitionState:
     def updated(self, value: ShareUpdateValue) -> PartitionState:
         """The state after an update. Updates do not carry the state epoch: only a snapshot changes it."""
         start_offset = self.start_offset if value.start_offset == NO_OFFSET else value.start_offset
-        batches = (*self.batches, *batches_of(value))
         return replace(
             self,
             leader_epoch=self.leader_epoch if value.leader_epoch == NO_EPOCH else value.leader_epoch,
             start_offset=start_offset,
             delivery_complete_count=value.delivery_complete_count,
-            batches=combine(batches, start_offset),
+            batches=combine_into(self.batches, batches_of(value), start_offset),
             highest_leader_epoch=max(self.highest_leader_epoch, value.leader_epoch),
             updates=self.updates + 1,
         )
@@ -81,7 +80,7 @@ def of_snapshot(value: ShareSnapshotValue, before: PartitionState | None, at: in
         leader_epoch=value.leader_epoch,
         start_offset=value.start_offset,
         delivery_complete_count=value.delivery_complete_count,
-        batches=batches_of(value),
+        batches=combine(batches_of(value), value.start_offset),  # it may be a foreign one
         created_ms=value.create_timestamp,
         written_ms=value.write_timestamp,
         highest_state_epoch=max(before.highest_state_epoch, value.state_epoch) if before else value.state_epoch,
