@@ -70,7 +70,7 @@ def test_max_in_flight_bounds_them() -> None:
 
 
 @given(st.lists(st.sampled_from(ACTS), max_size=16))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_failures_neither_lose_nor_double_nor_reorder(script: list[Any]) -> None:
     async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
         watch(producer, broker)
@@ -87,7 +87,7 @@ def test_failures_neither_lose_nor_double_nor_reorder(script: list[Any]) -> None
     st.lists(st.sampled_from([*ACTS, *REFUSALS]), max_size=12),
     st.sampled_from([1_000, 150]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_what_is_refused_leaves_the_rest_in_order(script: list[Any], max_batch_bytes: int) -> None:
     """Some batches are refused for good or split, in the middle of others: what is acknowledged is there, once."""
 

@@ -15,7 +15,7 @@ from ottla.model.ids import TopicPartition
 _names = (f"pipeline-{n}" for n in itertools.count())
 PARTITIONS, RECORDS = 2, 600
 # How the workers share the partitions, and how many are cut down: a new member of a group has to wait some seconds.
-CUTS = {"assigned": 8, "classic": 1, "consumer": 1}
+CUTS = {"assigned": 5, "classic": 1, "consumer": 1}
 
 
 class Cut(Exception):
