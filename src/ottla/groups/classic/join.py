@@ -72,7 +72,7 @@ class Join:
         if not self._has_room(turn):
             turn.remove(self.member_id)
             turn.reply = JoinReply(ErrorCode.GROUP_MAX_SIZE_REACHED)
-        elif not group.supports(self.protocol_type, self.protocols):
+        elif not self._fits(group):
             turn.reply = JoinReply(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, self.member_id)
         elif self.member_id:
             self._known(turn)
@@ -81,16 +81,22 @@ class Join:
         else:
             self._new_dynamic(turn)
 
+    def _fits(self, group: ClassicGroup) -> bool:
+        member = group.members.get(self.member_id)
+        if member is not None and member.protocols == self.protocols:  # nothing new, so no need to look at everybody
+            return self.protocol_type == group.protocol_type
+        return group.supports(self.protocol_type, self.protocols)
+
     def _has_room(self, turn: Turn) -> bool:
         """While members rejoin, those who have count, so that a group that is too big shrinks to its size."""
         group = turn.group
         most = turn.view.broker().get(GROUP_MAX_SIZE)
         member = group.members.get(self.member_id)
-        if group.is_empty:
+        if group.is_empty or len(group.members) < most:
             return True
         if group.state is ClassicState.PREPARING:
             return (member is not None and member.is_awaiting_join) or group.awaiting_join < most
-        return member is not None or len(group.members) < most
+        return member is not None
 
     # --- members without an id
 
