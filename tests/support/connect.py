@@ -33,6 +33,7 @@ class ConnectWorker:
             "exactly.once.source.support": "enabled",
             "offset.flush.interval.ms": "500",
             "session.timeout.ms": "6000",
+            "consumer.session.timeout.ms": "6000",  # the sink's own: a killed task's place is free again soon
             "heartbeat.interval.ms": "500",
             "scheduled.rebalance.max.delay.ms": "1000",
             "plugin.discovery": "service_load",
