@@ -1,4 +1,7 @@
-"""`make docs`: writes the pages of docs/ that are derived from the registries. `--check` only tells which are stale."""
+"""`make docs`: writes what is derived from the registries: pages of docs/, and the table of served APIs.
+
+`--check` only tells which are stale.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from pathlib import Path
 from scripts import compatibility
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs"
 
 
 def settings() -> str:
@@ -48,13 +50,34 @@ def apis() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"settings.md": settings, "cli.md": cli, "apis.md": apis}
+def served() -> str:
+    """The versions of the served APIs as Python, for a node that has not imported its handlers."""
+    from ottla.server import dispatch
+
+    dispatch.load_handlers()
+    lines = [
+        '"""The served APIs: key → lowest and highest version. Written by `make docs` from `@handles`; do not edit."""',
+        "",
+        "SERVED = {",
+    ]
+    for key, endpoint in sorted(dispatch.ENDPOINTS.items()):
+        lines.append(f"    {key}: ({endpoint.low}, {endpoint.high}),  # {endpoint.name}")
+    return "\n".join([*lines, "}", ""])
+
+
+# Where it goes, from the root of the project → how it is made.
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/settings.md": settings,
+    "docs/cli.md": cli,
+    "docs/apis.md": apis,
+    "src/ottla/server/served.py": served,
+}
 
 
 def stale() -> list[str]:
     """Pages whose file differs from what would be written."""
     return [
-        name for name, render in PAGES.items() if not (DOCS / name).exists() or (DOCS / name).read_text() != render()
+        name for name, render in PAGES.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != render()
     ]
 
 
@@ -62,11 +85,11 @@ def main() -> int:
     if "--check" in sys.argv:
         found = stale()
         for name in found:
-            print(f"docs/{name} is stale: run `make docs`")
+            print(f"{name} is stale: run `make docs`")
         return 1 if found else 0
     for name in stale():
-        (DOCS / name).write_text(PAGES[name]())
-        print(f"wrote docs/{name}")
+        (ROOT / name).write_text(PAGES[name]())
+        print(f"wrote {name}")
     if compatibility.update():
         print("wrote docs/compatibility.md")
     return 0

@@ -248,7 +248,6 @@ def test_init_producer_id(admin: Admin, version: int) -> None:
         return answer.error_code, answer.producer_id, answer.producer_epoch
 
     assert [ask(None), ask(None)] == [(0, 0, 0), (0, 1, 0)]
-    assert ask("x") == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1)
     assert ask("") == (ErrorCode.INVALID_REQUEST, -1, -1)
     if version >= 3:
         assert ask(None, producer_id=5) == (ErrorCode.INVALID_REQUEST, -1, -1)

@@ -59,6 +59,35 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[Any, int]:
 
 
 @compiled
+def _frame(data: Bytes, at: int, batch_end: int) -> tuple[int, int, int, int, int, int, int, int, int]:
+    """One record: (end, time delta, offset delta, key at, key size, value at, value size, headers at, headers).
+
+    An end of -1 means that it is malformed; a size of -1 that there is none.
+    """
+    bad = (-1, 0, 0, 0, 0, 0, 0, 0, 0)
+    size, at = _varint(data, at, batch_end)
+    if at < 0 or size < 1 or size > batch_end - at:
+        return bad
+    end = at + size
+    time_delta, at = _varint(data, at + 1, end)  # the byte before it holds attributes that nobody uses
+    if at < 0:
+        return bad
+    offset_delta, at = _varint(data, at, end)
+    if at < 0:
+        return bad
+    key_size, key_at = _varint(data, at, end)
+    if key_at < 0 or key_size < -1 or key_size > end - key_at:
+        return bad
+    value_size, value_at = _varint(data, key_at + max(key_size, 0), end)
+    if value_at < 0 or value_size < -1 or value_size > end - value_at:
+        return bad
+    headers, headers_at = _varint(data, value_at + max(value_size, 0), end)
+    if headers_at < 0 or headers < 0 or headers > end - headers_at:
+        return bad
+    return end, time_delta, offset_delta, key_at, key_size, value_at, value_size, headers_at, headers
+
+
+@compiled
 def scan(
     data: Bytes,
     batches: Longs,
@@ -80,59 +109,31 @@ def scan(
     `rows_of[row]` is the batch it came from, `headers_at[row]` where its headers begin, `record_ends[row]` where it
     ends. Records do not overlap, so `keys` and `values` of the size of `data` are large enough.
     """
-    row, key_at, value_at, header_total = 0, 0, 0, 0
+    row, key_end, value_end, header_total = 0, 0, 0, 0
     for number in range(len(batches)):
         batch = batches[number]
-        at, batch_end = batch[BEGIN], batch[END]
-        first, wanted_end = batch[FIRST_WANTED], batch[END_WANTED]
+        at, first, wanted_end, fixed_time = batch[BEGIN], batch[FIRST_WANTED], batch[END_WANTED], batch[FIXED_TIME]
         for _ in range(batch[COUNT]):
-            size, at = _varint(data, at, batch_end)
-            if at < 0 or size < 1 or at + size > batch_end:
-                return MALFORMED, 0, 0, 0
-            end = at + size
-            time_delta, at = _varint(data, at + 1, end)
+            at, time, offset, key_at, key_size, value_at, value_size, header_at, headers = _frame(data, at, batch[END])
             if at < 0:
                 return MALFORMED, 0, 0, 0
-            offset_delta, at = _varint(data, at, end)
-            if at < 0:
-                return MALFORMED, 0, 0, 0
-            key_size, at = _varint(data, at, end)
-            if at < 0 or key_size < -1 or key_size > end - at:
-                return MALFORMED, 0, 0, 0
-            key_begin = at
-            if key_size > 0:
-                at += key_size
-            value_size, at = _varint(data, at, end)
-            if at < 0 or value_size < -1 or value_size > end - at:
-                return MALFORMED, 0, 0, 0
-            value_begin = at
-            if value_size > 0:
-                at += value_size
-            header_count, at = _varint(data, at, end)
-            if at < 0 or header_count < 0 or header_count > end - at:
-                return MALFORMED, 0, 0, 0
-            offset = batch[BASE_OFFSET] + offset_delta
-            if offset >= first and (wanted_end < 0 or offset < wanted_end):
-                offsets[row] = offset
-                times[row] = batch[FIXED_TIME] if batch[FIXED_TIME] >= 0 else batch[BASE_TIME] + time_delta
-                rows_of[row] = number
-                key_there[row] = key_size >= 0
-                for index in range(key_size):
-                    keys[key_at + index] = data[key_begin + index]
-                key_at += max(key_size, 0)
-                value_there[row] = value_size >= 0
-                for index in range(value_size):
-                    values[value_at + index] = data[value_begin + index]
-                value_at += max(value_size, 0)
-                header_counts[row] = header_count
-                headers_at[row] = at
-                record_ends[row] = end
-                header_total += header_count
-                row += 1
-                key_ends[row] = key_at
-                value_ends[row] = value_at
-            at = end
-    return row, key_at, value_at, header_total
+            offset += batch[BASE_OFFSET]
+            if offset < first or (wanted_end >= 0 and offset >= wanted_end):
+                continue
+            offsets[row], rows_of[row] = offset, number
+            times[row] = fixed_time if fixed_time >= 0 else batch[BASE_TIME] + time
+            key_there[row], value_there[row] = key_size >= 0, value_size >= 0
+            for index in range(key_size):
+                keys[key_end + index] = data[key_at + index]
+            for index in range(value_size):
+                values[value_end + index] = data[value_at + index]
+            key_end += max(key_size, 0)
+            value_end += max(value_size, 0)
+            header_counts[row], headers_at[row], record_ends[row] = headers, header_at, at
+            header_total += headers
+            row += 1
+            key_ends[row], value_ends[row] = key_end, value_end
+    return row, key_end, value_end, header_total
 
 
 @compiled

@@ -67,7 +67,6 @@ class Context:
         "cluster_id",
         "configs",
         "connection",
-        "groups",
         "line",
         "metadata",
         "node_id",
@@ -85,13 +84,16 @@ class Context:
         self.cluster_id = services.cluster_id
         self.metadata = services.metadata
         self.partitions = services.partitions
-        self.groups = services.groups
         self.now_ms = services.now_ms
         self.connection = connection
         self.line: Line | None = None  # produces that wait for their turn; almost always none
         self.request_version = 0
         self.client_id = ""
         self.when_closed: dict[Hashable, Callable[[], None]] = {}  # what to do when the connection is gone
+
+    @property
+    def groups(self) -> GroupCoordinators:
+        return self.services.groups
 
     @property
     def settings(self) -> Config:

@@ -1,6 +1,7 @@
 """From (API key, version) to a handler, and from what it returns to bytes: the only table of served APIs.
 
-`@handles` is the one registration: ApiVersions, the docs table and the tidy tests read `ENDPOINTS`. A `Route` binds
+`@handles` is the one registration; `make docs` derives the table `server/served.py` from it, so that a node can say
+what it serves without importing all handlers: each is imported by the first request of its kind. A `Route` binds
 everything one (key, version) needs, made on first use, so that a request costs one dictionary look-up.
 """
 
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 
 from ottla.server.answer import Answer
 from ottla.server.context import Context
+from ottla.server.served import SERVED
 from ottla.wire import api, compile, header
 from ottla.wire.frame import framed
 from ottla.wire.message import Request, Response
@@ -35,7 +37,8 @@ class Served:
     request: type[Request]
 
 
-ENDPOINTS: dict[int, Served] = {}
+ENDPOINTS: dict[int, Served] = {}  # of the handlers that were imported
+_NOT_SERVED = (0, -1)
 _routes: dict[int, Route] = {}
 
 
@@ -61,7 +64,7 @@ def handles(
 
 
 def load_handlers() -> None:
-    """Imports every module of `server/handlers`; each registers itself."""
+    """Imports every module of `server/handlers`, for those who want them all; each registers itself."""
     package = importlib.import_module("ottla.server.handlers")
     for module in sorted(found.name for found in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"{package.__name__}.{module}")
@@ -89,8 +92,10 @@ def route(key: int, version: int) -> Route | None:
     """The route of a served (key, version), or None."""
     found = _routes.get(key << 16 | version)
     if found is None:
-        endpoint = ENDPOINTS.get(key)
-        if endpoint is None or not endpoint.low <= version <= endpoint.high:
+        low, high = SERVED.get(key, _NOT_SERVED)
+        if not low <= version <= high:
             return None
-        found = _routes[key << 16 | version] = Route(endpoint, version)
+        if key not in ENDPOINTS:
+            importlib.import_module(f"ottla.server.handlers.{api.snake(api.API_NAMES[key])}")
+        found = _routes[key << 16 | version] = Route(ENDPOINTS[key], version)
     return found

@@ -19,7 +19,6 @@ from typing import Any
 
 from ottla.log.disk import Disk
 from ottla.model.ids import TopicPartition
-from ottla.server import dispatch
 from ottla.server.configs import Configs
 from ottla.server.context import Intercept, Services
 from ottla.server.coordinators import coordinators, tell
@@ -93,7 +92,6 @@ class Node:
     def _open(self) -> None:
         """From the settings to the partitions, recovered if the last stop was not clean."""
         ports = self.ports
-        dispatch.load_handlers()
         self._stop_requested = asyncio.Event()
         self.configs = Configs(self.values)
         settings = self.configs.broker

@@ -10,16 +10,17 @@ import re
 from ottla.cluster.features import SUPPORTED_FEATURES
 from ottla.model.errors import ErrorCode
 from ottla.server.context import Context
-from ottla.server.dispatch import ENDPOINTS, handles
+from ottla.server.dispatch import handles
+from ottla.server.served import SERVED
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.produce import ProduceRequest
 
 # What Kafka accepts as a client's name and version; versions 0 to 2 do not carry them.
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 FIRST_VERSION_WITH_SOFTWARE = 3
+PRODUCE = 0
 # Kafka serves Produce from version 3 but says 0, because librdkafka before 2.11 takes a higher minimum for an old
 # broker that knows no compression (KAFKA-18659). A client that really sends an older version is disconnected.
-TOLD_MINIMUM = {ProduceRequest.key: 0}
+TOLD_MINIMUM = {PRODUCE: 0}
 
 
 @handles(ApiVersionsRequest)
@@ -32,10 +33,8 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
     return ApiVersionsResponse(
         error_code=0,
         api_keys=[
-            ApiVersionsResponse.ApiVersion(
-                api_key=key, min_version=TOLD_MINIMUM.get(key, endpoint.low), max_version=endpoint.high
-            )
-            for key, endpoint in sorted(ENDPOINTS.items())
+            ApiVersionsResponse.ApiVersion(api_key=key, min_version=TOLD_MINIMUM.get(key, low), max_version=high)
+            for key, (low, high) in SERVED.items()
         ],
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
