@@ -212,9 +212,7 @@ def _expect_rejoin(draft: Draft, member: ConsumerMember) -> None:
     group_id, member_id = draft.group.group_id, member.member_id
     if member_id not in draft.group.rejoining:
         draft.notes.append(Rejoining(group_id, member_id, expected=True))
-        draft.after(
-            ("rejoin", group_id, member_id), member.rebalance_timeout_ms, RejoinEnded(group_id, member_id, member.epoch)
-        )
+        draft.after(("rejoin", group_id, member_id), member.rebalance_timeout_ms, RejoinEnded(group_id, member_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +221,6 @@ class RejoinEnded:
 
     group_id: str
     member_id: str
-    epoch: int
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)

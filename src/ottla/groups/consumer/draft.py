@@ -54,6 +54,7 @@ class Draft:
         self.group = group
         self.now_ms = now_ms
         self.epoch = group.epoch
+        self.must_bump = False  # the targets are not an answer to the group's epoch, whatever the numbers say
         self.records: list[Entry] = []
         self.notes: list[Any] = []
         self.timers: list[Timer] = []

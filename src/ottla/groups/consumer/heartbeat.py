@@ -89,7 +89,7 @@ class Heartbeat:
         """Subscription, then target, then what the member owns."""
         topics_changed = draft.describe(old, new)
         regex = update_regexes(draft, old, new)
-        bump = topics_changed or regex.resolved
+        bump = topics_changed or regex.resolved or draft.must_bump
         if bump or draft.group.metadata_stale:
             draft.refresh(members, bump=bump)
         target_epoch, target = draft.assign(new, members)

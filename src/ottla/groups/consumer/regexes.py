@@ -110,9 +110,9 @@ class ResolveRegexes:
             draft.records.append(regex_entry(group.group_id, regex, after.regexes[regex]))
         draft.notes.append(RegexesSeen(group.group_id))
         digest = metadata_hash(after.names_with(group.members), view.topics)
-        if digest != group.metadata_hash or any(
-            _topics(group, regex) != _topics(after, regex) for regex in after.regexes
-        ):
+        news = any(_topics(group, regex) != _topics(after, regex) for regex in after.regexes)
+        news = news or any(_has_too_much(after, member, view) for member in group.members.values())
+        if news or digest != group.metadata_hash:
             draft.bump(digest)
             draft.notes.append(MetadataSeen(group.group_id))
         return draft.result()
@@ -121,6 +121,15 @@ class ResolveRegexes:
 def _topics(group: ConsumerGroup, regex: str) -> frozenset[str]:
     resolved = group.regexes.get(regex)
     return frozenset() if resolved is None else resolved.topics
+
+
+def _has_too_much(group: ConsumerGroup, member: ConsumerMember, view: View) -> bool:
+    """Whether its target is of an expression of before; what that one meant and this one does not is for others."""
+    if member.subscribed_regex not in group.regexes:
+        return False
+    target = group.target_of(member.member_id)
+    names = (info.name for topic_id in target if (info := view.topics.by_id(topic_id)) is not None)
+    return not group.topics_of(member).issuperset(names)
 
 
 def note_seen(view: View, note: RegexesSeen) -> None:

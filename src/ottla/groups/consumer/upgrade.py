@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.groups.classic.group import ClassicGroup, ClassicMember
+from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.turn import JOIN, SYNC, JoinReply, SyncReply, Turn
 from ottla.groups.consumer.apply import apply_to
 from ottla.groups.consumer.downgrade import migration_policy
@@ -45,6 +45,7 @@ def upgrade(view: View, classic: ClassicGroup, now_ms: int) -> Draft:
         apply_to(group, entry)
     draft = Draft(view, group, now_ms)
     draft.records += [*classic.tombstones(), *entries]
+    draft.must_bump = classic.state is not ClassicState.STABLE  # what members hold may be of another generation
     _release_waiting(draft, classic)
     return draft
 

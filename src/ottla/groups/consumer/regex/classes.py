@@ -123,7 +123,7 @@ def escaped(reader: Reader) -> str:
         return _hexadecimal(reader)
     if char in _CONTROL:
         return chr(_CONTROL[char])
-    if char.isascii() and not char.isalnum():
+    if not char.isascii() or not char.isalnum():
         return char
     raise RegexError(BAD_ESCAPE)
 

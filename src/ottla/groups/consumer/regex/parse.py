@@ -82,7 +82,7 @@ class _Parser:
                 items[-1] = Repeat(items[-1], *repeat)
                 repeated = True
                 continue
-            repeated = False
+            repeated = self._reader.starts("{")  # taken as itself here, but not to be repeated
             items += self._atoms()
         return items[0] if len(items) == 1 else Sequence(tuple(items))
 
