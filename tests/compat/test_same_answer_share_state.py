@@ -1,5 +1,6 @@
 """The share coordinator's own APIs: the same answers as a real Kafka, for good and bad input."""
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,6 +98,32 @@ def test_what_is_not_there(both: Both, new_name: Names) -> None:
             yield call(*((0, 0, UNKNOWN_ID) if call == talk.read else (0, UNKNOWN_ID)))
         yield talk.initialize(0, 1, 0, UNKNOWN_ID)
         yield talk.write(0, topic_id=UNKNOWN_ID)
+
+    both.same(script)
+
+
+def test_overlaps_of_every_kind(both: Both, new_name: Names) -> None:
+    """Many writes by chance. Kafka does not always join equal neighbours, so single offsets are compared."""
+    topic, group = new_name("topic"), new_name("group")
+
+    def offsets(answer: Plain) -> Plain:
+        batches = answer["results"][0]["partitions"][0]["state_batches"]
+        return {
+            offset: (batch["delivery_state"], batch["delivery_count"])
+            for batch in batches
+            for offset in range(batch["first_offset"], batch["last_offset"] + 1)
+        }
+
+    def script(side: Side) -> Iterator[Plain]:
+        rng = random.Random(7)
+        talk = StateTalk(side, group, topic, partitions=1)
+        yield talk.initialize(0, 0, 0)
+        for number in range(60):
+            firsts = [rng.randrange(40) for _ in range(rng.randrange(1, 5))]
+            ranges = [(at, at + rng.randrange(9), rng.choice((0, 2, 4)), rng.randrange(1, 4)) for at in firsts]
+            start = number // 4 if rng.random() < 0.2 else -1
+            yield talk.write(0, *ranges, epoch=0, start=start)
+            yield offsets(talk.read(0, 0))
 
     both.same(script)
 

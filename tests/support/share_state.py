@@ -14,7 +14,6 @@ from ottla.wire.messages.read_share_group_state_summary import ReadShareGroupSta
 from ottla.wire.messages.write_share_group_state import WriteShareGroupStateRequest
 
 SHARE = 2
-NOT_READY = (14, 15, 16)  # loading, not available, not the coordinator: a moment after the topic was made
 Batch = tuple[int, int, int, int]  # first, last, state, deliveries
 
 
@@ -29,7 +28,7 @@ class StateTalk:
         request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[key])
         until(lambda: side.call(request, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
         for index in range(partitions):
-            until(lambda index=index: self.summary(index), lambda found: _code(found) not in NOT_READY)
+            until(lambda index=index: self.summary(index), lambda found: _code(found) == 0)
 
     def initialize(self, index: int, epoch: int, start: int, topic_id: bytes | None = None) -> Plain:
         data = InitializeShareGroupStateRequest.InitializeStateData

@@ -64,8 +64,6 @@ class StateBook:
 class ShareGroup(ModernGroup[ShareMember]):
     """One group. `initializing_since` is soft: after loading, what is still being initialised is asked for anew."""
 
-    epoch: int = 1  # Kafka's first; so the first member's is 2
-    assignment_epoch: int = 1
     book: StateBook | None = None
     initializing_since: dict[bytes, int] = field(default_factory=dict)
 
