@@ -9,6 +9,7 @@ from typing import Any
 from tests.server.talk import create, eventually, produce
 from tests.support.raw import RawConnection
 
+from ottla.model.errors import ErrorCode
 from ottla.records.batch import headers
 from ottla.records.build import build_batch
 from ottla.records.record import Record, records
@@ -102,6 +103,8 @@ class Member:
 
     def _joined(self) -> bool:
         answer = self.heartbeat(self._member_epoch, self._topics)
+        if answer.error_code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+            return False  # a Kafka needs a moment to lead a new topic
         assert answer.error_code == 0, answer
         self._member_epoch = answer.member_epoch
         return answer.assignment is not None and any(

@@ -221,12 +221,6 @@ class SharePartitions:
         self.release(session, session.partitions)
         self.closed(session)
 
-    def member_left(self, group_id: str, member_id: str) -> None:
-        """The group does not count the member any more: what it has is the others'."""
-        session = self.sessions.find(group_id, member_id)
-        if session is not None:
-            self.sessions.lost(session)
-
     def commit(self, live: LivePartition, change: Transition, *, retry_ms: int | None = None) -> Later[ApiError | None]:
         """Stores a change, then makes it count; with `retry_ms` its records are locked until then if that fails."""
         outcome: Later[ApiError | None] = Later()

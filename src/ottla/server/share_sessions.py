@@ -47,9 +47,6 @@ class ShareSessions:
     def has_group(self, group_id: str) -> bool:
         return group_id in self._per_group
 
-    def find(self, group_id: str, member_id: str) -> ShareSession | None:
-        return self._sessions.get((group_id, member_id))
-
     def open(self, group_id: str, member_id: str, partitions: Iterable[Named]) -> ShareSession:
         """A new session; the member's old one ends, but what the member has stays with it."""
         key = group_id, member_id

@@ -27,7 +27,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
         session = shares.sessions.enter(group_id, member_id, request.share_session_epoch)
     except ApiError as error:
         return ShareAcknowledgeResponse(
-            error_code=error.code, error_message=error.message, responses=[], node_endpoints=[]
+            error_code=error.code, error_message=error.text, responses=[], node_endpoints=[]
         )
     outcomes = acknowledge(context, group_id, member_id, request.topics, renew=request.is_renew_ack)
     named = tuple(outcomes)
@@ -38,7 +38,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
         outcomes |= {
             name: done for name, done in shares.release(session, session.partitions).items() if name not in outcomes
         }
-    lock_ms = shares.rules.of(group_id).records.lock_ms if request.is_renew_ack else 0
+    lock_ms = shares.rules.of(group_id).records.lock_ms
 
     def respond(errors: list[ApiError | None]) -> ShareAcknowledgeResponse:
         if final:
@@ -63,7 +63,7 @@ def _topics(outcomes: dict[Named, ApiError | None]) -> list[TopicResponse]:
             PartitionData(
                 partition_index=index,
                 error_code=error.code if error is not None else 0,
-                error_message=error.message if error is not None else None,
+                error_message=error.text if error is not None else None,
                 current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
             )
         )

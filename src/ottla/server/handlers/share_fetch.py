@@ -40,7 +40,7 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
         session = _session(request, group_id, member_id, context)
     except ApiError as error:
         response = _response([], 0)
-        response.error_code, response.error_message = error.code, error.message
+        response.error_code, response.error_message = error.code, error.text
         return response
     outcomes = acknowledge(context, group_id, member_id, request.topics, renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
@@ -216,9 +216,9 @@ def _data(
     return PartitionData(
         partition_index=index,
         error_code=error.code if error is not None else 0,
-        error_message=error.message if error is not None else None,
+        error_message=error.text if error is not None else None,
         acknowledge_error_code=ack.code if ack is not None else 0,
-        acknowledge_error_message=ack.message if ack is not None else None,
+        acknowledge_error_message=ack.text if ack is not None else None,
         current_leader=PartitionData.LeaderIdAndEpoch(leader_id=0, leader_epoch=0),
         records=taken.records,
         acquired_records=[

@@ -33,6 +33,10 @@ from ottla.shares.partition.terms import (
 from ottla.shares.state.batches import StateBatch
 
 _FAR = 1 << 63
+# What Kafka says, so that whoever searches for it finds it.
+_NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
+_UNKNOWN = "Batch record not found. The request batch offsets are not found in the cache."
+_BEYOND = "Batch record not found. The {} offset in request is past acquired records."
 
 
 class SharePartition:
@@ -257,10 +261,10 @@ class SharePartition:
 
     def acknowledge(self, member: str, acks: Sequence[Ack], now_ms: int) -> Transition:
         """What a consumer says about what it was given; all of it or, with an ApiError, nothing."""
-        before = -1
+        before = None
         for ack in acks:
-            if ack.first <= before:
-                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "A record is acknowledged twice.")
+            if before is not None and ack.first <= before:
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
             self._check(member, ack)
             before = ack.last
         token = self._begin()
@@ -281,19 +285,22 @@ class SharePartition:
         if index < 0:
             index = self.ranges.floor(self.start_offset) if ack.first < self.start_offset else -1
             if index < 0:
-                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "The offsets were not handed out.")
+                raise ApiError(
+                    ErrorCode.INVALID_RECORD_STATE,
+                    "Batch record not found. The request batch offsets are not found in the cache.",
+                )
         end = self.ranges.floor(ack.last)
         if items[end].last < max(ack.first, self.start_offset):
-            raise ApiError(ErrorCode.INVALID_REQUEST, "The first offset is beyond what was handed out.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, _BEYOND.format("first"))
         if items[end].last < ack.last:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "The last offset is beyond what was handed out.")
+            raise ApiError(ErrorCode.INVALID_REQUEST, _BEYOND.format("last"))
         for item in items[index : end + 1]:
             if item.last < ack.first:
                 continue
             if item.state is not RecordState.ACQUIRED:
-                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "The record is not acquired.")
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
             if item.member != member:
-                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of the record.")
+                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of batch record")
 
     def release(self, member: str, now_ms: int) -> Transition | None:
         """Gives back all that a member has; None if that is nothing."""
