@@ -15,20 +15,46 @@ from collections.abc import Mapping
 from ottla.client.assign.members import Assignment, Member, in_order, subscribers
 from ottla.model.ids import TopicPartition
 
-Owners = Mapping[TopicPartition, str]
+
+class _Hand:
+    """What one member holds, by topic: what it had before, and what it was dealt now."""
+
+    __slots__ = ("kept", "new", "size")
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[TopicPartition]] = {}
+        self.new: dict[str, list[TopicPartition]] = {}
+        self.size = 0
+
+    def add(self, partition: TopicPartition, *, is_new: bool) -> None:
+        (self.new if is_new else self.kept).setdefault(partition.topic, []).append(partition)
+        self.size += 1
+
+    def remove(self, topic: str) -> TopicPartition:
+        """Give up a partition of the topic; what it did not have before goes first, that costs nobody anything."""
+        self.size -= 1
+        return (self.new.get(topic) or self.kept[topic]).pop()
+
+    def topics(self) -> list[str]:
+        """Topics of which it holds anything; those first of which it can give what it did not have before."""
+        fresh = [topic for topic, partitions in self.new.items() if partitions]
+        return fresh + [topic for topic, partitions in self.kept.items() if partitions and not self.new.get(topic)]
+
+    def partitions(self) -> list[TopicPartition]:
+        return sorted(each for held in (self.kept, self.new) for partitions in held.values() for each in partitions)
 
 
 def sticky(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -> Assignment:
     """Even first, then sticky."""
     eligible = {topic: ids for topic, ids in subscribers(members).items() if partition_counts.get(topic, 0) > 0}
     owners = rightful_owners(members, partition_counts)
-    held: dict[str, dict[TopicPartition, None]] = {member_id: {} for member_id in in_order(members, members)}
+    hands = {member_id: _Hand() for member_id in in_order(members, members)}
     for partition, member_id in owners.items():
-        held[member_id][partition] = None
-    _deal_free(held, eligible, partition_counts, owners)
-    while _move_one(held, eligible, owners):
+        hands[member_id].add(partition, is_new=False)
+    _deal_free(hands, eligible, partition_counts, owners)
+    while _move_one(hands, eligible):
         pass
-    return {member_id: sorted(partitions) for member_id, partitions in held.items()}
+    return {member_id: hand.partitions() for member_id, hand in hands.items()}
 
 
 def rightful_owners(members: Mapping[str, Member], partition_counts: Mapping[str, int]) -> dict[TopicPartition, str]:
@@ -49,38 +75,33 @@ def rightful_owners(members: Mapping[str, Member], partition_counts: Mapping[str
 
 
 def _deal_free(
-    held: dict[str, dict[TopicPartition, None]],
+    hands: Mapping[str, _Hand],
     eligible: Mapping[str, list[str]],
     partition_counts: Mapping[str, int],
-    owners: Owners,
+    owners: Mapping[TopicPartition, str],
 ) -> None:
     """Topics that few may read come first: the others have more choice later."""
     for topic in sorted(eligible, key=lambda each: (len(eligible[each]), each)):
-        waiting = [(len(held[member_id]), position) for position, member_id in enumerate(eligible[topic])]
+        waiting = [(hands[member_id].size, position) for position, member_id in enumerate(eligible[topic])]
         heapq.heapify(waiting)
         for index in range(partition_counts[topic]):
             partition = TopicPartition(topic, index)
             if partition not in owners:
                 count, position = waiting[0]
-                held[eligible[topic][position]][partition] = None
+                hands[eligible[topic][position]].add(partition, is_new=True)
                 heapq.heapreplace(waiting, (count + 1, position))
 
 
-def _move_one(held: dict[str, dict[TopicPartition, None]], eligible: Mapping[str, list[str]], kept: Owners) -> bool:
+def _move_one(hands: Mapping[str, _Hand], eligible: Mapping[str, list[str]]) -> bool:
     """Move one partition from the member with most that can give any; False when none can.
 
     Only one at a time, always from the most: whoever gives more than that gives up what it could have kept. Each move
     lowers the sum of squares of the counts, so moves come to an end.
     """
-    for giver in sorted(held, key=lambda each: -len(held[each])):
-        mine = held[giver]
-        topics = dict.fromkeys(each.topic for each in mine)
-        takers = {topic: min(eligible[topic], key=lambda each: len(held[each])) for topic in topics}
-        fair = [each for each in mine if len(held[takers[each.topic]]) < len(mine) - 1]
-        if fair:
-            # What it did not have before goes first: that costs nobody anything.
-            partition = min(fair, key=lambda each: (kept.get(each) == giver, len(held[takers[each.topic]])))
-            del mine[partition]
-            held[takers[partition.topic]][partition] = None
-            return True
+    for hand in sorted(hands.values(), key=lambda each: -each.size):
+        for topic in hand.topics():
+            taker = min((hands[member_id] for member_id in eligible[topic]), key=lambda each: each.size)
+            if taker.size < hand.size - 1:
+                taker.add(hand.remove(topic), is_new=True)
+                return True
     return False
