@@ -47,15 +47,16 @@ class Syncer:
         future.add_done_callback(lambda done: self._finished(partition, end_offset, done))
 
     def _finished(self, partition: Partition, end_offset: int, done: Any) -> None:
-        again = self._running.pop(partition)
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
+            self._running[partition] = False  # what was appended meanwhile is cut off, too
             self._failed(partition, error)
         else:
             partition.synced(end_offset)
             self._changed(partition)
-            if again:
-                self._start(partition)
+        # Only now is it not running any more: whoever was told may have appended and asked for the next sync already.
+        if self._running.pop(partition):
+            self._start(partition)
         if self._idle is not None and not self._running:
             self._idle.set()
 

@@ -7,45 +7,61 @@ import pathlib
 import random
 import sys
 import time
+from collections.abc import Callable
 
 from ottla.sim.run import Outcome, Simulation
 from ottla.sim.scenario import scenario
 from ottla.sim.seeds import keep_seed
+from ottla.sim.transacting import TransactionSimulation, transacting
 
 SEED_FILE = pathlib.Path("tests/sim/seeds.txt")
+TRANSACTION_SEED_FILE = pathlib.Path("tests/sim/transacting_seeds.txt")
 SEED_MAX = 10**9
+Tell = Callable[[str], None]
+Simulate = Callable[[int, Tell | None], Outcome]
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
+    simulate = _transactions if options.transactions else _records
     if options.seed is not None:
-        return _replay(options.seed, quiet=options.quiet)
-    return _search(options.count, options.seconds, options.seeds_file)
+        return _replay(simulate, options.seed, quiet=options.quiet)
+    seeds_file = options.seeds_file or (TRANSACTION_SEED_FILE if options.transactions else SEED_FILE)
+    return _search(simulate, options.count, options.seconds, seeds_file)
+
+
+def _records(seed: int, tell: Tell | None) -> Outcome:
+    return Simulation(scenario(seed), tell).run()
+
+
+def _transactions(seed: int, tell: Tell | None) -> Outcome:
+    return TransactionSimulation(transacting(seed), tell).run()
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m ottla.sim", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay this seed and tell what happens")
+    parser.add_argument("--transactions", action="store_true", help="transactions instead of single records")
     parser.add_argument("--quiet", action="store_true", help="replay without the story")
     parser.add_argument("--count", type=int, default=1000, help="random seeds to try at most (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time to spend at most (default %(default)s)")
-    parser.add_argument("--seeds-file", type=pathlib.Path, default=SEED_FILE, help="where failing seeds are kept")
+    parser.add_argument("--seeds-file", type=pathlib.Path, help="where failing seeds are kept")
     return parser.parse_args(arguments)
 
 
-def _replay(seed: int, *, quiet: bool) -> int:
-    outcome = Simulation(scenario(seed), None if quiet else print).run()
+def _replay(simulate: Simulate, seed: int, *, quiet: bool) -> int:
+    outcome = simulate(seed, None if quiet else print)
     _report(outcome)
     return 0 if outcome.ok else 1
 
 
-def _search(count: int, seconds: float, seeds_file: pathlib.Path) -> int:
+def _search(simulate: Simulate, count: int, seconds: float, seeds_file: pathlib.Path) -> int:
     chance = random.SystemRandom()
     until = time.monotonic() + seconds
     failing: list[Outcome] = []
     tried = 0
     while tried < count and time.monotonic() < until:
-        outcome = Simulation(scenario(chance.randrange(SEED_MAX))).run()
+        outcome = simulate(chance.randrange(SEED_MAX), None)
         tried += 1
         if not outcome.ok:
             failing.append(outcome)
