@@ -95,7 +95,7 @@ class Actor:
         self.generation = -1
         self.last: Response | None = None
         self._crowd = crowd
-        self._joining = joining
+        self.joining = joining
         self._connection = RawConnection(crowd.side.bootstrap, timeout_s=15)
         self._sent: list[tuple[int, int, int]] = []
         self._next_id = 0
@@ -103,7 +103,7 @@ class Actor:
     # --- requests
 
     def joins(self, **fields: Any) -> Request:
-        said = {"protocols": {"range": b"m"}, "protocol_type": "consumer", **self._joining, **fields}
+        said = {"protocols": {"range": b"m"}, "protocol_type": "consumer", **self.joining, **fields}
         protocols = [
             JoinGroupRequest.Protocol(name=key, metadata=value) for key, value in said.pop("protocols").items()
         ]
@@ -126,8 +126,8 @@ class Actor:
             "group_id": self._crowd.group,
             "generation_id": self.generation,
             "member_id": self.member_id,
-            "group_instance_id": self._joining.get("group_instance_id"),
-            "protocol_type": self._joining.get("protocol_type", "consumer"),
+            "group_instance_id": self.joining.get("group_instance_id"),
+            "protocol_type": self.joining.get("protocol_type", "consumer"),
             "protocol_name": "range",
         }
         return SyncGroupRequest(**{**said, "assignments": assigned, **fields})
@@ -162,7 +162,7 @@ class Actor:
     def start_join(self, **fields: Any) -> list[Plain]:
         """Sends JoinGroup, after getting an id where the version wants that; what it was told so far."""
         told = []
-        said = {**self._joining, **fields}
+        said = {**self.joining, **fields}
         if self._crowd.version >= 4 and not self.member_id and said.get("group_instance_id") is None:
             told.append(self.call(self.joins(**fields)))
         self.send(self.joins(**fields))
@@ -180,7 +180,7 @@ class Actor:
             "group_id": self._crowd.group,
             "generation_id": self.generation,
             "member_id": self.member_id,
-            "group_instance_id": self._joining.get("group_instance_id"),
+            "group_instance_id": self.joining.get("group_instance_id"),
         }
         return self.call(HeartbeatRequest(**{**said, **fields}))
 
@@ -188,7 +188,7 @@ class Actor:
         """Itself, or those given by member id and instance id."""
         going = [
             LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=reason)
-            for member_id, instance_id in members or ((self.member_id, self._joining.get("group_instance_id")),)
+            for member_id, instance_id in members or ((self.member_id, self.joining.get("group_instance_id")),)
         ]
         return self.call(LeaveGroupRequest(group_id=self._crowd.group, member_id=going[0].member_id, members=going))
 
@@ -198,5 +198,5 @@ class Actor:
     def _version(self, request: Request) -> int:
         newest = {SyncGroupRequest: SYNC_NEWEST, HeartbeatRequest: HEARTBEAT_NEWEST, LeaveGroupRequest: LEAVE_NEWEST}
         # An instance id needs a version that has room for it.
-        least = 3 if self._joining.get("group_instance_id") is not None else 0
+        least = 3 if self.joining.get("group_instance_id") is not None else 0
         return min(max(self._crowd.version, least), newest.get(type(request), self._crowd.version))
