@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 from tests.compat.conftest import Names, versions_of
 from tests.support.same import Both, Plain, Side
-from tests.support.shares import LEAVE, ShareTalk
+from tests.support.shares import GROUP_CONFIG, LEAVE, ShareTalk
 
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.update_features import UpdateFeaturesRequest
@@ -304,5 +305,36 @@ def test_a_full_group(both: Both, new_name: Names) -> None:
         yield group.beat("one-too-many", 5)
         yield group.beat("member-1", LEAVE)
         yield group.beat("one-too-many", 0, topic)["error_code"]
+
+    both.same(script)
+
+
+CONFIGS = [
+    ("share.session.timeout.ms", ("44999", "45000", "60000", "60001", "0", "x")),
+    ("share.heartbeat.interval.ms", ("4999", "5000", "15000", "15001", "-1")),
+    ("share.assignment.interval.ms", ("-1", "0", "15000", "15001")),
+    ("share.record.lock.duration.ms", ("14999", "15000", "60000", "60001")),
+    ("share.delivery.count.limit", ("1", "2", "10", "11")),
+    ("share.partition.max.record.locks", ("99", "100", "4000", "10000", "10001")),
+    (
+        "share.auto.offset.reset",
+        ("latest", "earliest", "none", "by_duration:PT1H", "by_duration:-PT1H", "by_duration:"),
+    ),
+    ("share.isolation.level", ("read_committed", "READ_COMMITTED", "none")),
+    ("share.renew.acknowledge.enable", ("true", "false", "perhaps")),
+]
+
+
+def test_settings_of_groups(both: Both, new_name: Names) -> None:
+    """What may be set, and Kafka's words for what may not."""
+    name = new_name("group")
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+
+    def script(side: Side) -> Iterator[Plain]:
+        for config, values in CONFIGS:
+            for value in values:
+                change = resource.AlterableConfig(name=config, config_operation=0, value=value)
+                about = resource(resource_type=GROUP_CONFIG, resource_name=name, configs=[change])
+                yield side.call(IncrementalAlterConfigsRequest(resources=[about], validate_only=True), 1)
 
     both.same(script)
