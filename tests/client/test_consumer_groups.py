@@ -51,7 +51,10 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str]:
     return _place(request)
 
 
-@pytest.fixture(params=[each for each in _BOTH if each.values[0][1] in ("range", "cooperative-sticky", "consumer")])
+_MAIN = {"ottla": ("range", "cooperative-sticky", "consumer"), "kafka": ("cooperative-sticky", "consumer")}
+
+
+@pytest.fixture(params=[each for each in _BOTH if each.values[0][1] in _MAIN[each.values[0][0]]])
 def main_place(request: pytest.FixtureRequest) -> tuple[str, str]:
     """The same for tests to which the assignor makes no difference."""
     return _place(request)
