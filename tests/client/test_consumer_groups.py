@@ -31,8 +31,10 @@ from ottla.client import (
 )
 from ottla.client.admin import Admin
 
+# In one worker, which starts that Kafka once.
+KAFKA = [pytest.mark.compat, pytest.mark.xdist_group("lively")]
 _BOTH = [
-    pytest.param((broker, protocol), marks=[pytest.mark.compat] if broker == "kafka" else [], id=f"{broker}-{protocol}")
+    pytest.param((broker, protocol), marks=KAFKA if broker == "kafka" else [], id=f"{broker}-{protocol}")
     for broker, protocols in PROTOCOLS.items()
     for protocol in protocols
 ]
