@@ -18,6 +18,7 @@ from ottla.wire.messages.describe_producers import DescribeProducersRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
@@ -30,6 +31,19 @@ PRODUCE_VERSIONS = (3, 10, 11, 12, 13)  # where something changed for transactio
 
 
 ODD_PATTERNS = (".*", "(", "[", "*", "a{2,1}", r"\Q.\E", "(?=a)", r"(a)\1", "a*+")
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_find_coordinator(both: Both, new_name: Names, version: int) -> None:
+    id = new_name("txn")
+
+    def script(side: Side) -> Iterator[Plain]:
+        Transactional(side, id).find()
+        for key in (id, "", "a b"):
+            yield side.call(FindCoordinatorRequest(key=key, key_type=1, coordinator_keys=[key]), version)
+        yield side.call(FindCoordinatorRequest(key=id, key_type=1, coordinator_keys=[id, "other", id]), version)
+
+    both.same(script)
 
 
 @pytest.mark.parametrize("version", versions_of(InitProducerIdRequest))
