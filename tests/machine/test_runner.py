@@ -204,3 +204,17 @@ def test_who_waits_is_told_when_the_runner_resigns() -> None:
     assert [reply.code for reply in bench.replies] == [ErrorCode.NOT_COORDINATOR] * 2
     assert bench.effects == []
     assert bench.runner.next_deadline_ms is None
+
+
+def test_records_that_the_journal_refuses_refuse_the_command() -> None:
+    bench = Bench()
+    bench.submit(Take(1))
+    bench.runner.commit(1)
+
+    def refuse(_: Sequence[Any]) -> int:
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE)
+
+    bench.runner._append = refuse
+    bench.submit(Wait("a", 10))
+    assert bench.replies[-1].code == ErrorCode.MESSAGE_TOO_LARGE
+    assert bench.machine.waiting == [] and bench.runner.next_deadline_ms is None

@@ -1,8 +1,9 @@
 """Runs one machine on one journal: append, apply, hold replies until committed, wake timers.
 
 Rules:
-- Append first, apply second: when the append fails, the state never knew, so nothing has to be rolled back. A writer
-  that loses its journal (a new leader was elected) throws the runner away and the next one is rebuilt by replay.
+- Append first, apply second: when the append fails, the state never knew, so nothing has to be rolled back. Records
+  that the journal refuses (too large together) refuse the command. A writer that loses its journal (a new leader was
+  elected) throws the runner away and the next one is rebuilt by replay.
 - Commands see the state with all appended records applied, committed or not; only replies wait for the commit. So two
   commands in a row cannot both take the last free name.
 - A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
@@ -51,6 +52,8 @@ class Runner(Generic[CommandT, RecordT]):
         """Run a command. `reply` is called once: with the value, or with the ApiError that refused the command."""
         try:
             result = self.machine.decide(command, now_ms)
+            if result.records:
+                self.next_offset = self._append(result.records)
         except ApiError as error:
             self._hold(reply, error)
             return
@@ -98,13 +101,11 @@ class Runner(Generic[CommandT, RecordT]):
         return None
 
     def _carry_out(self, result: Result[RecordT]) -> None:
-        if result.records:
-            self.next_offset = self._append(result.records)
-            changes: list[Any] = []
-            for record in result.records:
-                changes.extend(self.machine.apply(record))
-            if changes:
-                self._observe(changes)
+        changes: list[Any] = []
+        for record in result.records:
+            changes.extend(self.machine.apply(record))
+        if changes:
+            self._observe(changes)
         for note in result.notes:
             self.machine.note(note)
         for timer in result.timers:

@@ -160,15 +160,18 @@ COORDINATOR_LOAD_BYTES = 256 * KIB
 NEW_MEMBER_JOIN_MS_MAX = 5 * 60 * 1000
 # Ids that members of share groups choose themselves: room for a UUID as Java prints it; Kafka's bound.
 SHARE_MEMBER_ID_CHARS_MAX = 36
+# Records that the share coordinator writes for many partitions at once (snapshots of quiet ones, deleted topics) are
+# written in portions, so that each stays well below the largest batch a log takes.
+SHARE_PORTION_BYTES = 256 * KIB
 # Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
 # A regular expression that members subscribe to: how deeply it nests, the steps of its program (a thousand repetitions
-# of a character are a thousand), the steps that are remembered (some 10 MB), and how many programs are kept.
+# of a character are a thousand), the sets of them that are remembered (some MB), and how many programs are kept.
 REGEX_DEPTH_MAX = 100
 REGEX_STEPS_MAX = 20_000
-REGEX_MEMORY_MAX = 20_000
+REGEX_MEMORY_MAX = 5_000
 REGEX_PATTERNS_MAX = 100
 # Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
 TOPIC_HASHES_MAX = 10_000

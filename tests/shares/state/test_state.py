@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -10,10 +11,11 @@ from tests.shares.state.test_batches import STATES, offsets
 from tests.support.script import play
 
 from ottla.machine.keyed import Entry
+from ottla.model import limits
 from ottla.shares.state.batches import NO_OFFSET, StateBatch
 from ottla.shares.state.commands import DeleteState, InitializeState, ReadState, WriteState
 from ottla.shares.state.partition import SharePartitionId
-from ottla.shares.state.upkeep import SnapshotCold
+from ottla.shares.state.upkeep import SnapshotCold, TopicsDeleted
 
 PARTITIONS = st.sampled_from(
     [SharePartitionId(group, IDS["orders"], index) for group in ("a", "b") for index in (0, 1)]
@@ -112,3 +114,21 @@ def test_offsets_in_the_journal_are_those_it_was_read_at() -> None:
     machine.apply(Entry(key, value, offset=70))
     assert machine.view.state.needed_from == 70
     assert machine.view.state.journal_end == 71
+
+
+def test_many_at_once_are_written_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of records of all partitions could be larger than a log takes."""
+    monkeypatch.setattr(limits, "SHARE_PORTION_BYTES", 500)
+    stage, _ = make_stage()
+    stage.restart()
+    ids = [SharePartitionId(f"group-{number}", IDS["orders"], 0) for number in range(10)]
+    for id in ids:
+        stage.submit("", InitializeState(*id, 1, 0))
+    stage.told()
+    stage.advance(10_000)
+    assert len([line for line in stage.told() if line.startswith("snapshot 1")]) == 10
+    stage.submit("", TopicsDeleted(frozenset({IDS["orders"]})))
+    assert 0 < len(stage.machine.view.state.partitions) < 10
+    stage.advance(0)
+    assert not stage.machine.view.state.partitions
+    assert len([line for line in stage.told() if line.startswith("deleted")]) == 10

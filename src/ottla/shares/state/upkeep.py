@@ -7,14 +7,18 @@ get a new snapshot from time to time; one that has not changed since such a snap
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
+from ottla.model import limits
 from ottla.shares.state.commands import tombstone
+from ottla.shares.state.partition import PartitionState, SharePartitionId
 from ottla.shares.state.view import View
 
 _COLD_INTERVAL = "share.coordinator.cold.partition.snapshot.interval.ms"
+_RECORD_BYTES, _RANGE_BYTES = 128, 20  # about what a record takes, and each range of offsets in it
 _PRUNE_INTERVAL = "share.coordinator.state.topic.prune.interval.ms"
 
 
@@ -35,12 +39,10 @@ class SnapshotCold:
         partitions = view.state.partitions
         if all(state.created_ms != state.written_ms for state in partitions.values()):
             return Result(timers=timers)
-        records = [
-            replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms).snapshot(id)
-            for id, state in partitions.items()
-            if now_ms - state.written_ms >= interval_ms
-        ]
-        return Result(records, timers=timers)
+        cold = (id for id, state in partitions.items() if now_ms - state.written_ms >= interval_ms)
+        portion, is_all = _portion(view, cold)
+        records = [_again(id, partitions[id], now_ms) for id in portion]
+        return Result(records, timers=timers if is_all else (Timer("cold", now_ms, SnapshotCold()),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +62,38 @@ class TopicsDeleted:
     topic_ids: frozenset[bytes]
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        return Result([tombstone(id) for id in view.state.partitions if id.topic_id in self.topic_ids])
+        gone = (id for id in view.state.partitions if id.topic_id in self.topic_ids)
+        portion, is_all = _portion(view, gone)
+        timers = () if is_all else (Timer(("deleted", self.topic_ids), now_ms, self),)
+        return Result([tombstone(id) for id in portion], timers=timers)
 
 
 def begin(view: View, now_ms: int) -> Result[Entry]:
     """What starts when a journal was read. Topics may have been deleted while nobody looked."""
-    gone = [tombstone(id) for id in view.state.partitions if view.partitions_of(id.topic_id) == 0]
+    gone = frozenset(id.topic_id for id in view.state.partitions if view.partitions_of(id.topic_id) == 0)
+    deletions = TopicsDeleted(gone).decide(view, now_ms)
     return Result(
-        gone,
+        deletions.records,
         timers=(
+            *deletions.timers,
             Timer("cold", now_ms + view.setting(_COLD_INTERVAL), SnapshotCold()),
             Timer("prune", now_ms + view.setting(_PRUNE_INTERVAL), Prune()),
         ),
     )
+
+
+def _again(id: SharePartitionId, state: PartitionState, now_ms: int) -> Entry:
+    """The same state, written as a whole."""
+    return replace(state, snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms).snapshot(id)
+
+
+def _portion(view: View, ids: Iterable[SharePartitionId]) -> tuple[list[SharePartitionId], bool]:
+    """As many as may be written at once, and whether those are all."""
+    size_bytes = 0
+    portion: list[SharePartitionId] = []
+    for id in ids:
+        size_bytes += _RECORD_BYTES + len(id.group_id) + _RANGE_BYTES * len(view.state.partitions[id].batches)
+        if portion and size_bytes > limits.SHARE_PORTION_BYTES:
+            return portion, False
+        portion.append(id)
+    return portion, True
