@@ -156,6 +156,8 @@ ABORTED_PER_FETCH_MAX = 100_000
 RECORDS_DECODED_AT_ONCE_MAX = 1_024
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
+# How soon a coordinator is loaded again whose journal could not be opened or read.
+COORDINATOR_RETRY_MS = 1_000
 # A new member's parked JoinGroup is given up after this: it cannot send heartbeats yet, and may be long gone.
 NEW_MEMBER_JOIN_MS_MAX = 5 * 60 * 1000
 # Ids that members of share groups choose themselves: room for a UUID as Java prints it; Kafka's bound.

@@ -212,6 +212,7 @@ class Coordinators(Generic[MachineT]):
         self.make_machine = make_machine
         self._performers: dict[type, Callable[[Any, Host[MachineT]], None]] = {}
         self._hosts: dict[int, Host[MachineT]] = {}
+        self._again: Any = None  # the timer of the next attempt to take up what could not be opened
 
     def follow(self) -> None:
         """Take up partitions that are new (at the start: all), drop those that are gone."""
@@ -227,6 +228,13 @@ class Coordinators(Generic[MachineT]):
                 if partition is not None:
                     host = self._hosts[index] = Host(self, partition)
                     self.load(host)
+                elif self._again is None:
+                    self._again = self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
+
+    def _follow_again(self) -> None:
+        """A disk failed: what is left half done in a journal must go on although nobody asks."""
+        self._again = None
+        self.follow()
 
     def load(self, host: Host[MachineT]) -> None:
         """Small journals at once, long ones bit by bit."""
@@ -237,6 +245,7 @@ class Coordinators(Generic[MachineT]):
                 self.loop.call_soon(self.load, host)
         except StorageError as error:
             self.services.partitions.storage_failed(host.partition, error)
+            self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self.load, host)
         except Exception:
             log.exception("%s cannot be read: what it coordinates is not available", host.partition.name)
 
@@ -301,6 +310,8 @@ class Coordinators(Generic[MachineT]):
         return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value)).soonest()
 
     def close(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
         for host in self._hosts.values():
             host.close(ApiError(ErrorCode.NOT_COORDINATOR))
         self._hosts.clear()
