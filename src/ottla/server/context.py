@@ -7,13 +7,14 @@ request being handled and are overwritten by the next one: a handler whose answe
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.model.config import Config
 
 if TYPE_CHECKING:
     from ottla.server.configs import Configs
+    from ottla.server.coordination import Coordination
     from ottla.server.coordinators import GroupCoordinators
     from ottla.server.dispatch import Served
     from ottla.server.durability import Syncer
@@ -45,11 +46,24 @@ class Services:
     sessions: Sessions
     now_ms: Callable[[], int]
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
+    coordination: Coordination
     intercept: Intercept | None = None
-    groups: GroupCoordinators = field(init=False)
-    shares: ShareCoordinators = field(init=False)
-    share_partitions: SharePartitions = field(init=False)
-    txns: TransactionCoordinators = field(init=False)
+
+    @property
+    def groups(self) -> GroupCoordinators:
+        return self.coordination.parts.groups
+
+    @property
+    def shares(self) -> ShareCoordinators:
+        return self.coordination.parts.shares
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        return self.coordination.parts.share_partitions
+
+    @property
+    def txns(self) -> TransactionCoordinators:
+        return self.coordination.parts.txns
 
 
 @dataclass(slots=True, frozen=True)

@@ -59,27 +59,38 @@ class ClusterTopics:
         return TopicInfo(topic.name, topic.id, len(topic.partitions), racks)
 
 
-def coordinators(loop: Any, services: Services, rng: Any) -> tuple[Coordinators[Any], ...]:
-    """All of them; each is also found in `services` under its own name."""
-    services.groups = group_coordinators(loop, services, rng)
-    services.shares = share_coordinators(loop, services)
-    services.share_partitions = SharePartitions(loop, services)
-    services.txns = transaction_coordinators(loop, services)
-    return (services.groups, services.shares, services.txns)
+class Parts:
+    """The coordinators of a node, and the live share partitions they keep the state of."""
 
+    def __init__(self, loop: Any, services: Services, rng: Any) -> None:
+        self.groups = group_coordinators(loop, services, rng)
+        self.shares = share_coordinators(loop, services)
+        self.txns = transaction_coordinators(loop, services)
+        self.share_partitions = SharePartitions(loop, services)
+        self._all: tuple[Coordinators[Any], ...] = (self.groups, self.shares, self.txns)
 
-def tell(services: Services, changes: Iterable[Change]) -> None:
-    """What changed in the cluster, to whom it concerns."""
-    touched = [change.topic.name for change in changes if isinstance(change, _OF_TOPICS)]
-    if touched:
-        services.groups.submit_to_all(TopicsChanged(frozenset(touched)))
-    deleted = [change.topic for change in changes if isinstance(change, TopicDeleted)]
-    if deleted:
-        ids = frozenset(topic.id for topic in deleted)
-        services.groups.submit_to_all(ForgetTopics(frozenset(topic.name for topic in deleted)))
-        services.groups.submit_to_all(ForgetShares(ids))
-        services.share_partitions.follow()
-        services.shares.submit_to_all(TopicsDeleted(ids))
+    def follow(self) -> None:
+        """Take up the partitions of internal topics that are new."""
+        for each in self._all:
+            each.follow()
+
+    def tell(self, changes: Iterable[Change]) -> None:
+        """What changed in the cluster, to whom it concerns."""
+        touched = [change.topic.name for change in changes if isinstance(change, _OF_TOPICS)]
+        if touched:
+            self.groups.submit_to_all(TopicsChanged(frozenset(touched)))
+        deleted = [change.topic for change in changes if isinstance(change, TopicDeleted)]
+        if deleted:
+            ids = frozenset(topic.id for topic in deleted)
+            self.groups.submit_to_all(ForgetTopics(frozenset(topic.name for topic in deleted)))
+            self.groups.submit_to_all(ForgetShares(ids))
+            self.share_partitions.follow()
+            self.shares.submit_to_all(TopicsDeleted(ids))
+
+    def close(self) -> None:
+        self.share_partitions.close()
+        for each in self._all:
+            each.close()
 
 
 def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordinators:

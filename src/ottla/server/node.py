@@ -15,13 +15,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.log.disk import Disk
 from ottla.model.ids import TopicPartition
 from ottla.server.configs import Configs
 from ottla.server.context import Intercept, Services
-from ottla.server.coordinators import coordinators, tell
+from ottla.server.coordination import Coordination
 from ottla.server.directories import open_directories
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
@@ -36,6 +36,9 @@ from ottla.server.sessions import Sessions
 from ottla.server.system import lock_directory, open_files_max, raise_descriptor_limit
 from ottla.server.upkeep import Upkeep
 from ottla.server.waiters import Waiters
+
+if TYPE_CHECKING:
+    from ottla.server.coordinators import Parts
 
 log = logging.getLogger(__name__)
 
@@ -119,8 +122,7 @@ class Node:
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self.services = self._services(loop)
         self._steps_back.append(self.services.syncer.idle)
-        self.coordinators = coordinators(loop, self.services, self.ports.rng)
-        self._steps_back.append(self._resign)
+        self._steps_back.append(self.services.coordination.close)
         self.partitions.on_change = self.services.waiters.notify
         self.door = Door(self.configs.broker)
         self._steps_back.append(self.door.close)
@@ -129,8 +131,7 @@ class Node:
         self.upkeep = Upkeep(loop, self)
         self._steps_back.append(self.upkeep.stop)
         self.metadata.on_change = self._changed
-        for each in self.coordinators:
-            each.follow()
+        self.services.coordination.start(self.metadata.state)
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
@@ -147,8 +148,14 @@ class Node:
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             now_ms=self.ports.now_ms,
             advertised=addresses.get,
+            coordination=Coordination(lambda: self._coordinators(loop)),
             intercept=self.ports.intercept,
         )
+
+    def _coordinators(self, loop: asyncio.AbstractEventLoop) -> Parts:
+        from ottla.server.coordinators import Parts
+
+        return Parts(loop, self.services, self.ports.rng)
 
     def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         sock = self.ports.net.listen(endpoint.host, endpoint.port)
@@ -161,9 +168,7 @@ class Node:
         self.partitions.apply(changes)
         self.door.configure(self.configs.broker)
         self.upkeep.follow(changes)
-        for each in self.coordinators:
-            each.follow()
-        tell(self.services, changes)
+        self.services.coordination.tell(changes)
 
     def request_stop(self) -> None:
         """Makes `stopped` shut the node down; from the node's own loop."""
@@ -185,11 +190,6 @@ class Node:
                     await waiting
             except Exception:
                 log.exception("the stop goes on, but the next start will have to recover")
-
-    def _resign(self) -> None:
-        self.services.share_partitions.close()
-        for each in self.coordinators:
-            each.close()
 
     def _close_storage(self) -> None:
         self.metadata.close()
