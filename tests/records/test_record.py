@@ -206,3 +206,11 @@ def test_unpacking_is_bounded() -> None:
         records(batch, limit_bytes=100_000)
     assert error.value.code is ErrorCode.MESSAGE_TOO_LARGE
     assert compress(Codec.NONE, b"as it is") == b"as it is"
+
+
+@pytest.mark.parametrize("count", [8_191, 8_193, 20_000])
+def test_batches_of_many_records(count: int) -> None:
+    """Offset deltas get a third byte on the way."""
+    made = build_batch([(b"k", b"%d" % number) for number in range(count)], base_offset=5)
+    found = [(record.offset, record.value) for record in records(made)]
+    assert found == [(5 + number, b"%d" % number) for number in range(count)]

@@ -150,7 +150,8 @@ def _decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
         # Offsets without gaps and records without headers are the rule: only exceptions are written down below.
         first = header.base_offset + done
         found = Columns(list(range(first, first + count)), [], [], [], [()] * count)
-        expected = _DELTAS[done : done + count] + [b""] * (done + count - len(_DELTAS))
+        expected = _DELTAS[done : done + count]
+        expected += [b""] * (count - len(expected))  # those of three bytes are read as they come
         try:
             pos = _decode_some(data, pos, expected, header, found)
         except IndexError:
