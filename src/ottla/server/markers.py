@@ -100,16 +100,9 @@ def _when_counted(
         services.waiters.watch(done, [partition], settle, limits.WAIT_MS_MAX)
 
 
-class Markers:
-    """Carries out the transaction coordinator's `WriteMarkers`."""
-
-    def __init__(self, loop: Any, services: Services) -> None:
-        self._loop = loop
-        self._services = services
-
-    def write(self, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
-        delivery = Delivery(self._loop, self._services, effect, host)
-        delivery.send(effect.partitions)
+def write_markers(loop: Any, services: Services, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
+    """Carries out the transaction coordinator's wish."""
+    Delivery(loop, services, effect, host).send(effect.partitions)
 
 
 class Delivery:
@@ -123,6 +116,7 @@ class Delivery:
         self._machine = host.machine  # a host that loaded anew wants the markers anew, with an effect of its own
         self._marker = EndTxnMarker(effect.commit, host.partition.leader_epoch)
         self._left = 0
+        self._failed: dict[TopicPartition, None] = {}  # told about in the log, once
 
     def send(self, partitions: tuple[TopicPartition, ...]) -> None:
         self._left = len(partitions) + 1

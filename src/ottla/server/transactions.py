@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.features import TRANSACTION_VERSION
 from ottla.machine.keyed import types_of
 from ottla.model.names import TRANSACTION_STATE_TOPIC
 from ottla.server.hosts import Coordinators
-from ottla.server.markers import Markers
+from ottla.server.markers import write_markers
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.machine import TransactionsMachine
 from ottla.txns.view import TransactionsState, View
@@ -37,5 +38,5 @@ def transaction_coordinators(loop: Any, services: Services) -> TransactionCoordi
     made: TransactionCoordinators = Coordinators(
         loop, services, TRANSACTION_STATE_TOPIC, types_of(transaction_state), make
     )
-    made.on_effect(WriteMarkers, Markers(loop, services).write)
+    made.on_effect(WriteMarkers, partial(write_markers, loop, services))
     return made
