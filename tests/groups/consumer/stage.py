@@ -55,7 +55,6 @@ LOST = (
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNRELEASED_INSTANCE_ID,
-    ErrorCode.ILLEGAL_GENERATION,
 )
 
 
@@ -127,6 +126,8 @@ class Actor:
             case SyncReply(error=ErrorCode.NONE):
                 told = read_assignment(reply.assignment).assigned_partitions
                 self.owned = {id_of(each.topic): frozenset(each.partitions) for each in told if each.partitions}
+            case ApiError(code=ErrorCode.ILLEGAL_GENERATION):
+                self.owned = NO_PARTITIONS  # it stays a member, and joins anew
             case ApiError() if reply.code in LOST:
                 self.owned, self.epoch = NO_PARTITIONS, 0
 

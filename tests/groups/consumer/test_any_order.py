@@ -131,7 +131,10 @@ class AnyOrder(RuleBasedStateMachine):
             for actor in self.stage.actors.values():
                 member = group.members.get(actor.member_id)
                 if member is not None:
-                    uses = {(topic_id, each) for topic_id, partitions in actor.owned.items() for each in partitions}
+                    there = {id_of(name) for name in self.stage.topics.sizes}
+                    uses = {
+                        (topic_id, each) for topic_id in actor.owned.keys() & there for each in actor.owned[topic_id]
+                    }
                     assert uses <= owned_by(member)
 
     @invariant()

@@ -109,8 +109,7 @@ class Draft:
     def assign(self, member: ConsumerMember, members: Mapping[str, ConsumerMember]) -> tuple[int, Partitions]:
         """The target of `member`, and its epoch: a new one if the group's epoch asks for it and it is time."""
         group = self.group
-        interval_ms = self.setting("consumer.assignment.interval.ms")
-        if self.epoch <= group.assignment_epoch or not may_assign(group.assigned_ms, interval_ms, self.now_ms):
+        if self.epoch <= group.assignment_epoch or not self._is_time():
             return group.assignment_epoch, group.target_of(member.member_id)
         readers = {
             each.member_id: Reader(
@@ -123,6 +122,9 @@ class Draft:
             self.records.append(target_entry(group.group_id, change.member_id, change.target))
         self.records.append(target_epoch_entry(group.group_id, self.epoch, self.now_ms))
         return self.epoch, targets[member.member_id]
+
+    def _is_time(self) -> bool:
+        return may_assign(self.group.assigned_ms, self.setting("consumer.assignment.interval.ms"), self.now_ms)
 
     def _assignor(self, members: Mapping[str, ConsumerMember]) -> Assignor:
         names = assignor_names(self.view.setting("group.consumer.assignors"))

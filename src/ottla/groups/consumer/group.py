@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
+from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
 from ottla.groups.consumer.entries import (
     ResolvedRegex,
     current_entry,
@@ -28,7 +29,7 @@ _OFFSET_COMMIT_BY_EPOCH = 9  # the first version of OffsetCommit whose answers k
 
 
 @dataclass(slots=True)
-class ConsumerGroup(ModernGroup[ConsumerMember]):
+class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     """`owners` counts a partition as owned until its owner has confirmed that it gave it back."""
 
     instances: dict[str, str] = field(default_factory=dict)  # instance id → member id
@@ -123,6 +124,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         member_id = self.instances.get(instance_id) if instance_id is not None else None
         return self.members[member_id] if member_id is not None else None
+
+    def target_of(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NO_PARTITIONS)
 
     def names_with(self, members: Mapping[str, ConsumerMember]) -> frozenset[str]:
         names = {member.subscribed_topics for member in members.values()}

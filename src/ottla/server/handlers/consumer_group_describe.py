@@ -9,6 +9,7 @@ from ottla.groups.assign.spec import Partitions
 from ottla.groups.consumer.describe import DescribeConsumerGroup, Described, DescribedMember
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, Later, gather
+from ottla.server.consumer_groups import check_enabled
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
@@ -30,6 +31,10 @@ def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
 ) -> Answer[ConsumerGroupDescribeResponse]:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    try:
+        check_enabled(context)
+    except ApiError as error:
+        return ConsumerGroupDescribeResponse(groups=[_refused(group_id, error) for group_id in request.group_ids])
     groups = gather([_describe(group_id, operations, context) for group_id in request.group_ids])
     return groups.map(lambda found: ConsumerGroupDescribeResponse(groups=found)).soonest()
 

@@ -10,8 +10,9 @@ from ottla.groups.consumer.draft import assignor_names
 from ottla.groups.consumer.heartbeat import Heard, Heartbeat
 from ottla.groups.consumer.leave import Leave
 from ottla.groups.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ApiError
 from ottla.server.answer import Answer
+from ottla.server.consumer_groups import check_enabled
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -26,11 +27,9 @@ Response = ConsumerGroupHeartbeatResponse
 
 @handles(ConsumerGroupHeartbeatRequest)
 def consumer_group_heartbeat(request: Request, context: Context) -> Answer[Response]:
-    protocols = context.settings.get("group.coordinator.rebalance.protocols")
-    if "consumer" not in protocols:
-        return _refused(ApiError(ErrorCode.UNSUPPORTED_VERSION))
     heartbeat = _heartbeat(request, context)
     try:
+        check_enabled(context)
         assignors = assignor_names(context.settings.get("group.consumer.assignors"))
         check_heartbeat(heartbeat, context.request_version, assignors)
     except ApiError as error:

@@ -40,17 +40,27 @@ _OCTAL = tuple("01234567")
 _MAX_RUNE = 0x10FFFF
 
 
-def perl_class(reader: Reader) -> frozenset[str] | None:
+def folded(chars: frozenset[str]) -> frozenset[str]:
+    """With the same letters of the other case."""
+    return chars | {each.lower() for each in chars} | {each.upper() for each in chars}
+
+
+def _signed(chars: frozenset[str], negated: bool, fold: bool) -> frozenset[str]:
+    """A class is what it says without regard to case, or all but that."""
+    chars = folded(chars) if fold else chars
+    return ALL - chars if negated else chars & ALL
+
+
+def perl_class(reader: Reader, fold: bool) -> frozenset[str] | None:
     r"""`\d` and its like at the reader, or None."""
     text = reader.peek(2)
     if len(text) < 2 or text[0] != "\\" or text[1].lower() not in _PERL:
         return None
     reader.skip(2)
-    found = _PERL[text[1].lower()]
-    return ALL - found if text[1].isupper() else found
+    return _signed(_PERL[text[1].lower()], text[1].isupper(), fold)
 
 
-def posix_class(reader: Reader) -> frozenset[str] | None:
+def posix_class(reader: Reader, fold: bool) -> frozenset[str] | None:
     """`[:alpha:]` or `[:^alpha:]` at the reader (inside a class), or None."""
     end = reader.text.find(":]", reader.at + 2)
     if not reader.starts("[:") or end < 0:
@@ -60,10 +70,10 @@ def posix_class(reader: Reader) -> frozenset[str] | None:
     if found is None:
         raise RegexError(BAD_RANGE)
     reader.at = end + 2
-    return ALL - found if name.startswith("^") else found
+    return _signed(found, name.startswith("^"), fold)
 
 
-def unicode_class(reader: Reader) -> frozenset[str] | None:
+def unicode_class(reader: Reader, fold: bool) -> frozenset[str] | None:
     r"""`\pL`, `\p{Greek}`, `\P{^Lu}` at the reader, or None."""
     if not (reader.starts("\\p") or reader.starts("\\P")):
         return None
@@ -79,8 +89,7 @@ def unicode_class(reader: Reader) -> frozenset[str] | None:
         name = reader.text[reader.at : end]
         reader.at = end + 1
     negated ^= name.startswith("^")
-    found = _unicode(name.removeprefix("^"))
-    return ALL - found if negated else found
+    return _signed(_unicode(name.removeprefix("^")), negated, fold)
 
 
 def _unicode(name: str) -> frozenset[str]:

@@ -24,34 +24,49 @@ class _Step(NamedTuple):
     to: tuple[int, ...]
 
 
+class _Stop:
+    """All states one can be in after some name, and where each further character leads."""
+
+    __slots__ = ("accepts", "before", "states", "to")
+
+    def __init__(self, states: frozenset[int], before: str, accepts: bool) -> None:
+        self.states = states
+        self.before = before
+        self.accepts = accepts
+        self.to: dict[str, _Stop] = {}
+
+
 class TopicPattern:
     """A regular expression that whole topic names match, or not. Raises RegexError."""
 
     def __init__(self, text: str) -> None:
         self._steps: list[_Step] = []
-        self._start = self._add(parse(text), self._step(_Step(None, None, ())))
-        self._memory: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
+        start = self._add(parse(text), self._step(_Step(None, None, ())))  # the first step that is made is the end
+        self._memory: dict[tuple[frozenset[int], str], _Stop] = {}
+        self._start = self._stop(frozenset((start,)), _OUTSIDE)
 
     def matches(self, name: str) -> bool:
-        states = frozenset((self._start,))
-        before = _OUTSIDE
+        stop = self._start
         for char in name:
-            states = self._after(states, before, char)
-            if not states:
-                return False
-            before = char
-        return 0 in self._reach(states, before, _OUTSIDE)  # the first step that was made is the end
+            stop = stop.to.get(char) or self._after(stop, char)
+        return stop.accepts
 
-    def _after(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
-        key = (states, before, char)
-        found = self._memory.get(key)
-        if found is None:
-            reached = self._reach(states, before, char)
-            steps = (self._steps[state] for state in reached)
-            found = frozenset(step.to[0] for step in steps if step.chars is not None and char in step.chars)
-            if len(self._memory) < limits.REGEX_MEMORY_MAX:
-                self._memory[key] = found
-        return found
+    def _after(self, stop: _Stop, char: str) -> _Stop:
+        steps = (self._steps[state] for state in self._reach(stop.states, stop.before, char))
+        found = frozenset(step.to[0] for step in steps if step.chars is not None and char in step.chars)
+        after = self._stop(found, char)
+        if len(self._memory) < limits.REGEX_MEMORY_MAX:
+            stop.to[char] = after
+        return after
+
+    def _stop(self, states: frozenset[int], before: str) -> _Stop:
+        known = self._memory.get((states, before))
+        if known is not None:
+            return known
+        stop = _Stop(states, before, 0 in self._reach(states, before, _OUTSIDE))
+        if len(self._memory) < limits.REGEX_MEMORY_MAX:
+            self._memory[states, before] = stop
+        return stop
 
     def _reach(self, states: frozenset[int], before: str, char: str) -> set[int]:
         """All states that can be reached without a character."""

@@ -7,6 +7,7 @@ import re
 from ottla.groups.consumer.regex.classes import (
     BAD_RANGE,
     escaped,
+    folded,
     perl_class,
     posix_class,
     unicode_class,
@@ -162,9 +163,9 @@ class _Parser:
             quoted = reader.text[reader.at : end if end >= 0 else None]
             reader.at = end + 2 if end >= 0 else len(reader.text)
             return [self._literal(each) for each in quoted] or [EMPTY]
-        chars = unicode_class(reader)
+        chars = unicode_class(reader, self._fold)
         if chars is None:
-            chars = perl_class(reader)
+            chars = perl_class(reader, self._fold)
         return [One(chars) if chars is not None else self._literal(escaped(reader))]
 
     def _class(self) -> frozenset[str]:
@@ -184,9 +185,9 @@ class _Parser:
     def _class_item(self) -> frozenset[str]:
         reader = self._reader
         for named in (posix_class, unicode_class, perl_class):
-            chars = named(reader)
+            chars = named(reader, self._fold)
             if chars is not None:
-                return self._folded(chars)
+                return chars
         low = self._class_char()
         high = low
         if reader.starts("-") and reader.peek(2) not in ("-", "-]"):
@@ -206,6 +207,4 @@ class _Parser:
         return One(self._folded(frozenset(char)))
 
     def _folded(self, chars: frozenset[str]) -> frozenset[str]:
-        if self._fold:
-            chars |= {each.lower() for each in chars} | {each.upper() for each in chars}
-        return chars & ALL
+        return (folded(chars) if self._fold else chars) & ALL
