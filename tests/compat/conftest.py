@@ -74,6 +74,16 @@ def brisk_node(against: str, java_tools: None, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="session")
+def mortal(against: str, java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node that tests may kill, if they start it again."""
+    node = brisk(against, tmp_path_factory.mktemp("mortal"))
+    try:
+        yield node.start()
+    finally:
+        node.stop()
+
+
+@pytest.fixture(scope="session")
 def both(
     against: str, real_kafka: RealKafka, java_431: Java, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Both]:

@@ -8,23 +8,12 @@ from pathlib import Path
 import pytest
 from tests.compat.conftest import Node
 from tests.support.apps import App
-from tests.support.brisk import brisk
 from tests.support.clients import Drained, Java, Message
 from tests.support.members import until
 
 PARTITIONS = 2
 ROUNDS = {"classic": 6, "consumer": 4}  # a killed member of the newer protocol is waited for, so fewer
 PER_ROUND = 150
-
-
-@pytest.fixture(scope="module")
-def mortal(against: str, java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node that the test may kill."""
-    node = brisk(against, tmp_path_factory.mktemp("mortal"))
-    try:
-        yield node.start()
-    finally:
-        node.stop()
 
 
 @pytest.fixture
