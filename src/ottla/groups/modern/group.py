@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
-from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
-
 
 class MemberState(IntEnum):
     """How far a member has come on the way to its target, by the numbers of Kafka's records."""
@@ -41,10 +39,11 @@ class ModernMember(Protocol):
 
 
 MemberT = TypeVar("MemberT", bound=ModernMember)
+TargetT = TypeVar("TargetT")
 
 
 @dataclass(slots=True)
-class ModernGroup(Generic[MemberT]):
+class ModernGroup(Generic[MemberT, TargetT]):
     """One group. `epoch` is the question, `assignment_epoch` the question that `targets` answers."""
 
     group_id: str
@@ -53,7 +52,7 @@ class ModernGroup(Generic[MemberT]):
     assignment_epoch: int = 1
     assigned_ms: int = 0  # when the targets were computed; 0: never, or by a coordinator that did not say
     members: dict[str, MemberT] = field(default_factory=dict)
-    targets: dict[str, Partitions] = field(default_factory=dict)
+    targets: dict[str, TargetT] = field(default_factory=dict)
     # Soft: the topics may have changed since `metadata_hash` was computed. So after loading, too.
     metadata_stale: bool = True
     _names: frozenset[str] | None = None  # what `subscribed_names` found last
@@ -61,9 +60,6 @@ class ModernGroup(Generic[MemberT]):
     @property
     def is_empty(self) -> bool:
         return not self.members
-
-    def target_of(self, member_id: str) -> Partitions:
-        return self.targets.get(member_id, NO_PARTITIONS)
 
     def subscribed_names(self) -> frozenset[str]:
         """All topics that any member reads."""

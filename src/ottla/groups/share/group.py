@@ -61,7 +61,7 @@ class StateBook:
 
 
 @dataclass(slots=True)
-class ShareGroup(ModernGroup[ShareMember]):
+class ShareGroup(ModernGroup[ShareMember, Partitions]):
     """One group. `initializing_since` is soft: after loading, what is still being initialised is asked for anew."""
 
     book: StateBook | None = None
@@ -97,6 +97,9 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def offsets_expire_since(self) -> int | None:
         return None
+
+    def target_of(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NO_PARTITIONS)
 
     def tombstones(self) -> Sequence[Entry]:
         members = tuple(self.members)
