@@ -56,12 +56,12 @@ def configure(connection: RawConnection, group_id: str, **configs: object) -> No
 class Queue:
     """A topic, a group that begins at its start, and members that join it."""
 
-    def __init__(self, broker: Broker, connection: RawConnection, **settings: object) -> None:
+    def __init__(self, broker: Broker, connection: RawConnection, *, partitions: int = 1, **settings: object) -> None:
         number = next(_NUMBERS)
         self.broker, self.connection = broker, connection
         self.topic, self.group = f"queue-{number}", f"group-{number}"
-        self.topic_id = create(connection, self.topic)
-        configure(connection, self.group, share_auto_offset_reset="earliest", **settings)
+        self.topic_id = create(connection, self.topic, partitions)
+        configure(connection, self.group, **{"share_auto_offset_reset": "earliest"} | settings)
         self._members: list[Member] = []
 
     def join(self, name: str = "member") -> Member:

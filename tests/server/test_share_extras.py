@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from crc32c import crc32c
 from tests.server.share_talk import ACCEPT, REJECT, RELEASE, SMALL, Member, Queue
 from tests.server.talk import alter, eventually, fetch_request, produce
 from tests.support.raw import RawConnection
 
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
-from ottla.records.batch import headers
+from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, headers, pack_crc_into
+from ottla.records.build import build_batch
 from ottla.records.record import NO_OFFSET, Record, records
 from ottla.testing.broker import Broker
 
@@ -85,6 +87,19 @@ def test_key_order_looks_no_further_than_the_limit_and_goes_on(broker: Broker, c
         for expected in range(3):
             assert offsets(member) == [expected], "the cold one is too far away"
             assert member.acknowledge((expected, expected, [ACCEPT])) == 0
+
+
+def test_a_garbled_batch_does_not_stop_an_ordered_group(broker: Broker, connection: RawConnection) -> None:
+    with Queue(broker, connection, ottla_share_key_ordered="true", ottla_share_dlq_topic="garbled-graves") as queue:
+        garbled = build_batch([(b"k", b"v")] * 3)
+        garbled[HEADER_BYTES:] = b"\xff" * (len(garbled) - HEADER_BYTES)
+        pack_crc_into(garbled, CRC_AT, crc32c(memoryview(garbled)[ATTRIBUTES_AT:]))
+        assert produce(connection, queue.topic, garbled)[0] == 0
+        queue.put(*keyed("a"))
+        member = queue.join()
+        assert member.poll() == [(0, 3, 1)]
+        assert member.acknowledge((0, 2, [REJECT]), (3, 3, [ACCEPT])) == 0
+        assert member.poll() == []
 
 
 # --- pauses

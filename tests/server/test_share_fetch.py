@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, SMALL, Queue
-from tests.server.talk import Pipeline, delete, eventually
+from tests.server.talk import Pipeline, delete, eventually, produce
 from tests.support.raw import RawConnection
 
 from ottla.model.errors import ErrorCode
+from ottla.records.record import NO_OFFSET, Record
 from ottla.testing.broker import Broker
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 
@@ -157,3 +159,60 @@ def test_what_was_acknowledged_survives_a_restart_and_nothing_else(queue: Queue)
     again = queue.join("again")
     assert eventually(again.poll) == [(1, 1, 2), (4, 5, 2)]
     assert again.acknowledge((1, 1, [ACCEPT]), (4, 5, [ACCEPT])) == 0
+
+
+def test_a_group_that_begins_at_the_end_goes_on_from_there_after_a_restart(
+    broker: Broker, connection: RawConnection
+) -> None:
+    with Queue(broker, connection, share_auto_offset_reset="latest") as queue:
+        queue.put(b"before")
+        assert queue.join().poll() == []
+        queue.put(b"meanwhile")
+        broker.restart()
+        assert eventually(queue.join("again").poll) == [(1, 1, 1)]
+
+
+def test_a_group_may_begin_some_time_ago(broker: Broker, connection: RawConnection) -> None:
+    with Queue(broker, connection, share_auto_offset_reset="by_duration:PT1H") as queue:
+        now_ms = broker.clock.now_ms()
+        for age_ms in (7_200_000, 3_000_000, 0):
+            queue.put(Record(NO_OFFSET, now_ms - age_ms, None, b"x"))
+        assert queue.join().poll() == [(1, 2, 1)]
+
+
+def test_there_is_a_limit_to_sessions(tmp_path: Path) -> None:
+    with (
+        Broker(tmp_path, SMALL | {"group.share.max.share.sessions": 1}) as broker,
+        RawConnection(broker.bootstrap) as connection,
+        Queue(broker, connection) as queue,
+    ):
+        one, other = queue.join("one"), queue.join("other")
+        assert one.poll() == []
+        assert other.fetch().error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        assert one.fetch(epoch=0).error_code == 0, "one that has a place may begin anew"
+        one.close()
+        eventually(lambda: other.fetch().error_code == 0, "a place for the other")
+
+
+def test_min_bytes_are_waited_for(queue: Queue) -> None:
+    member = queue.join()
+    queue.put(b"x" * 100)
+    assert member.poll(min_bytes=1_000, max_wait_ms=0) == [(0, 0, 1)], "no time to wait"
+    with Pipeline(queue.broker.bootstrap) as pipeline:
+        pipeline.send(member.request(min_bytes=1_000, max_wait_ms=20_000), 2)
+        queue.put(b"y" * 100)
+        queue.put(b"z" * 900)
+        (data,) = pipeline.answer().responses[0].partitions
+        assert [(each.first_offset, each.last_offset) for each in data.acquired_records] == [(1, 2)]
+
+
+def test_several_partitions_take_turns(broker: Broker, connection: RawConnection) -> None:
+    with Queue(broker, connection, partitions=3) as queue:
+        for index in range(3):
+            assert produce(connection, queue.topic, [b"x"] * 5, index=index)[0] == 0
+        member = queue.join()
+        seen = []
+        for _ in range(3):
+            answer = member.fetch(partitions=(0, 1, 2), max_records=5)
+            seen += [data.partition_index for topic in answer.responses for data in topic.partitions]
+        assert sorted(seen) == [0, 1, 2]

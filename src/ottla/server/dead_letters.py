@@ -7,6 +7,7 @@ so it may come twice, but it is never lost.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from ottla.log.producers import Origin
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
-from ottla.records.batch import headers
+from ottla.records.batch import BatchHeader, headers
 from ottla.records.build import build_batch
 from ottla.records.record import NO_OFFSET, Record, records
 from ottla.replica.partition import Partition
@@ -27,6 +28,8 @@ from ottla.shares.partition.terms import Dead, Reason
 
 if TYPE_CHECKING:
     from ottla.server.context import Services
+
+log = logging.getLogger(__name__)
 
 PREFIX = "ottla.dlq."
 _REASONS = {Reason.REJECTED: b"rejected", Reason.DELIVERY_LIMIT: b"delivery-limit"}
@@ -72,7 +75,7 @@ class DeadLetters:
     def _letters(self, group_id: str, source: Partition, dead: Iterable[Dead]) -> Iterator[Record]:
         now_ms = self._services.now_ms()
         for given_up in dead:
-            for record in read_between(source, given_up.first, given_up.last):
+            for record in _read_between(source, given_up.first, given_up.last):
                 yield _letter(record, group_id, source, given_up, now_ms)
 
     def _append(self, target: Partition, batch: bytearray) -> Later[ApiError | None]:
@@ -115,23 +118,30 @@ def _batches(letters: Iterable[Record], most_bytes: int) -> Iterator[bytearray]:
         yield build_batch(batch)
 
 
-def read_between(partition: Partition, first: int, last: int) -> Iterator[Record]:
+def _read_between(partition: Partition, first: int, last: int) -> Iterator[Record]:
     """The records at these offsets that the log still has."""
-    log = partition.log
-    offset = max(first, log.log_start_offset)
+    offset = max(first, partition.log.log_start_offset)
     while offset <= last:
-        found = log.read(offset, limits.SCAN_READ_BYTES, max_offset=partition.high_watermark)
+        found = partition.log.read(offset, limits.SCAN_READ_BYTES, max_offset=partition.high_watermark)
         if found.slice is None:
             return
         data = found.slice.read()
         for position, header in headers(data):
             if header.base_offset > last:
                 return
-            if not header.is_control:
-                for record in records(data, position):
-                    if offset <= record.offset <= last:
-                        yield record
+            yield from (each for each in _readable(partition, data, position, header) if offset <= each.offset <= last)
             offset = max(offset, header.next_offset)
+
+
+def _readable(partition: Partition, data: bytes, position: int, header: BatchHeader) -> list[Record]:
+    """The records of a batch; none if its producer garbled it, so that no letter could hold them."""
+    if header.is_control:
+        return []
+    try:
+        return list(records(data, position))
+    except ApiError as error:
+        log.warning("%s: the batch at %d is given up without a letter: %s", partition.name, header.base_offset, error)
+        return []
 
 
 def _letter(record: Record, group_id: str, source: Partition, dead: Dead, now_ms: int) -> Record:

@@ -19,7 +19,7 @@ from ottla.server.dead_letters import DeadLetters
 from ottla.server.share_rules import GroupRules, ShareRules, first_offset
 from ottla.server.share_sessions import Named, ShareSession, ShareSessions
 from ottla.shares.partition.partition import SharePartition
-from ottla.shares.partition.terms import Ack, Transition
+from ottla.shares.partition.terms import Ack, Rules, Transition
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import ReadState, State, WriteState
 from ottla.shares.state.partition import SharePartitionId
@@ -40,6 +40,10 @@ _MEANINGS = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
+
+
+# After these the stored state is not the one that was loaded: it is loaded anew when it is next asked for.
+_FORGOTTEN = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REQUEST)
 
 
 class LivePartition:
@@ -96,6 +100,11 @@ class LivePartition:
             self._owner.commit(self, over, retry_ms=now_ms + _RETRY_MS)
         self.arm(now_ms)
         self._owner.services.waiters.notify(self)
+
+    def arm_after(self, rules: Rules, now_ms: int) -> None:
+        """After a change: new locks end after old ones, so only pauses can make the timer's time too late."""
+        if self._timer is None or rules.backoff_ms > 0 or rules.inspects:
+            self.arm(now_ms)
 
     def arm(self, now_ms: int) -> None:
         """The timer for what is to come."""
@@ -161,13 +170,22 @@ class SharePartitions:
         now_ms = self.services.now_ms()
         rules = live.rules
         live.state_epoch = found.state_epoch
-        start = found.start_offset
+        # A log that lost its end (power, an operator) may be shorter than what was dealt with of it.
+        end = live.partition.log.next_offset
+        batches = [
+            batch._replace(last_offset=min(batch.last_offset, end - 1))
+            for batch in found.batches
+            if batch.first_offset < end
+        ]
+        start = min(found.start_offset, end)
         if start == NO_OFFSET:
             start = first_offset(live.partition, rules.reset, now_ms)
-        # A log that lost its end (a failed sync) may be shorter than what was acknowledged of it.
-        live.state = SharePartition.loaded(start, found.batches, rules.records, now_ms)
+        live.state = SharePartition.loaded(start, batches, rules.records, now_ms)
         live.ready(now_ms)
         live.arm(now_ms)
+        if found.start_offset == NO_OFFSET and rules.reset != "earliest":
+            # So that the group goes on from here also if it dies before it acknowledges anything.
+            self._store(live, Transition(0, ()), lambda _: None)
 
     def follow(self) -> None:
         """Topics may be gone: so are their share partitions."""
@@ -268,11 +286,11 @@ class SharePartitions:
             log.info("%s: a change of the share group's state was not stored: %s", live.partition.name, error)
             state.restore(change.token, until_ms=retry_ms)
             meaning = _meaning(error)
-            if meaning.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            if meaning.code in _FORGOTTEN:
                 self.drop(live, meaning)
             error = meaning
         if self._live.get(live.id) is live:
-            live.arm(now_ms)
+            live.arm_after(state.rules, now_ms)
             self.services.waiters.notify(live)
         outcome.set(error)
 

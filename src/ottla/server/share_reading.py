@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ottla.log.disk import FileSlice
 from ottla.model import limits
+from ottla.model.errors import ApiError
 from ottla.records.batch import HEADER_BYTES, BatchHeader, read_header
 from ottla.records.record import records
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED
@@ -147,9 +148,13 @@ def _inspect(live: LivePartition, state: SharePartition, want: Want, now_ms: int
             return
 
 
-def _notices(slice_: FileSlice, place: _Place) -> list[tuple[int, bytes | None, int]]:
+def _notices(slice_: FileSlice, place: _Place) -> list[tuple[int, bytes | None, int]] | None:
+    """What there is to know of each record; None for a batch that its producer has garbled."""
     batch = slice_.file.read(place.position, place.header.size_bytes)
-    return [(record.offset, record.key, due_ms(record)) for record in records(batch)]
+    try:
+        return [(record.offset, record.key, due_ms(record)) for record in records(batch)]
+    except ApiError:
+        return None
 
 
 def _take_ready(live: LivePartition, state: SharePartition, want: Want, max_bytes: int, now_ms: int) -> Taken:

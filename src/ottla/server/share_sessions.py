@@ -24,7 +24,15 @@ class ShareSession:
         self.group_id = group_id
         self.member_id = member_id
         self.epoch = INITIAL_EPOCH + 1
-        self.partitions: dict[Named, None] = dict.fromkeys(partitions)
+        self.partitions: dict[Named, None] = {}
+        self.add(partitions)
+
+    def add(self, partitions: Iterable[Named]) -> None:
+        """These too; more than anybody needs are not remembered."""
+        for named in partitions:
+            if len(self.partitions) >= limits.FETCH_SESSION_PARTITIONS_MAX:
+                return
+            self.partitions[named] = None
 
     def in_turn(self) -> list[Named]:
         """Its partitions, beginning with another one each time, so that all get their share of a small answer."""

@@ -41,11 +41,23 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
     except ApiError as error:
         response = _response([], 0)
         response.error_code, response.error_message = error.code, error.text
-        return response
+        return _later(response, request, context) if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED else response
     outcomes = acknowledge(context, group_id, member_id, request.topics, renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         return _close(request, session, outcomes, context)
     return _ShareFetch(request, session, outcomes, context).answer()
+
+
+def _later(response: ShareFetchResponse, request: ShareFetchRequest, context: Context) -> Later[ShareFetchResponse]:
+    """Who finds no place would ask again at once; it is answered when it would have been without records."""
+    later: Later[ShareFetchResponse] = Later()
+
+    def answer(_: object) -> bool:
+        later.set(response)
+        return True
+
+    context.services.waiters.watch(later, (), answer, max(request.max_wait_ms, 0))
+    return later
 
 
 def _check_renew(request: ShareFetchRequest) -> None:
@@ -65,7 +77,7 @@ def _session(request: ShareFetchRequest, group_id: str, member_id: str, context:
         return session
     session = sessions.enter(group_id, member_id, request.share_session_epoch)
     if request.share_session_epoch != FINAL_EPOCH:
-        session.partitions |= dict.fromkeys(named)
+        session.add(named)
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 session.partitions.pop((topic.topic_id, index), None)
@@ -82,11 +94,12 @@ def _close(
     shares.sessions.close(session)
     context.when_closed.pop(session, None)
     released = shares.release(session, session.partitions)
+    lock_ms = shares.rules.of(session.group_id).records.lock_ms
 
     def respond(errors: list[ApiError | None]) -> ShareFetchResponse:
         shares.closed(session)
         found = {name: _data(name[1], ack=error) for name, error in zip(outcomes, errors, strict=False)}
-        return _response(_topics(found), shares.rules.of(session.group_id).records.lock_ms)
+        return _response(_topics(found), lock_ms)
 
     answer = gather([*outcomes.values(), *released.values()]).map(respond)
     return answer.taken() if answer.done else answer

@@ -6,6 +6,7 @@ Records without a key have no lane. Keys are only compared, so a long one is kep
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterable
 from hashlib import blake2b
 
 _DIGEST_BYTES = 16
@@ -38,9 +39,10 @@ class Lanes:
 
     def leave(self, first: int, last: int) -> None:
         """These are dealt with."""
-        if not self._key_of:
-            return
-        for offset in range(first, last + 1):
+        offsets: Iterable[int] = range(first, last + 1)
+        if last - first >= len(self._key_of):
+            offsets = [offset for offset in self._key_of if first <= offset <= last]
+        for offset in offsets:
             key = self._key_of.pop(offset, None)
             if key is None:
                 continue

@@ -180,11 +180,22 @@ class SharePartition:
 
     # --- looking at records first (key order, delayed delivery)
 
-    def inspect(self, first: int, last: int, records: Sequence[tuple[int, bytes | None, int]], now_ms: int) -> None:
-        """Takes note of the batch [first, last]: `records` are offset, key and the time before which nobody gets it."""
+    def inspect(
+        self, first: int, last: int, records: Sequence[tuple[int, bytes | None, int]] | None, now_ms: int
+    ) -> None:
+        """Takes note of the batch [first, last]: `records` are offset, key and the time before which nobody gets it.
+
+        None: nobody can read them. They are handed out as they are, without order; the consumer may judge them.
+        """
         first = max(first, self.scanned)
         if first > self.scanned:
             self.bury(self.scanned, first - 1)
+        if records is None:
+            for low, high in self.ranges.holes(first, last):
+                self.ranges.append_or_add(Range(low, high, RecordState.AVAILABLE))
+                self.open += high - low + 1
+            self.scanned = max(self.scanned, last + 1)
+            return
         position = first
         for offset, key, due_ms in records:
             if offset < first:
@@ -223,7 +234,9 @@ class SharePartition:
                 left -= last - first + 1
                 continue
             for offset in range(first, min(item.last, self.scanned - 1) + 1):
-                if left > 0 and self.lanes.first_in_line(offset):
+                if left <= 0:
+                    break
+                if self.lanes.first_in_line(offset):
                     left -= 1
                     if found and found[-1][1] == offset - 1:
                         found[-1] = found[-1][0], offset
