@@ -14,6 +14,7 @@ from tests.support.node import OttlaNode
 from tests.support.python_members import ConfluentGroups
 from tests.support.raw import RawConnection
 
+from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
@@ -120,8 +121,11 @@ def test_members_of_the_new_protocol_survive_a_restart(node: OttlaNode) -> None:
         member.leave()
 
 
-def test_a_pattern_follows_the_topics(node: OttlaNode) -> None:
+def test_a_pattern_is_matched_by_the_broker(node: OttlaNode) -> None:
     clients, group = ConfluentGroups(), "pattern"
     member = clients.join(node.bootstrap, Joining(group, [], "consumer", pattern="^migr.*g"))
     stable(member)
+    request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+    (described,) = call(node, request, 1).groups  # type: ignore[attr-defined]
+    assert [each.subscribed_topic_regex for each in described.members] == ["(^migr.*g)"]  # as librdkafka puts it
     member.leave()
