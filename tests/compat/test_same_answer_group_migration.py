@@ -12,6 +12,7 @@ from ottla.wire import compile
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.offset_commit import OffsetCommitRequest
 
 TopicPartition = ConsumerProtocolSubscription.TopicPartition
 
@@ -189,3 +190,69 @@ def test_groups_that_cannot_change(both: Both, new_name: Names) -> None:
             yield Flock(side, custom).bird("bert", ["t"]).join()
 
     both.same(script)
+
+
+def test_in_the_middle_of_a_rebalance(both: Both, new_name: Names) -> None:
+    """Who waits in the classic group's rebalance is sent back to join anew, now in the consumer group."""
+    group, topic = new_name("unsettled"), new_name("topic")
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 6)
+        flock = Flock(side, group)
+        with Crowd(side, group, 9) as crowd:
+            anna = crowd.actor("anna", protocols=subscription([topic]))
+            yield anna.join()
+            yield anna.call(anna.syncs({anna.member_id: assignment({topic: [0, 1, 2, 3, 4, 5]})}))
+            carl = crowd.actor("carl", protocols=subscription([topic]))
+            carl.start_join()
+            bert = flock.bird("bert", [topic])
+            yield bert.join()
+            yield carl.answer()
+            yield sizes(crowd.named(flock.described()))
+            yield anna.heartbeat()
+            yield carl.join(protocols=subscription([topic]))
+            yield carl.call(carl.syncs())
+            yield commit(side, group, topic, anna)
+            for _ in range(3):
+                held = {topic: [at for at in range(6) if at < 2]}
+                anna.join(protocols=subscription([topic], held))
+                anna.call(anna.syncs())
+                bert.confirm()
+                carl.join(protocols=subscription([topic]))
+                carl.call(carl.syncs())
+            yield sizes(crowd.named(flock.described()))
+            yield commit(side, group, topic, anna)
+            yield commit(side, group, topic, anna, generation=0)
+            yield commit(side, group, topic, anna, generation=99)
+            yield carl.leave()
+            yield anna.leave(("", "nobody"), (anna.member_id, None))
+            yield sizes(crowd.named(flock.described()))
+
+    both.same(script)
+
+
+def sizes(described: Plain) -> Plain:
+    """How much everybody has: who gets which partitions depends on hashes."""
+    (group,) = described["groups"]
+    members = [
+        {
+            **member,
+            **{
+                kind: [len(each["partitions"]) for each in member[kind]["topic_partitions"]]
+                for kind in ("assignment", "target_assignment")
+            },
+        }
+        for member in group.pop("members")
+    ]
+    return group, sorted(members, key=lambda member: str(member["member_id"]))
+
+
+def commit(side: Side, group: str, topic: str, actor: Actor, generation: int | None = None) -> Plain:
+    part = OffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=7, committed_metadata="")
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=actor.generation if generation is None else generation,
+        member_id=actor.member_id,
+        topics=[OffsetCommitRequest.Topic(name=topic, partitions=[part])],
+    )
+    return side.call(request, 8)
