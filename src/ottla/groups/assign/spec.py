@@ -45,7 +45,3 @@ Assignor = Callable[[GroupSpec], dict[str, Partitions]]
 def frozen(partitions: Mapping[bytes, set[int]]) -> Partitions:
     """The same without empty topics, in order of topic ids."""
     return {topic: frozenset(partitions[topic]) for topic in sorted(partitions) if partitions[topic]}
-
-
-def size(partitions: Partitions) -> int:
-    return sum(len(each) for each in partitions.values())

@@ -132,8 +132,9 @@ def _downgrade(
     draft: Draft, member: ConsumerMember, members: dict[str, ConsumerMember], *, changed: bool
 ) -> Result[Entry]:
     """The group goes on as a classic one; without a rebalance if the member reads what it has always read."""
+    draft.group = draft.group.scratch()
     for each in members.values():
-        draft.group.put_member(each)  # of the scratch copy that the replacement made
+        draft.group.put_member(each)
     draft.records += draft.group.tombstones()
     turn = classic_turn(draft, ())
     if changed:

@@ -138,9 +138,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         resolved = self.regexes.get(member.subscribed_regex)
         return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
 
-    def regex_members(self, regex: str) -> int:
-        return sum(member.subscribed_regex == regex for member in self.members.values())
-
     def subscribed_regexes(self) -> dict[str, int]:
         """With the number of members of each, in a stable order."""
         return dict(Counter(_regexes(self.members)))
