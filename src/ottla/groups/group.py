@@ -7,6 +7,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from ottla.machine.keyed import Entry
+from ottla.model.ids import TopicPartition
 
 # In place of a moment: the retention of an offset counts from its own commit.
 SINCE_COMMIT = -1
@@ -31,6 +32,8 @@ class Committer(NamedTuple):
     transactional: bool = False
     # What is committed, as topic id and partition; asked only when the epoch is an older one.
     partitions: Callable[[], Iterable[tuple[bytes, int]]] = tuple
+    # The same by names.
+    places: Callable[[], Iterable[TopicPartition]] = tuple
 
 
 class Group(Protocol):

@@ -14,6 +14,7 @@ from ottla.groups.consumer import part as consumer
 from ottla.groups.modern import topics_changed
 from ottla.groups.offsets import part as offsets
 from ottla.groups.share import part as share
+from ottla.groups.streams import part as streams
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import Loaded, Result
@@ -22,7 +23,7 @@ from ottla.machine.kit import Loaded, Result
 Apply = Callable[[View, Any], None]
 OnLoaded = Callable[[View, int], Result[Entry]]
 
-_PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, consumer, share)
+_PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, consumer, share, streams)
 _APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
 _NOTE: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.NOTE.items()}
 _LOADED: tuple[OnLoaded, ...] = tuple(part.LOADED for part in _PARTS)

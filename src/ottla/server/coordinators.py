@@ -18,8 +18,8 @@ from ottla.machine.keyed import types_of
 from ottla.model.config import Config
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.model.resources import ResourceType
+from ottla.server import share_groups, streams_groups
 from ottla.server.hosts import Coordinators
-from ottla.server.share_groups import perform_effects
 from ottla.server.share_partitions import SharePartitions
 from ottla.server.shares import share_coordinators
 from ottla.server.transactions import transaction_coordinators
@@ -105,7 +105,8 @@ def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordina
 
     types = types_of(consumer_offsets, consumer_group, share_group, streams_group)
     made: GroupCoordinators = Coordinators(loop, services, CONSUMER_OFFSETS_TOPIC, types, make)
-    perform_effects(services, made)
+    share_groups.perform_effects(services, made)
+    streams_groups.perform_effects(services, made)
     return made
 
 

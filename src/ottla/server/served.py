@@ -51,6 +51,8 @@ SERVED = {
     85: (0, 1),  # WriteShareGroupState
     86: (0, 0),  # DeleteShareGroupState
     87: (0, 1),  # ReadShareGroupStateSummary
+    88: (0, 0),  # StreamsGroupHeartbeat
+    89: (0, 0),  # StreamsGroupDescribe
     90: (0, 1),  # DescribeShareGroupOffsets
     91: (0, 0),  # AlterShareGroupOffsets
     92: (0, 0),  # DeleteShareGroupOffsets

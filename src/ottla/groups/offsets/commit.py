@@ -64,7 +64,11 @@ class CommitOffsets:
                 raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION)
             return
         try:
-            group.check_commit(self.by._replace(partitions=lambda: self._partitions(view)))
+            group.check_commit(
+                self.by._replace(
+                    partitions=lambda: self._partitions(view), places=lambda: [new.partition for new in self.offsets]
+                )
+            )
         except ApiError as error:
             if self.by.transactional and error.code == ErrorCode.STALE_MEMBER_EPOCH:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error

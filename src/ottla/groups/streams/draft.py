@@ -1,0 +1,138 @@
+"""Draft: what one command makes of one streams group, gathered step by step into a Result.
+
+Nothing has happened until the runner carries the Result out, so the steps hand on what they decided (the new topology,
+the new epoch) instead of reading it from the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ottla.groups.modern.metadata import metadata_hash
+from ottla.groups.modern.target import may_assign
+from ottla.groups.modern.topics_changed import MetadataSeen
+from ottla.groups.streams.assignor import MemberSpec, assign
+from ottla.groups.streams.configure import Configured, Status, Told, configure
+from ottla.groups.streams.entries import AssignmentConfigs, GroupFacts, current_entry, group_entry, target_entry
+from ottla.groups.streams.entries import target_epoch_entry as targets_entry
+from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.member import StreamsMember
+from ottla.groups.streams.notes import ConfiguredNow
+from ottla.groups.streams.reconcile import Goal, reconcile
+from ottla.groups.streams.tasks import NOTHING, TaskSet
+from ottla.groups.streams.topology import Topology
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+
+STANDBY_REPLICAS = "num.standby.replicas"
+NOT_VALIDATED = -1
+
+
+class Target(NamedTuple):
+    """What a member shall own, and the epoch that was found for."""
+
+    epoch: int
+    tasks: TaskSet
+
+
+class Draft:
+    """`group` is as it was before the command."""
+
+    def __init__(self, view: View, group: StreamsGroup, now_ms: int) -> None:
+        self.view = view
+        self.group = group
+        self.now_ms = now_ms
+        self.records: list[Entry] = []
+        self.notes: list[Any] = []
+        self.timers: list[Timer] = []
+        self.effects: list[Any] = []
+        self.told: list[Told] = []  # what the member is told about the group
+
+    def setting(self, name: str) -> Any:
+        return self.view.group(self.group.group_id).get(name)
+
+    def result(self, reply: Any = None) -> Result[Entry]:
+        return Result(self.records, reply, self.timers, (), self.notes, self.effects)
+
+    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
+        self.timers.append(Timer(key, self.now_ms + delay_ms, command))
+
+    def cancel(self, key: tuple[str, ...]) -> None:
+        self.timers.append(Timer(key, None))
+
+    # --- steps
+
+    def configure(self, topology: Topology) -> tuple[Configured, int]:
+        """The topology against the topics there are now, and their hash."""
+        group = self.group
+        digest = group.metadata_hash
+        configured = group.configured
+        if configured is None or group.metadata_stale:
+            digest = metadata_hash(topology.required_topics(), self.view.topics)
+            self.notes.append(MetadataSeen(group.group_id))
+        if configured is None or digest != group.metadata_hash:
+            configured = configure(topology, self.view.topics)
+            self.notes.append(ConfiguredNow(group.group_id, configured))
+        return configured, digest
+
+    def raise_epoch(self, topology: Topology, configured: Configured, digest: int, *, changed: bool) -> int:
+        """The group's epoch: a new one if a member, the topics, what they amount to, or the settings changed."""
+        group = self.group
+        validated = topology.epoch if configured.is_ready else NOT_VALIDATED
+        configs = self.assignment_configs()
+        if (
+            changed
+            or digest != group.metadata_hash
+            or validated != group.validated_topology_epoch
+            or configs != group.assignment_configs
+        ):
+            self.records.append(group_entry(group.group_id, GroupFacts(group.epoch + 1, digest, validated, configs)))
+            return group.epoch + 1
+        return group.epoch
+
+    def assignment_configs(self) -> AssignmentConfigs:
+        return {STANDBY_REPLICAS: str(self.setting("streams.num.standby.replicas"))}
+
+    def assign(
+        self, epoch: int, member_id: str, members: Mapping[str, StreamsMember], configured: Configured, *, wait: bool
+    ) -> Target:
+        """The member's target: a new one if the group's epoch asks for it and it is time."""
+        group = self.group
+        if wait:
+            self.delayed("Assignment delayed due to the configured initial rebalance delay.")
+            return Target(group.assignment_epoch, NOTHING)
+        if epoch <= group.assignment_epoch:
+            return Target(group.assignment_epoch, group.target_of(member_id))
+        if not may_assign(group.assigned_ms, self.setting("streams.assignment.interval.ms"), self.now_ms):
+            self.delayed("Assignment delayed due to the configured assignment interval.")
+            return Target(group.assignment_epoch, group.target_of(member_id))
+        specs = {one.member_id: MemberSpec(one.process_id, group.target_of(one.member_id)) for one in members.values()}
+        copies = int(self.assignment_configs()[STANDBY_REPLICAS])
+        ready = configured.is_ready
+        targets = assign(specs, configured.subtopologies, copies) if ready else dict.fromkeys(specs, NOTHING)
+        for name in sorted(targets):
+            if group.targets.get(name) != targets[name]:
+                self.records.append(target_entry(group.group_id, name, targets[name]))
+        self.records.append(targets_entry(group.group_id, epoch, self.now_ms))
+        return Target(epoch, targets.get(member_id, NOTHING))
+
+    def delayed(self, text: str) -> None:
+        self.told.append(Told(Status.ASSIGNMENT_DELAYED, text))
+
+    def reconcile(self, member: StreamsMember, target: Target, reported: TaskSet | None) -> StreamsMember:
+        """Takes the member as far towards its target as it can go now."""
+        if member.is_reconciled_to(target.epoch):
+            return member
+        group, process_id = self.group, member.process_id
+        goal = Goal(
+            target.epoch,
+            target.tasks,
+            lambda task: group.is_active_free_for(process_id, task),
+            lambda task: group.is_copy_free_for(process_id, task),
+        )
+        new = reconcile(member, goal, reported)
+        if new != member:
+            self.records.append(current_entry(group.group_id, new.member_id, new))
+        return new

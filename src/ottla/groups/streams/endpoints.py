@@ -1,0 +1,51 @@
+"""Endpoints: where the state of which partitions can be queried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ottla.groups.streams.configure import Configured
+from ottla.groups.streams.member import Endpoint, StreamsMember
+from ottla.groups.streams.tasks import Tasks, without_epochs
+from ottla.groups.view import Topics
+
+
+class TopicShare(NamedTuple):
+    """Partitions of a topic."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class EndpointShare(NamedTuple):
+    """What one endpoint knows about."""
+
+    endpoint: Endpoint
+    active: tuple[TopicShare, ...]
+    standby: tuple[TopicShare, ...]
+
+
+def endpoint_shares(
+    members: Iterable[StreamsMember], configured: Configured, topics: Topics
+) -> tuple[EndpointShare, ...]:
+    """Of all members that have an endpoint."""
+    found: list[EndpointShare] = []
+    for member in members:
+        if member.endpoint is not None:
+            owned = without_epochs(member.assigned)
+            active, standby = _shares(owned.active, configured, topics), _shares(owned.standby, configured, topics)
+            found.append(EndpointShare(member.endpoint, active, standby))
+    return tuple(found)
+
+
+def _shares(tasks: Tasks, configured: Configured, topics: Topics) -> tuple[TopicShare, ...]:
+    """A topic with fewer partitions than its subtopology has tasks is read by some of the tasks only."""
+    found: list[TopicShare] = []
+    for name in sorted(tasks):
+        subtopology = configured.subtopologies.get(name)
+        for topic in subtopology.inputs if subtopology is not None else ():
+            info = topics.by_name(topic)
+            if info is not None:
+                found.append(TopicShare(topic, tuple(sorted(tasks[name])[: info.partitions])))
+    return tuple(found)

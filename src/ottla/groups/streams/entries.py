@@ -1,0 +1,229 @@
+"""The records of a streams group, as Kafka writes them; None instead of a content makes a tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ottla.groups.streams.member import StreamsMember
+from ottla.groups.streams.tasks import Held, OwnedTasks, Tasks, TaskSet
+from ottla.groups.streams.topology import Copartition, InternalTopic, Subtopology, Topology
+from ottla.machine.keyed import Entry
+from ottla.wire.journal import streams_group as journal
+
+_Current = journal.StreamsGroupCurrentMemberAssignmentValue
+_Target = journal.StreamsGroupTargetAssignmentMemberValue
+_Member = journal.StreamsGroupMemberMetadataValue
+_Group = journal.StreamsGroupMetadataValue
+_Subtopology = journal.StreamsGroupTopologyValue.Subtopology
+
+AssignmentConfigs = Mapping[str, str]
+
+
+class GroupFacts(NamedTuple):
+    """What the record of a group says."""
+
+    epoch: int
+    metadata_hash: int
+    validated_topology_epoch: int
+    assignment_configs: AssignmentConfigs
+
+
+def group_entry(group_id: str, facts: GroupFacts | None) -> Entry:
+    key = journal.StreamsGroupMetadataKey(group_id=group_id)
+    if facts is None:
+        return Entry(key, None)
+    value = _Group(
+        epoch=facts.epoch,
+        metadata_hash=facts.metadata_hash,
+        validated_topology_epoch=facts.validated_topology_epoch,
+        last_assignment_configs=[
+            _Group.LastAssignmentConfig(key=name, value=facts.assignment_configs[name])
+            for name in sorted(facts.assignment_configs)
+        ],
+    )
+    return Entry(key, value)
+
+
+def member_entry(group_id: str, member_id: str, member: StreamsMember | None) -> Entry:
+    key = journal.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
+    if member is None:
+        return Entry(key, None)
+    endpoint = member.endpoint
+    value = _Member(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else _Member.Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=[_Member.KeyValue(key=name, value=value) for name, value in member.client_tags],
+    )
+    return Entry(key, value)
+
+
+def target_epoch_entry(group_id: str, epoch: int | None, assigned_ms: int) -> Entry:
+    key = journal.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id)
+    if epoch is None:
+        return Entry(key, None)
+    value = journal.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=assigned_ms)
+    return Entry(key, value)
+
+
+def target_entry(group_id: str, member_id: str, target: TaskSet | None) -> Entry:
+    key = journal.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    if target is None:
+        return Entry(key, None)
+
+    def listed(tasks: Tasks) -> list[_Target.TaskIds]:
+        return [_Target.TaskIds(subtopology_id=name, partitions=sorted(tasks[name])) for name in sorted(tasks)]
+
+    value = _Target(
+        active_tasks=listed(target.active), standby_tasks=listed(target.standby), warmup_tasks=listed(target.warmup)
+    )
+    return Entry(key, value)
+
+
+def current_entry(group_id: str, member_id: str, member: StreamsMember | None) -> Entry:
+    key = journal.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    if member is None:
+        return Entry(key, None)
+    value = _Current(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=member.state,
+        active_tasks=_held_value(member.assigned.active),
+        standby_tasks=_tasks_value(member.assigned.standby),
+        warmup_tasks=_tasks_value(member.assigned.warmup),
+        active_tasks_pending_revocation=_held_value(member.pending_revocation.active),
+        standby_tasks_pending_revocation=_tasks_value(member.pending_revocation.standby),
+        warmup_tasks_pending_revocation=_tasks_value(member.pending_revocation.warmup),
+    )
+    return Entry(key, value)
+
+
+def topology_entry(group_id: str, topology: Topology | None) -> Entry:
+    key = journal.StreamsGroupTopologyKey(group_id=group_id)
+    if topology is None:
+        return Entry(key, None)
+    value = journal.StreamsGroupTopologyValue(
+        epoch=topology.epoch,
+        subtopologies=[
+            _Subtopology(
+                subtopology_id=each.id,
+                source_topics=list(each.source_topics),
+                source_topic_regex=list(each.source_regexes),
+                state_changelog_topics=[_topic_value(topic) for topic in each.changelogs],
+                repartition_sink_topics=list(each.repartition_sinks),
+                repartition_source_topics=[_topic_value(topic) for topic in each.repartition_sources],
+                copartition_groups=[
+                    _Subtopology.CopartitionGroup(
+                        source_topics=list(group.source_topics),
+                        source_topic_regex=list(group.source_regexes),
+                        repartition_source_topics=list(group.repartition_sources),
+                    )
+                    for group in each.copartitions
+                ],
+            )
+            for each in topology.subtopologies
+        ],
+    )
+    return Entry(key, value)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
+    """In the order in which a coordinator that reads them expects them."""
+    return [
+        current_entry(group_id, member_id, None),
+        target_entry(group_id, member_id, None),
+        member_entry(group_id, member_id, None),
+    ]
+
+
+# --- back; requests have the same shapes as records
+
+
+def topology_of(value: Any) -> Topology:
+    return Topology(value.epoch, tuple(_subtopology_of(each) for each in value.subtopologies))
+
+
+def tasks_of(listed: Iterable[Any]) -> Tasks:
+    found: dict[str, frozenset[int]] = {}
+    for each in listed:
+        if each.partitions:
+            found[each.subtopology_id] = found.get(each.subtopology_id, frozenset()) | frozenset(each.partitions)
+    return found
+
+
+def target_of(value: _Target) -> TaskSet:
+    return TaskSet(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
+
+
+def assigned_of(value: _Current) -> OwnedTasks:
+    active = _held_of(value.active_tasks, value.member_epoch)
+    return OwnedTasks(active, tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
+
+
+def pending_of(value: _Current) -> OwnedTasks:
+    return OwnedTasks(
+        _held_of(value.active_tasks_pending_revocation, value.member_epoch),
+        tasks_of(value.standby_tasks_pending_revocation),
+        tasks_of(value.warmup_tasks_pending_revocation),
+    )
+
+
+def _held_of(listed: Iterable[_Current.TaskIds], epoch: int) -> Held:
+    """Records of before the epochs of single tasks were kept do not have them: the member's stands in."""
+    found: dict[str, dict[int, int]] = {}
+    for each in listed:
+        epochs = each.assignment_epochs or []
+        if len(epochs) != len(each.partitions):
+            epochs = [epoch] * len(each.partitions)
+        found[each.subtopology_id] = dict(zip(each.partitions, epochs, strict=True))
+    return found
+
+
+def _held_value(held: Held) -> list[_Current.TaskIds]:
+    listed = []
+    for name in sorted(held):
+        partitions = sorted(held[name])
+        epochs = [held[name][partition] for partition in partitions]
+        listed.append(_Current.TaskIds(subtopology_id=name, partitions=partitions, assignment_epochs=epochs))
+    return listed
+
+
+def _tasks_value(tasks: Tasks) -> list[_Current.TaskIds]:
+    return [_Current.TaskIds(subtopology_id=name, partitions=sorted(tasks[name])) for name in sorted(tasks)]
+
+
+def _topic_value(topic: InternalTopic) -> journal.TopicInfo:
+    return journal.TopicInfo(
+        name=topic.name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        topic_configs=[journal.TopicConfig(key=name, value=value) for name, value in topic.configs],
+    )
+
+
+def _topic_of(value: Any) -> InternalTopic:
+    configs = tuple((each.key, each.value) for each in value.topic_configs)
+    return InternalTopic(value.name, value.partitions, value.replication_factor, configs)
+
+
+def _subtopology_of(value: Any) -> Subtopology:
+    return Subtopology(
+        value.subtopology_id,
+        tuple(value.source_topics),
+        tuple(value.source_topic_regex),
+        tuple(_topic_of(each) for each in value.state_changelog_topics),
+        tuple(value.repartition_sink_topics),
+        tuple(_topic_of(each) for each in value.repartition_source_topics),
+        tuple(
+            Copartition(
+                tuple(each.source_topics), tuple(each.source_topic_regex), tuple(each.repartition_source_topics)
+            )
+            for each in value.copartition_groups
+        ),
+    )

@@ -1,0 +1,242 @@
+"""StreamsGroupHeartbeat: how members join, bring the topology, tell which tasks they own, and learn which they shall.
+
+One heartbeat does everything that is due for the group: it writes down what the member says, compares the topology with
+the topics there are, raises the group's epoch if anything changed, deals out the tasks anew for a new epoch, and takes
+this member a step towards its target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.streams.configure import Configured, Status, Told
+from ottla.groups.streams.draft import Draft
+from ottla.groups.streams.endpoints import EndpointShare, endpoint_shares
+from ottla.groups.streams.entries import member_entry, topology_entry
+from ottla.groups.streams.group import StreamsGroup, streams_group
+from ottla.groups.streams.internal_topics import ask_for_missing
+from ottla.groups.streams.leave import keep_session, watch_revocation
+from ottla.groups.streams.member import JOIN_EPOCH, Endpoint, StreamsMember
+from ottla.groups.streams.notes import EndpointsChanged, ShutdownAsked, Waiting
+from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
+from ottla.groups.streams.topology import Topology
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+class Heard(NamedTuple):
+    """What a heartbeat is answered; without tasks the member keeps what it has, likewise without endpoints."""
+
+    member_id: str
+    epoch: int
+    interval_ms: int
+    told: tuple[Told, ...]
+    tasks: TaskSet | None
+    endpoint_epoch: int
+    endpoints: tuple[EndpointShare, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """None, and -1 for the timeout: as it was. Checked before (`checks.py`)."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    endpoint_epoch: int = 0
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    topology: Topology | None = None
+    owned: TaskSet | None = None
+    process_id: str | None = None
+    endpoint: Endpoint | None = None
+    client_tags: tuple[tuple[str, str], ...] | None = None
+    wants_shutdown: bool = False
+    client_id: str = ""
+    client_host: str = ""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        draft = self._draft(view, now_ms)
+        old = self._member(draft.group)
+        new = self._updated(old)
+        if new != old:
+            draft.records.append(member_entry(self.group_id, new.member_id, new))
+        topology = self._topology(draft, new)
+        configured, digest = draft.configure(topology)
+        _check_tasks(configured, self.owned)
+        epoch = draft.raise_epoch(topology, configured, digest, changed=new != old)
+        members = {**draft.group.members, new.member_id: new}
+        target = draft.assign(epoch, new.member_id, members, configured, wait=_waits(draft))
+        after = draft.reconcile(new, target, self.owned)
+        watch_revocation(draft, new, after)
+        keep_session(draft, self.member_id)
+        return draft.result(self._heard(draft, old, after, configured))
+
+    def _draft(self, view: View, now_ms: int) -> Draft:
+        """The group as it is, or a new one, also in place of an empty classic one; GROUP_ID_NOT_FOUND."""
+        found = view.state.groups.get(self.group_id)
+        if self.epoch != JOIN_EPOCH:
+            return Draft(view, streams_group(view, self.group_id, "Streams group {} not found."), now_ms)
+        if found is None:
+            return Draft(view, StreamsGroup(self.group_id), now_ms)
+        if isinstance(found, ClassicGroup) and found.is_empty:
+            draft = Draft(view, StreamsGroup(self.group_id), now_ms)
+            draft.records += found.tombstones()
+            return draft
+        group = streams_group(view, self.group_id)
+        most = view.setting("group.streams.max.size")
+        if len(group.members) >= most:
+            raise ApiError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The streams group has reached its maximum capacity of {most} members.",
+            )
+        return Draft(view, group, now_ms)
+
+    def _member(self, group: StreamsGroup) -> StreamsMember:
+        if self.epoch == JOIN_EPOCH and self.member_id not in group.members:
+            return StreamsMember(self.member_id)
+        member = group.member(self.member_id)
+        _check_epoch(member, self.epoch, self.owned)
+        return member
+
+    def _updated(self, member: StreamsMember) -> StreamsMember:
+        timeout_ms = self.rebalance_timeout_ms
+        return replace(
+            member,
+            rack_id=member.rack_id if self.rack_id is None else self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+            topology_epoch=member.topology_epoch if self.topology is None else self.topology.epoch,
+            process_id=member.process_id if self.process_id is None else self.process_id,
+            endpoint=member.endpoint if self.endpoint is None else self.endpoint,
+            client_tags=member.client_tags if self.client_tags is None else tuple(sorted(self.client_tags)),
+        )
+
+    def _topology(self, draft: Draft, member: StreamsMember) -> Topology:
+        """The group's; the first one to join brings it, and others must have the same."""
+        known = draft.group.topology
+        if known is None:
+            if self.topology is None:
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {self.group_id} has no topology.")
+            draft.records.append(topology_entry(self.group_id, self.topology))
+            return self.topology
+        if self.topology is not None and self.topology.epoch >= known.epoch and not self.topology.is_same(known):
+            raise ApiError(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        if member.topology_epoch < known.epoch:
+            text = (
+                f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch "
+                f"{known.epoch}."
+            )
+            draft.told.append(Told(Status.STALE_TOPOLOGY, text))
+        return known
+
+    def _heard(self, draft: Draft, old: StreamsMember, new: StreamsMember, configured: Configured) -> Heard:
+        group = draft.group
+        tells = self.epoch == JOIN_EPOCH or new.assigned != old.assigned
+        endpoint_epoch, endpoints = self._endpoints(draft, new, configured, changed=tells)
+        ask_for_missing(draft, configured)
+        shutdown_by = group.shutdown_by
+        if self.wants_shutdown:
+            draft.notes.append(ShutdownAsked(self.group_id, self.member_id))
+            shutdown_by = shutdown_by or self.member_id
+        if shutdown_by is not None:
+            text = f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the"
+            draft.told.append(Told(Status.SHUTDOWN_APPLICATION, f"{text} entire application."))
+        return Heard(
+            new.member_id,
+            new.epoch,
+            draft.setting("streams.heartbeat.interval.ms"),
+            tuple(draft.told),
+            without_epochs(new.assigned) if tells else None,
+            endpoint_epoch,
+            endpoints,
+        )
+
+    def _endpoints(
+        self, draft: Draft, member: StreamsMember, configured: Configured, *, changed: bool
+    ) -> tuple[int, tuple[EndpointShare, ...] | None]:
+        """The epoch of what is known of endpoints, and that itself, unless the member has seen it."""
+        group = draft.group
+        epoch = group.endpoint_epoch
+        if changed and member.endpoint is not None:
+            epoch += 1
+            draft.notes.append(EndpointsChanged(self.group_id))
+        if epoch == self.endpoint_epoch:
+            return epoch, None
+        others = [each for each in group.members.values() if each.member_id != member.member_id]
+        return epoch, endpoint_shares([*others, member], configured, draft.view.topics)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAssignment:
+    """Members had time to join: deal out the tasks."""
+
+    group_id: str
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, StreamsGroup):
+            return Result()
+        draft = Draft(view, group, now_ms)
+        draft.notes.append(Waiting(self.group_id, False))
+        if group.members and group.configured is not None:
+            draft.assign(group.epoch, "", group.members, group.configured, wait=False)
+        return draft.result()
+
+
+def _waits(draft: Draft) -> bool:
+    """Whether the first assignment waits for more members; a member that finds the group empty starts the wait."""
+    group = draft.group
+    delay_ms = draft.setting("streams.initial.rebalance.delay.ms")
+    if group.is_waiting_for_members:
+        return True
+    if group.members or delay_ms <= 0:
+        return False
+    draft.after(("streams members", group.group_id), delay_ms, FirstAssignment(group.group_id))
+    draft.notes.append(Waiting(group.group_id, True))
+    return True
+
+
+def _check_epoch(member: StreamsMember, epoch: int, owned: TaskSet | None) -> None:
+    """Who missed the last answer comes with the epoch before it; that is fine if it owns nothing that it must not."""
+    if epoch == member.epoch:
+        return
+    if (
+        epoch < member.epoch
+        and epoch == member.previous_epoch
+        and owned is not None
+        and owned.is_within(member.assigned)
+    ):
+        return
+    than = "greater" if epoch > member.epoch else "smaller"
+    raise ApiError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The streams group member has a {than} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _check_tasks(configured: Configured, owned: TaskSet | None) -> None:
+    if owned is None or not configured.is_ready:
+        return
+    for tasks in owned:
+        _check_role(configured, tasks)
+
+
+def _check_role(configured: Configured, tasks: Tasks) -> None:
+    for name, partitions in tasks.items():
+        subtopology = configured.subtopologies.get(name)
+        if subtopology is None:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Subtopology {name} does not exist in the topology.")
+        for partition in sorted(partitions):
+            if not 0 <= partition < subtopology.tasks:
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Task {partition} for subtopology {name} is invalid. "
+                    f"Number of tasks for this subtopology: {subtopology.tasks}",
+                )

@@ -1,0 +1,58 @@
+"""Internal topics of a topology that do not exist yet: asked for with every heartbeat until they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.groups.streams.configure import Configured, Told
+from ottla.groups.streams.draft import Draft
+from ottla.groups.streams.notes import CreationFailed
+from ottla.groups.streams.topology import InternalTopic
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+
+_ERRORS_SHOWN_MAX = 3
+_PAUSE_BEATS = 2  # heartbeats that a failure is remembered for
+
+
+class CreateInternalTopics(NamedTuple):
+    """An effect: these topics shall exist. Failures come back as `InternalTopicsFailed`."""
+
+    group_id: str
+    topics: tuple[InternalTopic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopicsFailed:
+    """From the node: what could not be created, and why."""
+
+    group_id: str
+    errors: tuple[tuple[str, str], ...]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        pause_ms = _PAUSE_BEATS * view.group(self.group_id).get("streams.heartbeat.interval.ms")
+        return Result(notes=[CreationFailed(self.group_id, self.errors, now_ms + pause_ms)])
+
+
+def ask_for_missing(draft: Draft, configured: Configured) -> None:
+    """Has what is missing created, and tells the member what is the matter."""
+    if configured.problem is None:
+        return
+    group = draft.group
+    failed = {name: text for name, (text, until_ms) in group.creation_errors.items() if draft.now_ms < until_ms}
+    wanted = tuple(topic for topic in configured.missing if topic.name not in failed)
+    if wanted:
+        draft.effects.append(CreateInternalTopics(group.group_id, wanted))
+    shown = [f"{topic.name} ({failed[topic.name]})" for topic in configured.missing if topic.name in failed]
+    draft.told.append(_with_errors(configured.problem, shown))
+
+
+def _with_errors(problem: Told, errors: list[str]) -> Told:
+    if not errors:
+        return problem
+    text = ", ".join(errors[:_ERRORS_SHOWN_MAX])
+    if len(errors) > _ERRORS_SHOWN_MAX:
+        text += f" and {len(errors) - _ERRORS_SHOWN_MAX} more"
+    return problem._replace(detail=f"{problem.detail}; Creation failed: {text}.")

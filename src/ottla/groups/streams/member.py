@@ -1,0 +1,51 @@
+"""StreamsMember: one member of a streams group, at one moment. Immutable; `apply` replaces it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.groups.modern.group import MemberState
+from ottla.groups.streams.tasks import NOTHING_OWNED, OwnedTasks
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+NO_EPOCH = -1
+
+
+class Endpoint(NamedTuple):
+    """Where the member's process answers queries about its state."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsMember:
+    """The first part is what it says about itself, the second how far it has come."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int = -1
+    process_id: str = ""
+    endpoint: Endpoint | None = None
+    client_tags: tuple[tuple[str, str], ...] = ()  # in order of their keys
+
+    epoch: int = 0
+    previous_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    assigned: OwnedTasks = NOTHING_OWNED
+    pending_revocation: OwnedTasks = NOTHING_OWNED
+
+    @property
+    def subscribed_topics(self) -> frozenset[str]:
+        """The group's topology says what is read, nobody by himself."""
+        return frozenset()
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == epoch

@@ -1,0 +1,33 @@
+"""What the group coordinator's machine is told of streams groups (see `groups/machine.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.groups.streams import notes
+from ottla.groups.streams.apply import KEYS, apply_entry
+from ottla.groups.streams.draft import Draft
+from ottla.groups.streams.group import StreamsGroup
+from ottla.groups.streams.leave import keep_session, watch_revocation
+from ottla.groups.streams.member import StreamsMember
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+
+
+def _loaded(view: View, now_ms: int) -> Result[Entry]:
+    """Members go on as if nothing had happened: sessions, and the time to give tasks back, begin now."""
+    timers: list[Timer] = []
+    for group in view.state.groups.values():
+        if isinstance(group, StreamsGroup):
+            draft = Draft(view, group, now_ms)
+            for member in group.members.values():
+                keep_session(draft, member.member_id)
+                watch_revocation(draft, StreamsMember(member.member_id), member)
+            timers += draft.timers
+    return Result(timers=timers)
+
+
+APPLY: dict[type, Any] = dict.fromkeys(KEYS, apply_entry)
+NOTE: dict[type, Any] = notes.NOTE
+LOADED = _loaded

@@ -1,0 +1,126 @@
+"""StreamsGroupDescribe (key 89): state, topology, members and tasks of streams groups (KIP-1071)."""
+
+from __future__ import annotations
+
+from ottla.groups.streams.describe import Described, DescribedMember, DescribeStreamsGroup
+from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
+from ottla.groups.streams.topology import InternalTopic, Subtopology
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer, Later, gather
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.server.streams_groups import check_enabled
+from ottla.wire.messages.streams_group_describe import (
+    Assignment,
+    Endpoint,
+    KeyValue,
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    TaskIds,
+    TopicInfo,
+)
+
+Group = StreamsGroupDescribeResponse.DescribedGroup
+
+
+@handles(StreamsGroupDescribeRequest)
+def streams_group_describe(
+    request: StreamsGroupDescribeRequest, context: Context
+) -> Answer[StreamsGroupDescribeResponse]:
+    try:
+        check_enabled(context)
+    except ApiError as error:
+        return StreamsGroupDescribeResponse(groups=[_refused(name, error) for name in request.group_ids])
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    groups = gather([_describe(group_id, operations, context) for group_id in request.group_ids])
+    return groups.map(lambda found: StreamsGroupDescribeResponse(groups=found)).soonest()
+
+
+def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
+    def described(value: Described | ApiError) -> Group:
+        if isinstance(value, ApiError):
+            return _refused(group_id, value)
+        subtopologies = [_subtopology(each) for each in value.subtopologies]
+        return Group(
+            error_code=ErrorCode.NONE,
+            group_id=group_id,
+            group_state=value.state,
+            group_epoch=value.epoch,
+            assignment_epoch=value.assignment_epoch,
+            topology=Group.Topology(epoch=value.topology_epoch, subtopologies=subtopologies),
+            members=[_member(each) for each in value.members],
+            authorized_operations=operations,
+        )
+
+    if not group_id:
+        refused: Later[Group] = Later()
+        refused.set(_refused(group_id, ApiError(ErrorCode.INVALID_GROUP_ID)))
+        return refused
+    return context.groups.submit(group_id, DescribeStreamsGroup(group_id)).map(described)
+
+
+def _refused(group_id: str, error: ApiError) -> Group:
+    return Group(
+        error_code=error.code,
+        error_message=error.message,
+        group_id=group_id,
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        members=[],
+    )
+
+
+def _subtopology(described: Subtopology) -> Group.Topology.Subtopology:
+    return Group.Topology.Subtopology(
+        subtopology_id=described.id,
+        source_topics=sorted(described.source_topics),
+        repartition_sink_topics=sorted(described.repartition_sinks),
+        state_changelog_topics=_topics(described.changelogs),
+        repartition_source_topics=_topics(described.repartition_sources),
+    )
+
+
+def _topics(topics: tuple[InternalTopic, ...]) -> list[TopicInfo]:
+    return [
+        TopicInfo(
+            name=each.name,
+            partitions=each.partitions,
+            replication_factor=each.replication_factor,
+            topic_configs=[KeyValue(key=name, value=value) for name, value in each.configs],
+        )
+        for each in sorted(topics)
+    ]
+
+
+def _member(described: DescribedMember) -> Group.Member:
+    member = described.member
+    endpoint = member.endpoint
+    return Group.Member(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=[KeyValue(key=name, value=value) for name, value in member.client_tags],
+        task_offsets=[],
+        task_end_offsets=[],
+        assignment=_assignment(without_epochs(member.assigned)),
+        target_assignment=_assignment(described.target),
+        is_classic=False,
+    )
+
+
+def _assignment(tasks: TaskSet) -> Assignment:
+    return Assignment(
+        active_tasks=_listed(tasks.active), standby_tasks=_listed(tasks.standby), warmup_tasks=_listed(tasks.warmup)
+    )
+
+
+def _listed(tasks: Tasks) -> list[TaskIds]:
+    return [TaskIds(subtopology_id=name, partitions=sorted(tasks[name])) for name in sorted(tasks)]
