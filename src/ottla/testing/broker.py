@@ -29,6 +29,7 @@ class Broker:
         self.settings = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(self.data_dir),
+            "group.initial.rebalance.delay.ms": "0",  # a test knows its members and waits for nobody else
             **{name: str(value) for name, value in (settings or {}).items()},
         }
         self.node: Node | None = None
