@@ -101,7 +101,7 @@ def _take_in(draft: Draft, command: Join, member_id: str) -> Result[Entry]:
     )
     members = {**draft.group.members, member_id: new}
     topics_changed = draft.describe(old, new)
-    changed = topics_changed or update_regexes(draft, old, new).updated
+    changed = update_regexes(draft, old, new).updated or topics_changed
     if changed or draft.group.metadata_stale:
         draft.refresh(members, bump=changed)
     owned = by_ids(subscription.owned_partitions, draft.view.topics)
@@ -115,8 +115,7 @@ def _take_in(draft: Draft, command: Join, member_id: str) -> Result[Entry]:
 
 def may_downgrade_with(draft: Draft, former: ConsumerMember) -> bool:
     """Whether a static member of the new kind, the last of them, comes back as one of the classic kind."""
-    others = [each for each in draft.group.members if each != former.member_id]
-    return former.classic is None and (not others or may_downgrade(draft, [former.member_id]))
+    return former.classic is None and may_downgrade(draft, [former.member_id], coming=1)
 
 
 def _member(draft: Draft, command: Join, former: ConsumerMember | None, member_id: str) -> ConsumerMember:

@@ -29,14 +29,14 @@ def migration_policy(view: View) -> str:
     return policy.lower()
 
 
-def may_downgrade(draft: Draft, gone: Sequence[str]) -> bool:
-    """Whether only members of the classic kind stay, and the settings let the group become a classic one."""
+def may_downgrade(draft: Draft, gone: Sequence[str], *, coming: int = 0) -> bool:
+    """Whether only members of the classic kind stay (and come), and the settings let the group become a classic one."""
     left = [member for member_id, member in draft.group.members.items() if member_id not in gone]
     return (
-        bool(left)
+        bool(left or coming)
         and all(member.classic is not None for member in left)
         and migration_policy(draft.view) in _DOWNGRADES
-        and len(left) <= draft.view.setting("group.max.size")
+        and len(left) + coming <= draft.view.setting("group.max.size")
     )
 
 
