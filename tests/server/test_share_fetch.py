@@ -216,3 +216,17 @@ def test_several_partitions_take_turns(broker: Broker, connection: RawConnection
             answer = member.fetch(partitions=(0, 1, 2), max_records=5)
             seen += [data.partition_index for topic in answer.responses for data in topic.partitions]
         assert sorted(seen) == [0, 1, 2]
+
+
+def test_who_goes_away_while_it_waits_has_nothing(queue: Queue) -> None:
+    gone, other = queue.join("gone"), queue.join("other")
+    gone.poll()
+    node = queue.broker.node
+    assert node is not None
+    before = node.services.waiters.count
+    with Pipeline(queue.broker.bootstrap) as pipeline:
+        pipeline.send(gone.request(max_wait_ms=60_000), 2)
+        eventually(lambda: node.services.waiters.count > before, "the fetch waits")
+    eventually(lambda: node.services.waiters.count == before, "the fetch is forgotten")
+    queue.put(b"x")
+    assert other.poll() == [(0, 0, 1)]

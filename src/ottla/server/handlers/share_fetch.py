@@ -124,6 +124,7 @@ class _ShareFetch:
         self.found: dict[Named, Taken] = {}
         self.errors: dict[Named, ApiError] = {}
         self.live: dict[Named, LivePartition] = {}
+        self.places: dict[LivePartition | Partition, Named] = {}  # while it waits: whom a change concerns
         self.later: Later[None] = Later()
 
     def answer(self) -> Answer[ShareFetchResponse]:
@@ -133,11 +134,12 @@ class _ShareFetch:
             self.later.set(None)
         else:
             self._find()
-            if self._try(last=request.max_wait_ms <= 0) or not self.live:
+            if self._try(list(self.live), last=request.max_wait_ms <= 0) or not self.live:
                 self.later.set(None)
             else:
-                keys = [*self.live.values(), *(live.partition for live in self.live.values())]
-                self.context.services.waiters.watch(self.later, keys, self._again, request.max_wait_ms)
+                for name, live in self.live.items():
+                    self.places[live] = self.places[live.partition] = name
+                self.context.services.waiters.watch(self.later, self.places, self._again, request.max_wait_ms)
         # The acknowledgements are answered together with the records, so that both have come when one has.
         answer = gather_both(acks, self.later).map(self._respond)
         return answer.taken() if answer.done else answer
@@ -154,23 +156,27 @@ class _ShareFetch:
 
     def _again(self, changed: LivePartition | Partition | None) -> bool:
         """Something changed, or (None) the time is over."""
-        if not self._try(last=changed is None) and self.live and changed is not None:
+        # Nothing but what changed can have anything new; many partitions must not make every append a long walk.
+        names = list(self.live) if changed is None else [self.places[changed]]
+        if not self._try(names, last=changed is None) and self.live and changed is not None:
             return False
         self.later.set(None)
         return True
 
-    def _try(self, *, last: bool) -> bool:
+    def _try(self, names: list[Named], *, last: bool) -> bool:
         """Hands out what there is, if it is enough; whether it was."""
         now_ms = self.context.now_ms()
-        for name, live in tuple(self.live.items()):
-            if live.error is not None:
+        for name in names:
+            live = self.live.get(name)
+            if live is not None and live.error is not None:
                 self.errors[name] = live.error
                 del self.live[name]
-        ready = [(name, live) for name, live in self.live.items() if live.state is not None]
-        if not last and self.request.min_bytes > 1 and not self._enough(ready, now_ms):
-            return False
+        if not last and self.request.min_bytes > 1:
+            names = list(self.live)
+            if not self._enough(self._loaded(names), now_ms):
+                return False
         left_bytes, left_records = self.max_bytes, self.request.max_records
-        for name, live in ready:
+        for name, live in self._loaded(names):
             if left_records <= 0 or (left_bytes <= 0 and self.found):
                 break
             taken = self._take(name, live, left_bytes, left_records, now_ms)
@@ -179,6 +185,10 @@ class _ShareFetch:
                 left_bytes -= len(taken.records)
                 left_records -= sum(each.last - each.first + 1 for each in taken.acquired)
         return bool(self.found)
+
+    def _loaded(self, names: list[Named]) -> list[tuple[Named, LivePartition]]:
+        found = ((name, self.live.get(name)) for name in names)
+        return [(name, live) for name, live in found if live is not None and live.state is not None]
 
     def _enough(self, ready: list[tuple[Named, LivePartition]], now_ms: int) -> bool:
         wanted = min(self.request.min_bytes, self.max_bytes)
