@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.groups.assign.range import range_
-from ottla.groups.assign.spec import Assignor, GroupSpec, MemberSpec, Partitions
+from ottla.groups.assign.spec import Assignor, GroupSpec, MemberSpec, Partitions, size
 from ottla.groups.assign.uniform import uniform
 
 TOPICS = [bytes([number]) * 16 for number in range(4)]
@@ -34,10 +34,6 @@ def groups(draw: st.DrawFn, *, alike: bool = False) -> GroupSpec:
         topics = same if alike else draw(subscriptions)
         members[name] = MemberSpec(topics, owned, draw(st.sampled_from([None, f"instance-{name}"])))
     return GroupSpec(members, partitions)
-
-
-def size(partitions: Partitions) -> int:
-    return sum(len(each) for each in partitions.values())
 
 
 def again(spec: GroupSpec, found: dict[str, Partitions]) -> GroupSpec:

@@ -6,7 +6,7 @@ on the order of a set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -45,3 +45,8 @@ Assignor = Callable[[GroupSpec], dict[str, Partitions]]
 def frozen(partitions: Mapping[bytes, set[int]]) -> Partitions:
     """The same without empty topics, in order of topic ids."""
     return {topic: frozenset(partitions[topic]) for topic in sorted(partitions) if partitions[topic]}
+
+
+def size(partitions: Mapping[bytes, Collection[int]]) -> int:
+    """How many partitions there are in all."""
+    return sum(map(len, partitions.values()))

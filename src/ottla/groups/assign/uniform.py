@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ottla.groups.assign.spec import GroupSpec, Partitions, frozen
+from ottla.groups.assign.spec import GroupSpec, Partitions, frozen, size
 
 _Mutable = dict[bytes, set[int]]
 
@@ -23,7 +23,7 @@ def _alike(spec: GroupSpec) -> dict[str, Partitions]:
     """All read the same topics: a quota for each, taken from what it has as far as possible."""
     topics = next(iter(spec.members.values())).topics
     kept = {member_id: _kept(spec, member_id) for member_id in sorted(spec.members)}
-    counts = {member_id: sum(map(len, owned.values())) for member_id, owned in kept.items()}
+    counts = {member_id: size(owned) for member_id, owned in kept.items()}
     quota, extra = divmod(sum(spec.partitions[topic] for topic in topics), len(kept))
     # Who has most already gets the extra ones, so that they stay.
     ranked = sorted(kept, key=lambda member_id: (-counts[member_id], member_id))
@@ -89,7 +89,7 @@ class _Mixed:
         )
         self._owned = {member_id: _kept(spec, member_id) for member_id in sorted(spec.members)}
         self._free = _free(spec, frozenset(self._topics), self._owned)
-        self._counts = {member_id: sum(map(len, owned.values())) for member_id, owned in self._owned.items()}
+        self._counts = {member_id: size(owned) for member_id, owned in self._owned.items()}
 
     def assign(self) -> dict[str, Partitions]:
         rank = {topic: at for at, topic in enumerate(self._topics)}
