@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from ottla.model.ids import TopicPartition
+from ottla.sim.ledger import Ledger, Name
 from ottla.sim.seeds import kept_seeds
-from ottla.sim.transacting import Ledger, Name, TransactionSimulation, transacting
+from ottla.sim.transacting import TransactionSimulation, transacting
 
 KEPT = kept_seeds(Path(__file__).with_name("transacting_seeds.txt"))
 SAMPLE = range(700, 708)

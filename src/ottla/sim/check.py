@@ -213,6 +213,10 @@ class History:
         self._check_duplicates(partition, content)
         self._check_order(partition, content)
 
+    def content(self, partition: TopicPartition) -> dict[int, Payload]:
+        """What is known to be in the log, by offset."""
+        return self._of(partition).seen
+
     def _check_duplicates(self, partition: TopicPartition, content: dict[int, Payload]) -> None:
         found: dict[Payload, int] = {}
         for offset, payload in content.items():

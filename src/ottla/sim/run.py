@@ -26,6 +26,7 @@ from ottla.sim.disk import Crash
 from ottla.sim.faults import Chaos
 from ottla.sim.loop import Host, SimLoop, SimulationError
 from ottla.sim.net import SimNet
+from ottla.sim.process import Company, Stage
 from ottla.sim.scenario import Scenario
 from ottla.sim.workload import (
     Eraser,
@@ -78,8 +79,13 @@ class Simulation:
             now_ms=self.machine.clock.now_ms,
             tell=self.tell,
         )
+        self.companies: list[Company] = []  # who takes part beside the plain writers and readers
         self._logged: list[str] = []
         self._chaos_done: dict[str, int] = {}
+
+    @property
+    def stage(self) -> Stage:
+        return Stage(self._around, self.net, self.machine, self._clients, self._stream)
 
     def _stream(self, name: str) -> random.Random:
         """Independent streams of chance, so that one more draw in one place does not change all others."""
@@ -117,6 +123,8 @@ class Simulation:
     def _facts(self) -> dict[str, int]:
         history = self.history
         counts = {"sent": len(history.sent), "acknowledged": history.acknowledged, "read": history.reads}
+        for company in self.companies:
+            counts |= company.facts()
         return counts | self._chaos_done
 
     async def _main(self) -> None:
@@ -124,6 +132,8 @@ class Simulation:
         supervisor = self.loop.create_task(self.machine.supervise())
         await self.machine.wait_until_ready()
         await self._as_client("admin", create_topic(self._around, scenario.topic_configs, self._stream("admin")))
+        for company in self.companies:
+            await company.prepare()
         writers = [
             self._as_client(f"writer-{plan.writer.number}", self._writer(plan).run()) for plan in scenario.writers
         ]
@@ -132,6 +142,8 @@ class Simulation:
             *(self._as_client(f"jumper-{n}", self._jumper(n).run()) for n in range(scenario.jumping_readers)),
             *(self._as_client("eraser", self._eraser().run()) for _ in range(scenario.erasers)),
         ]
+        for company in self.companies:
+            company.start()
         chaos = Chaos(scenario, self.net, [self.machine], self._clients, self._stream("chaos"), self.tell)
         await chaos.run()
         self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
@@ -140,6 +152,8 @@ class Simulation:
             self.history.blame(f"{len(unfinished)} writers did not finish although all faults are over")
         await self._end(readers, "reader")
         await self._end(writers, "writer")
+        for company in self.companies:
+            await company.finish()
         await self._look_again()
         await self.machine.retire()
         await supervisor
@@ -162,6 +176,8 @@ class Simulation:
                 step()
                 await asyncio.sleep(5)
             await self._as_client("last-reader", read_everything(self._around, self._stream("last reader")))
+            for company in self.companies:
+                await company.look()
 
     async def _end(self, tasks: list[asyncio.Task[None]], kind: str) -> None:
         for task in tasks:

@@ -1,8 +1,6 @@
-"""Transactions under chaos: producers that commit and abort across partitions, a reader of what is committed, and a
+"""Transactions under chaos: producers that commit and abort across partitions, a reader of what is committed, and the
 ledger that knows what may be seen.
 
-Claims: a transaction is seen wholly or not at all; one whose commit was acknowledged is seen, one whose abort was (or
-that was never committed) is not; no record is seen twice; what a reader of committed records has seen stays seen.
 A producer that loses its way begins anew under the same transactional id, which must end what it left open.
 """
 
@@ -10,75 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
-from ottla.client.offsets import LATEST, list_offsets
 from ottla.client.producer import Producer, ProducerOptions
-from ottla.client.ranges import ReadOptions, Span
 from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
 from ottla.sim.check import Guarantee
 from ottla.sim.faults import Chaos
+from ottla.sim.ledger import CommittedReader, Found, Ledger, Name, read_all_committed
 from ottla.sim.run import WORK_SECONDS_MAX, Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
-from ottla.sim.workload import PATIENCE_SECONDS, Surroundings, create_topic, records_of
+from ottla.sim.workload import PATIENCE_SECONDS, Surroundings, create_topic
 
-COMMITTED = ReadOptions(max_partition_bytes=20_000, read_committed=True)
 TRANSACTION_TIMEOUT_MS = 20_000
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Name:
-    """One transaction of one producer; every record of it carries it, with the record's number."""
-
-    producer: int
-    number: int
-
-    def value(self, record: int) -> bytes:
-        return f"{self.producer} {self.number} {record}".encode()
-
-
-def parse(value: bytes | None) -> tuple[Name, int]:
-    producer, number, record = map(int, (value or b"").split())
-    return Name(producer, number), record
-
-
-class Ledger:
-    """What each transaction wrote where, and how it ended as far as its producer knows."""
-
-    def __init__(self) -> None:
-        self.written: dict[Name, dict[int, TopicPartition]] = {}  # record number -> partition
-        self.committed: dict[Name, None] = {}
-        self.refused: dict[Name, None] = {}  # the producer never asked for a commit
-        self.seen: dict[TopicPartition, list[tuple[int, bytes | None]]] = {}  # by the following reader
-        self.violations: list[str] = []
-
-    def begin(self, name: Name) -> None:
-        self.written[name] = {}
-        self.refused[name] = None
-
-    def judge(self, found: dict[TopicPartition, list[tuple[int, bytes | None]]]) -> None:
-        """`found` is all that a reader of committed records finds when everything has come to rest."""
-        records: dict[Name, dict[int, TopicPartition]] = {}
-        for partition, content in found.items():
-            for _, value in content:
-                name, number = parse(value)
-                if number in records.setdefault(name, {}):
-                    self.violations.append(f"record {number} of {name} is there twice")
-                records[name][number] = partition
-        for name, wanted in self.written.items():
-            present = records.get(name, {})
-            if present and present != wanted:
-                self.violations.append(f"{name} is torn: {sorted(present)} of {sorted(wanted)}")
-            if name in self.committed and wanted and not present:
-                self.violations.append(f"{name} was committed and is gone")
-            if name in self.refused and present:
-                self.violations.append(f"{name} was never committed and is seen")
-        for partition, content in self.seen.items():
-            if not set(content) <= set(found[partition]):
-                self.violations.append(f"{partition}: a reader saw what is not committed after all")
 
 
 class TransactingClient:
@@ -152,35 +94,6 @@ class _Changed(Exception):
     """The application changed its mind: abort."""
 
 
-class CommittedReader:
-    """Follows all partitions, from the beginning, and reads what is committed."""
-
-    def __init__(self, around: Surroundings, ledger: Ledger, rng: random.Random) -> None:
-        self._around = around
-        self._seen = ledger.seen
-        self._rng = rng
-
-    async def run(self) -> None:
-        while True:
-            try:
-                async with Cluster(self._around.options("committed-reader", self._rng)) as cluster:
-                    while True:
-                        await self._look(cluster)
-                        await asyncio.sleep(0.5)
-            except (ClientError, ApiError):
-                await asyncio.sleep(self._rng.uniform(0.1, 1.0))
-
-    async def _look(self, cluster: Cluster) -> None:
-        for partition in self._around.partitions:
-            content = self._seen.setdefault(partition, [])
-            start = content[-1][0] + 1 if content else 0
-            end = (await list_offsets(cluster, {partition: LATEST}, read_committed=True))[partition].offset
-            if start < end:
-                async with records_of(cluster, [Span(*partition, start, end)], COMMITTED) as found:
-                    async for record in found:
-                        content.append((record.offset, record.value))
-
-
 def transacting(seed: int) -> Scenario:
     """A scenario in which nothing that was promised may be lost."""
     base = scenario(seed)
@@ -230,8 +143,8 @@ class TransactionSimulation(Simulation):
             self.history.blame(f"{len(unfinished)} producers did not finish although all faults are over")
         await self._end([reader], "reader")
         await self._end(producers, "producer")
-        found: dict[TopicPartition, list[tuple[int, bytes | None]]] = {}
-        await self._as_client("last-reader", _read_all(around, found, self._stream("last reader")))
+        found: Found = {}
+        await self._as_client("last-reader", read_all_committed(around, found, self._stream("last reader")))
         ledger.judge(found)
         for violation in ledger.violations:
             self.history.blame(violation)
@@ -239,27 +152,3 @@ class TransactionSimulation(Simulation):
         await self.machine.retire()
         await supervisor
         self._verify_disks()
-
-
-async def _read_all(
-    around: Surroundings, found: dict[TopicPartition, list[tuple[int, bytes | None]]], rng: random.Random
-) -> None:
-    """Everything is decided: the last stable offset is the end."""
-    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-    for partition in around.partitions:
-        while True:
-            try:
-                async with Cluster(around.options("last-reader", rng)) as cluster:
-                    stable = (await list_offsets(cluster, {partition: LATEST}, read_committed=True))[partition].offset
-                    end = (await list_offsets(cluster, {partition: LATEST}))[partition].offset
-                    if stable == end:
-                        async with records_of(cluster, [Span(*partition, 0, end)], COMMITTED) as records:
-                            found[partition] = [(record.offset, record.value) async for record in records]
-                        break
-            except (ClientError, ApiError) as error:
-                around.tell(f"the last reader tries again: {error}")
-            if asyncio.get_running_loop().time() > deadline:
-                around.history.blame(f"{partition}: something is undecided still")
-                found.setdefault(partition, [])
-                break
-            await asyncio.sleep(1)

@@ -1,0 +1,68 @@
+"""Simulations with coordinators at work: consumer groups, copiers with transactions and share groups beside the plain
+writers and readers, through all faults.
+
+Only scenarios in which nothing that was promised may be lost: with power faults everything is synced before it is
+acknowledged, the internal topics too, and no bits flip.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ottla.sim.check import Guarantee
+from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
+from ottla.sim.copying import CopyCompany, CopyPlan, draw_copying
+from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
+from ottla.sim.grouping import GroupCompany, GroupPlan, draw_group
+from ottla.sim.run import Simulation
+from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who takes part."""
+
+    groups: tuple[GroupPlan, ...]
+    copying: CopyPlan | None
+
+
+def cast(seed: int) -> Cast:
+    rng = random.Random(f"cast {seed}")
+    return Cast(
+        groups=tuple(draw_group(rng, f"group-{number}") for number in range(rng.randint(0, 2))),
+        copying=draw_copying(rng) if rng.random() < 0.6 else None,
+    )
+
+
+def coordinated(seed: int) -> Scenario:
+    """A scenario in which nothing that was promised may be lost."""
+    base = scenario(seed)
+    durable = base.durability is not Durability.PAGE_CACHE
+    faults: dict[Fault, float] = {
+        fault: weight
+        for fault, weight in base.faults.items()
+        if fault is not Fault.BIT_ROT and (durable or fault not in POWER_FAULTS)
+    }
+    return replace(base, guarantee=Guarantee.SAFE, faults=faults or {Fault.KILL: 1.0})
+
+
+class CoordinatedSimulation(Simulation):
+    """A simulation with companies."""
+
+    def __init__(self, scenario: Scenario, tell: Callable[[str], None] | None = None) -> None:
+        super().__init__(scenario, tell)
+        self.cast = cast(scenario.seed)
+        self.companies.extend(GroupCompany(self.stage, plan) for plan in self.cast.groups)
+        if self.cast.copying is not None:
+            self.companies.append(CopyCompany(self.stage, self.cast.copying))
+
+    def _settings(self) -> dict[str, str]:
+        durable = self.scenario.durability is not Durability.PAGE_CACHE
+        return (
+            super()._settings()
+            | GROUP_SETTINGS
+            | TRANSACTION_SETTINGS
+            | {"ottla.fsync.before.ack": str(durable).lower()}
+        )

@@ -1,0 +1,137 @@
+"""What must be true of a consumer group whatever happens, checked against what its members and a watcher saw.
+
+Claims, for runs in which nothing that was acknowledged may be lost:
+1. one owner: within a generation (or member epoch) a partition belongs to at most one member, by the members' own view;
+2. no ghosts: commits for a partition are accepted from one member per generation, and from nobody whose generation was
+   over when it asked: another member had committed that partition in a later one before;
+3. committed offsets do not go back by themselves, are not forgotten, and are ones that somebody committed;
+4. nothing is skipped: what lies below a committed offset was handed to a member.
+
+A member is its group instance id if it has one (a static member that comes back keeps its generation), else its member
+id. A commit that failed, or took so long that it may have been sent twice, can take effect any time later: going back
+to its value is the network's doing, not the group's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ottla.model.ids import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A commit that was sent, and what was known then."""
+
+    member: str
+    generation: int
+    offsets: Mapping[TopicPartition, int]
+    begun_seconds: float
+    latest: Mapping[TopicPartition, tuple[int, str]]  # the latest generation whose commit was accepted, and whose
+
+
+@dataclass(slots=True)
+class _Committed:
+    """What is known of the committed offset of one partition."""
+
+    floor: int = -1
+    tried: dict[int, None] = field(default_factory=dict)
+    late: dict[int, int] = field(default_factory=dict)  # how many commits of it may still arrive, or arrive again
+    latest: tuple[int, str] = (-1, "")
+    owners: dict[int, str] = field(default_factory=dict)  # by generation
+
+
+class GroupBook:
+    """One group."""
+
+    def __init__(self, group: str, blame: Callable[[str], None], patience_seconds: float) -> None:
+        """`patience_seconds`: a commit that is answered within it was sent once."""
+        self.group = group
+        self.delivered: dict[TopicPartition, dict[int, None]] = {}
+        self.commits = 0
+        self.generations: dict[int, None] = {}
+        self._blame = blame
+        self._patience_seconds = patience_seconds
+        self._owners: dict[tuple[int, TopicPartition], str] = {}
+        self._committed: dict[TopicPartition, _Committed] = {}
+
+    # -- what members report
+
+    def assigned(self, member: str, generation: int, partitions: Iterable[TopicPartition]) -> None:
+        """All that the member owns in this generation."""
+        self.generations[generation] = None
+        for partition in partitions:
+            owner = self._owners.setdefault((generation, partition), member)
+            if owner != member:
+                self._wrong(partition, f"{owner} and {member} both own it in generation {generation}")
+
+    def handed_out(self, partition: TopicPartition, offset: int) -> None:
+        self.delivered.setdefault(partition, {})[offset] = None
+
+    def committing(
+        self, member: str, generation: int, offsets: Mapping[TopicPartition, int], now_seconds: float
+    ) -> Attempt:
+        for partition, offset in offsets.items():
+            known = self._of(partition)
+            known.tried[offset] = None
+            # Until it is answered it may take effect at any time.
+            known.late[offset] = known.late.get(offset, 0) + 1
+        latest = {partition: self._of(partition).latest for partition in offsets}
+        return Attempt(member, generation, offsets, now_seconds, latest)
+
+    def committed(self, attempt: Attempt, now_seconds: float) -> None:
+        """It was accepted."""
+        self.commits += 1
+        sent_once = now_seconds - attempt.begun_seconds < self._patience_seconds
+        for partition, offset in attempt.offsets.items():
+            known = self._of(partition)
+            known.floor = max(known.floor, offset)
+            if sent_once:
+                known.late[offset] -= 1
+            generation, other = attempt.latest[partition]
+            if generation > attempt.generation and other != attempt.member:
+                self._wrong(
+                    partition,
+                    f"{attempt.member} committed in generation {attempt.generation} although {other} had in"
+                    f" {generation}",
+                )
+            owner = known.owners.setdefault(attempt.generation, attempt.member)
+            if owner != attempt.member:
+                self._wrong(
+                    partition, f"{owner} and {attempt.member} both committed in generation {attempt.generation}"
+                )
+            known.latest = max(known.latest, (attempt.generation, attempt.member))
+
+    # -- what the watcher reports
+
+    def floors(self) -> dict[TopicPartition, int]:
+        """What is certain now; ask for it before asking the broker."""
+        return {partition: known.floor for partition, known in self._committed.items()}
+
+    def found(self, offsets: Mapping[TopicPartition, int], floors: Mapping[TopicPartition, int]) -> None:
+        """What OffsetFetch said, and what was certain before it was asked."""
+        for partition, floor in floors.items():
+            if floor >= 0 and partition not in offsets:
+                self._wrong(partition, f"offset {floor} was committed and is forgotten")
+        for partition, offset in offsets.items():
+            known = self._of(partition)
+            if offset not in known.tried:
+                self._wrong(partition, f"nobody committed {offset}")
+            if offset < floors.get(partition, -1) and not known.late.get(offset):
+                self._wrong(partition, f"the committed offset went back from {floors[partition]} to {offset}")
+            known.floor = max(known.floor, offset)
+
+    def judge(self, committed: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
+        """All is quiet: below each committed offset everything that is left was handed out."""
+        for partition, offset in committed.items():
+            seen = self.delivered.get(partition, {})
+            skipped = [each for each in range(starts[partition], offset) if each not in seen]
+            if skipped:
+                self._wrong(partition, f"{offset} is committed, but nobody got {skipped[:5]}")
+
+    def _of(self, partition: TopicPartition) -> _Committed:
+        return self._committed.setdefault(partition, _Committed())
+
+    def _wrong(self, partition: TopicPartition, what: str) -> None:
+        self._blame(f"group {self.group}, {partition.topic}-{partition.partition}: {what}")
