@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from crc32c import crc32c
 from tests.server.share_talk import ACCEPT, REJECT, RELEASE, SMALL, Member, Queue
-from tests.server.talk import alter, eventually, fetch_request, produce
+from tests.server.talk import alter, create, eventually, fetch_request, produce
 from tests.support.raw import RawConnection
 
 from ottla.model import limits
@@ -168,6 +169,22 @@ def test_nothing_is_given_up_that_cannot_be_buried(broker: Broker, connection: R
         assert member.acknowledge((0, 0, [RELEASE])) == 0
         assert other.poll() == [(0, 0, 2)]
         assert other.acknowledge((0, 0, [ACCEPT])) == 0
+
+
+def test_a_topic_for_letters_is_not_created_where_none_may_be(tmp_path: Path) -> None:
+    with (
+        Broker(tmp_path, SMALL | {"auto.create.topics.enable": "false"}) as broker,
+        RawConnection(broker.bootstrap) as connection,
+        Queue(broker, connection, ottla_share_dlq_topic="graves") as queue,
+    ):
+        queue.put(b"x", b"y")
+        member = queue.join()
+        assert member.poll() == [(0, 1, 1)]
+        assert member.acknowledge((0, 0, [REJECT])) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert member.acknowledge((1, 1, [ACCEPT])) == 0, "the member keeps what it has"
+        create(connection, "graves")
+        assert member.acknowledge((0, 0, [REJECT])) == 0
+        assert [letter.value for letter in read(connection, "graves")] == [b"x"]
 
 
 def test_a_letter_larger_than_its_topic_allows_is_written_all_the_same(

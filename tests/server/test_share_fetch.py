@@ -11,10 +11,12 @@ from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, SMALL, Queue
 from tests.server.talk import Pipeline, delete, eventually, produce
 from tests.support.raw import RawConnection
 
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.record import NO_OFFSET, Record
+from ottla.server.answer import Later
 from ottla.testing.broker import Broker
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
+from ottla.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 
 
 @pytest.fixture(scope="module")
@@ -230,3 +232,37 @@ def test_who_goes_away_while_it_waits_has_nothing(queue: Queue) -> None:
     eventually(lambda: node.services.waiters.count == before, "the fetch is forgotten")
     queue.put(b"x")
     assert other.poll() == [(0, 0, 1)]
+
+
+def test_what_cannot_be_stored_does_not_count(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue.put(b"x", b"y")
+    member, other = queue.join("member"), queue.join("other")
+    assert member.poll() == [(0, 1, 1)]
+    node = queue.broker.node
+    assert node is not None
+
+    def refuse(_: str, __: object) -> Later[Any]:
+        later: Later[Any] = Later()
+        later.set(ApiError(ErrorCode.NOT_COORDINATOR))
+        return later
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.services.shares, "submit", refuse)
+        assert member.acknowledge((0, 1, [ACCEPT, RELEASE])) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert other.poll() == [], "they are still the member's"
+    assert member.acknowledge((0, 1, [ACCEPT, RELEASE])) == 0
+    assert other.poll() == [(1, 1, 2)]
+
+
+def test_a_state_that_was_begun_anew_is_loaded_anew(queue: Queue) -> None:
+    """As when an admin alters the group's offsets while a consumer that has left the group still has a session."""
+    queue.put(b"x", b"y")
+    member = queue.join()
+    assert member.poll() == [(0, 1, 1)]
+    Partition = InitializeShareGroupStateRequest.InitializeStateData.PartitionData
+    data = InitializeShareGroupStateRequest.InitializeStateData(
+        topic_id=queue.topic_id, partitions=[Partition(partition=0, state_epoch=100, start_offset=1)]
+    )
+    queue.connection.call(InitializeShareGroupStateRequest(group_id=queue.group, topics=[data]), 0)
+    assert member.acknowledge((0, 0, [ACCEPT])) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert member.poll() == [(1, 1, 1)]

@@ -250,7 +250,7 @@ class SharePartitions:
         topic = live.rules.dlq_topic if change.dead else ""
         if topic:
             self._dead_letters.write(topic, live.id.group_id, live.partition, change.dead).then(
-                lambda error: done(error) if error is not None else self._store(live, change, done)
+                lambda error: self._store(live, change, done) if error is None else done(error, lost=False)
             )
         else:
             self._store(live, change, done)
@@ -276,7 +276,10 @@ class SharePartitions:
         retry_ms: int | None,
         outcome: Later[ApiError | None],
         error: ApiError | None,
+        *,
+        lost: bool = True,
     ) -> None:
+        """`lost`: an error may mean that the stored state is another one by now."""
         state = live.state
         assert state is not None, "it had something to change"
         now_ms = self.services.now_ms()
@@ -286,7 +289,7 @@ class SharePartitions:
             log.info("%s: a change of the share group's state was not stored: %s", live.partition.name, error)
             state.restore(change.token, until_ms=retry_ms)
             meaning = _meaning(error)
-            if meaning.code in _FORGOTTEN:
+            if lost and meaning.code in _FORGOTTEN:
                 self.drop(live, meaning)
             error = meaning
         if self._live.get(live.id) is live:
