@@ -10,6 +10,7 @@ import pytest
 from ottla.machine.kit import Answer, Parked, Result, Timer
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import TIMER_RETRY_MS
 
 
 class Take(NamedTuple):
@@ -218,3 +219,36 @@ def test_records_that_the_journal_refuses_refuse_the_command() -> None:
     bench.submit(Wait("a", 10))
     assert bench.replies[-1].code == ErrorCode.MESSAGE_TOO_LARGE
     assert bench.machine.waiting == [] and bench.runner.next_deadline_ms is None
+
+
+def test_a_timer_that_is_put_off_again_and_again_takes_one_place() -> None:
+    bench = Bench()
+    bench.submit(Wait("a", 10))
+    for until_ms in range(11, 1_000):
+        bench.runner._set_timer(Timer("a", until_ms, Expire("a")))
+    assert len(bench.runner._deadlines) == 1
+    bench.runner.wake(998)
+    assert bench.runner.next_deadline_ms == 999
+    bench.runner._set_timer(Timer("a", 20, Expire("a")))  # sooner after all
+    assert bench.runner.next_deadline_ms == 20
+    bench.runner.wake(20)
+    bench.runner.commit(len(bench.journal))
+    assert bench.replies == ["expired"]
+    assert bench.runner.next_deadline_ms is None
+
+
+def test_a_timer_whose_command_cannot_be_written_comes_back() -> None:
+    bench = Bench()
+    bench.submit(Wait("a", 10))
+    bench.submit(Wait("b", 10))
+    bench.broken = True
+    with pytest.raises(OSError, match="disk full"):
+        bench.runner.wake(10)
+    bench.broken = False
+    bench.runner.wake(10)  # the other one
+    bench.runner.commit(len(bench.journal))
+    assert bench.replies == ["expired"]
+    assert bench.runner.next_deadline_ms == 10 + TIMER_RETRY_MS
+    bench.runner.wake(10 + TIMER_RETRY_MS)
+    bench.runner.commit(len(bench.journal))
+    assert bench.replies == ["expired", "expired"]

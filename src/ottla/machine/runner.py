@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from ottla.machine.kit import Machine, Parked, Result, Timer
 from ottla.model.errors import ApiError
+from ottla.model.limits import TIMER_RETRY_MS
 
 CommandT = TypeVar("CommandT")
 RecordT = TypeVar("RecordT")
@@ -45,8 +46,10 @@ class Runner(Generic[CommandT, RecordT]):
         self._held: deque[tuple[int, Reply, Any]] = deque()  # (offset that must be committed, reply, value), in order
         self._parked: dict[Hashable, Reply] = {}
         self._timers: dict[Hashable, Timer] = {}
-        self._deadlines: list[tuple[int, int, Hashable]] = []  # heap; entries of replaced timers are skipped when met
+        self._deadlines: list[tuple[int, int, Hashable]] = []  # heap
         self._sequence = 0  # breaks ties in the heap in the order of setting
+        # A timer that is put off (every heartbeat does that) keeps its one place in the heap until it is met there.
+        self._place: dict[Hashable, int] = {}  # key → the deadline it has in the heap
 
     def submit(self, command: CommandT, now_ms: int, reply: Reply) -> None:
         """Run a command. `reply` is called once: with the value, or with the ApiError that refused the command."""
@@ -77,27 +80,37 @@ class Runner(Generic[CommandT, RecordT]):
         self._held.clear()
         self._parked.clear()
         self._timers.clear()
+        self._deadlines.clear()
+        self._place.clear()
         for reply in waiting:
             reply(error)
 
     def wake(self, now_ms: int) -> None:
-        """Run the commands of all timers that are due."""
-        while self._deadlines and self._deadlines[0][0] <= now_ms:
-            deadline_ms, _, key = heapq.heappop(self._deadlines)
-            timer = self._timers.get(key)
-            if timer is not None and timer.deadline_ms == deadline_ms:
-                del self._timers[key]
+        """Run the commands of all timers that are due. One that fails is due again soon, and its error is raised."""
+        while (deadline_ms := self.next_deadline_ms) is not None and deadline_ms <= now_ms:
+            _, _, key = heapq.heappop(self._deadlines)
+            del self._place[key]
+            timer = self._timers.pop(key)
+            try:
                 self.submit(timer.command, now_ms, _nobody)
+            except Exception:
+                if key not in self._timers:
+                    self._set_timer(timer._replace(deadline_ms=now_ms + TIMER_RETRY_MS))
+                raise
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When `wake` has something to do, or None."""
         while self._deadlines:
-            deadline_ms, _, key = self._deadlines[0]
+            place_ms, _, key = self._deadlines[0]
             timer = self._timers.get(key)
-            if timer is not None and timer.deadline_ms == deadline_ms:
-                return deadline_ms
+            if timer is not None and timer.deadline_ms == place_ms == self._place.get(key):
+                return place_ms
             heapq.heappop(self._deadlines)
+            if self._place.get(key) == place_ms:
+                del self._place[key]
+                if timer is not None:
+                    self._set_timer(timer)
         return None
 
     def _carry_out(self, result: Result[RecordT]) -> None:
@@ -120,8 +133,11 @@ class Runner(Generic[CommandT, RecordT]):
             self._timers.pop(timer.key, None)
             return
         self._timers[timer.key] = timer
-        self._sequence += 1
-        heapq.heappush(self._deadlines, (timer.deadline_ms, self._sequence, timer.key))
+        place_ms = self._place.get(timer.key)
+        if place_ms is None or place_ms > timer.deadline_ms:
+            self._sequence += 1
+            self._place[timer.key] = timer.deadline_ms
+            heapq.heappush(self._deadlines, (timer.deadline_ms, self._sequence, timer.key))
 
     def _hold(self, reply: Reply, value: Any) -> None:
         if not self._held and self.next_offset <= self.committed_offset:

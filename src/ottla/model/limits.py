@@ -154,6 +154,8 @@ WORKER_THREADS_MAX = 4
 ABORTED_PER_FETCH_MAX = 100_000
 # Records decoded in one go: enough to make the rest cheap, few enough that a hostile batch cannot fill the memory.
 RECORDS_DECODED_AT_ONCE_MAX = 1_024
+# When what a coordinator's timer wanted could not be written, it is tried again after this long.
+TIMER_RETRY_MS = 1_000
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
 # How soon a coordinator is loaded again whose journal could not be opened or read.
