@@ -16,6 +16,9 @@ LIVELY = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "100",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.min.record.lock.duration.ms": "1000",
 }
 # The protocols and assignors to be tested, by broker. KIP-848 joins Ottla's row once it serves ConsumerGroupHeartbeat.
 CLASSIC = ("range", "roundrobin", "sticky", "cooperative-sticky")

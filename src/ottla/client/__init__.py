@@ -1,4 +1,4 @@
-"""The asyncio client: `Producer`, `Consumer`, `RangeReader` and `Admin` over one shared `Cluster`.
+"""The asyncio client: `Producer`, `Consumer`, `ShareConsumer`, `RangeReader` and `Admin` over one shared `Cluster`.
 
 Works against Ottla and against any Kafka broker; `ottla.client.blocking` is the same for code without an event loop.
 """
@@ -10,6 +10,7 @@ from ottla.client.commits import OffsetAndMetadata
 from ottla.client.connection import Address, Connection
 from ottla.client.consumer import Consumer
 from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
+from ottla.client.delivery import Delivery
 from ottla.client.errors import (
     BufferFull,
     ClientError,
@@ -28,6 +29,8 @@ from ottla.client.partitioner import RoundRobin
 from ottla.client.producer import Producer, ProducerOptions
 from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
 from ottla.client.salted_merge import SaltedMerge, merge_salted
+from ottla.client.share_consumer import ShareConsumer
+from ottla.client.share_options import Acknowledged, ShareOptions
 from ottla.client.transaction import Transaction
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
@@ -36,6 +39,7 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
+    "Acknowledged",
     "Address",
     "Admin",
     "ApiError",
@@ -48,6 +52,7 @@ __all__ = [
     "ConsumedRecord",
     "Consumer",
     "ConsumerOptions",
+    "Delivery",
     "GroupMetadata",
     "LogTruncated",
     "NoOffset",
@@ -63,6 +68,8 @@ __all__ = [
     "RoundRobin",
     "SaltedKeys",
     "SaltedMerge",
+    "ShareConsumer",
+    "ShareOptions",
     "Span",
     "Time",
     "TopicPartition",

@@ -1,0 +1,42 @@
+"""What the share consumer's tests share: groups that begin at the first record, and reading a certain number."""
+
+from tests.client.consuming import fresh_name
+
+from ottla.client import Cluster
+from ottla.client.admin import Admin
+from ottla.client.delivery import Delivery
+from ottla.client.share_consumer import ShareConsumer
+from ottla.client.share_options import ShareOptions
+from ottla.model.resources import Resource, ResourceType
+
+
+async def share_group(cluster: Cluster, **settings: str) -> str:
+    """A new share group that begins at the earliest record."""
+    name = fresh_name()
+    chosen = {"share.auto.offset.reset": "earliest"} | settings
+    await Admin(cluster).configs.set(Resource(ResourceType.GROUP, name), chosen)
+    return name
+
+
+def sharer(cluster: Cluster | str, group_id: str, topic: str, **options: object) -> ShareConsumer:
+    made = ShareConsumer(cluster, ShareOptions(group_id, fetch_max_wait_ms=200, **options))  # type: ignore[arg-type]
+    made.subscribe([topic])
+    return made
+
+
+async def take(consumer: ShareConsumer, count: int, max_records: int | None = None) -> list[Delivery]:
+    """At least so many deliveries."""
+    found: list[Delivery] = []
+    for _ in range(100):
+        if len(found) >= count:
+            return found
+        found += await consumer.poll(max_records, timeout_ms=300)
+    raise AssertionError(f"{len(found)} of {count} came")
+
+
+async def nothing_left(consumer: ShareConsumer) -> bool:
+    return not await consumer.poll(timeout_ms=300) and not await consumer.poll(timeout_ms=300)
+
+
+def numbers(deliveries: list[Delivery]) -> list[int]:
+    return sorted(int(each.value or b"-1") for each in deliveries)
