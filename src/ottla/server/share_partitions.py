@@ -147,6 +147,8 @@ class SharePartitions:
         live = self._live.get(id)
         if live is not None and live.partition is partition:
             return live
+        if live is not None:
+            self.drop(live, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         live = self._live[id] = LivePartition(self, id, partition)
         command = ReadState(*id, leader_epoch=partition.leader_epoch)
         self.services.shares.submit(id.coordinator_key, command).then(partial(self._loaded, live))

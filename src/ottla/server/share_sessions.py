@@ -27,6 +27,10 @@ class ShareSession:
         self.partitions: dict[Named, None] = {}
         self.add(partitions)
 
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.group_id, self.member_id
+
     def add(self, partitions: Iterable[Named]) -> None:
         """These too; more than anybody needs are not remembered."""
         for named in partitions:
@@ -79,17 +83,17 @@ class ShareSessions:
 
     def close(self, session: ShareSession) -> None:
         """At the member's wish."""
-        if self._sessions.get((session.group_id, session.member_id)) is session:
+        if self._sessions.get(session.key) is session:
             self._remove(session)
 
     def lost(self, session: ShareSession) -> None:
         """Its connection is gone."""
-        if self._sessions.get((session.group_id, session.member_id)) is session:
+        if self._sessions.get(session.key) is session:
             self._remove(session)
             self._on_end(session)
 
     def _remove(self, session: ShareSession) -> None:
-        del self._sessions[session.group_id, session.member_id]
+        del self._sessions[session.key]
         self._per_group[session.group_id] -= 1
         if not self._per_group[session.group_id]:
             del self._per_group[session.group_id]

@@ -34,7 +34,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
     final = request.share_session_epoch == FINAL_EPOCH
     if final:
         shares.sessions.close(session)
-        context.when_closed.pop(session, None)
+        context.when_closed.pop(session.key, None)
         outcomes |= {
             name: done for name, done in shares.release(session, session.partitions).items() if name not in outcomes
         }

@@ -73,7 +73,7 @@ def _session(request: ShareFetchRequest, group_id: str, member_id: str, context:
         if any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions):
             raise ApiError(ErrorCode.INVALID_REQUEST)
         session = sessions.open(group_id, member_id, named)
-        context.when_closed[session] = lambda: sessions.lost(session)
+        context.when_closed[session.key] = lambda: sessions.lost(session)
         return session
     session = sessions.enter(group_id, member_id, request.share_session_epoch)
     if request.share_session_epoch != FINAL_EPOCH:
@@ -92,7 +92,7 @@ def _close(
 ) -> Answer[ShareFetchResponse]:
     shares = context.services.share_partitions
     shares.sessions.close(session)
-    context.when_closed.pop(session, None)
+    context.when_closed.pop(session.key, None)
     released = shares.release(session, session.partitions)
     lock_ms = shares.rules.of(session.group_id).records.lock_ms
 
