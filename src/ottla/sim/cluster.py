@@ -27,10 +27,20 @@ class Clock:
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
-        self.error_ms = 0
+        self._error_ms = 0
+        self.jumps = 0
+
+    @property
+    def error_ms(self) -> int:
+        return self._error_ms
+
+    @error_ms.setter
+    def error_ms(self, error_ms: int) -> None:
+        self.jumps += error_ms != self._error_ms
+        self._error_ms = error_ms
 
     def now_ms(self) -> int:
-        return EPOCH_MS + int(self._loop.time() * 1000) + self.error_ms
+        return EPOCH_MS + int(self._loop.time() * 1000) + self._error_ms
 
 
 class Machine:
@@ -55,6 +65,7 @@ class Machine:
         self._crash: Crash | None = None
         self._stopping = False
         self._retired = False
+        self._ends = 0
         for disk in self.disks.values():
             disk.on_operation = self._note_operation
 
@@ -65,6 +76,11 @@ class Machine:
     @property
     def running(self) -> bool:
         return self._ready.is_set()
+
+    @property
+    def disturbances(self) -> int:
+        """Counts what nothing that is only in the node's memory outlives, and what its timers do not."""
+        return self._ends + self.clock.jumps
 
     async def wait_until_ready(self) -> None:
         await self._ready.wait()
@@ -117,6 +133,7 @@ class Machine:
         if not self.host.alive:
             return
         self._tell(f"{self.name} crashes: {kind.value}")
+        self._ends += 1
         self._crash = kind
         self.loop.kill(self.host)
         if kind is Crash.POWER:
@@ -132,6 +149,7 @@ class Machine:
         """Stops the node as an operator would; it comes back by itself."""
         if self.running and not self._stopping:
             self._stopping = True
+            self._ends += 1
             self.loop.task_of(self.host, self._stop())
 
     async def retire(self) -> None:

@@ -17,7 +17,9 @@ from ottla.sim.copying import CopyCompany, CopyPlan, draw_copying
 from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
 from ottla.sim.grouping import GroupCompany, GroupPlan, draw_group
 from ottla.sim.run import Simulation
-from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
+from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Scenario, scenario
+from ottla.sim.sharing import SETTINGS as SHARE_SETTINGS
+from ottla.sim.sharing import ShareCompany, SharePlan, draw_sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,11 @@ class Cast:
 
     groups: tuple[GroupPlan, ...]
     copying: CopyPlan | None
+    sharing: SharePlan | None
+
+    def lines(self) -> list[str]:
+        """Who that is, for people."""
+        return [str(plan) for plan in (*self.groups, self.copying, self.sharing) if plan is not None]
 
 
 def cast(seed: int) -> Cast:
@@ -33,6 +40,7 @@ def cast(seed: int) -> Cast:
     return Cast(
         groups=tuple(draw_group(rng, f"group-{number}") for number in range(rng.randint(0, 2))),
         copying=draw_copying(rng) if rng.random() < 0.6 else None,
+        sharing=draw_sharing(rng) if rng.random() < 0.6 else None,
     )
 
 
@@ -52,17 +60,28 @@ class CoordinatedSimulation(Simulation):
     """A simulation with companies."""
 
     def __init__(self, scenario: Scenario, tell: Callable[[str], None] | None = None) -> None:
-        super().__init__(scenario, tell)
         self.cast = cast(scenario.seed)
+        super().__init__(scenario, tell)
+        for line in self.cast.lines():
+            self.tell(line)
         self.companies.extend(GroupCompany(self.stage, plan) for plan in self.cast.groups)
         if self.cast.copying is not None:
             self.companies.append(CopyCompany(self.stage, self.cast.copying))
+        if self.cast.sharing is not None:
+            locks_last = not any(fault in scenario.faults for fault in DISK_FAULTS)
+            self.companies.append(ShareCompany(self.stage, self.cast.sharing, locks_last=locks_last))
 
     def _settings(self) -> dict[str, str]:
         durable = self.scenario.durability is not Durability.PAGE_CACHE
+        sharing = self.cast.sharing
+        every = (
+            {"share.coordinator.snapshot.update.records.per.snapshot": str(sharing.snapshot_every)} if sharing else {}
+        )
         return (
             super()._settings()
             | GROUP_SETTINGS
             | TRANSACTION_SETTINGS
+            | SHARE_SETTINGS
+            | ({every: str(sharing.snapshot_every)} if sharing is not None else {})
             | {"ottla.fsync.before.ack": str(durable).lower()}
         )

@@ -49,6 +49,14 @@ class Fault(enum.Enum):
 
 
 POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
+DISK_FAULTS = (
+    Fault.FULL_DISK,
+    Fault.READ_ONLY_DISK,
+    Fault.FAILING_WRITES,
+    Fault.FAILING_SYNCS,
+    Fault.FAILING_READS,
+    Fault.BIT_ROT,
+)
 
 
 @dataclass(frozen=True, slots=True)
