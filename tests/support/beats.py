@@ -14,7 +14,7 @@ from ottla.machine.keyed import Entry, entries_of, types_of
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.batch import headers
 from ottla.server.hosts import java_abs, java_hash
-from ottla.wire.journal import consumer_group, consumer_offsets
+from ottla.wire.journal import consumer_group, consumer_offsets, streams_group
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -99,7 +99,7 @@ class Flock:
         )
         assert isinstance(answer, FetchResponse)
         data = memoryview(bytes(answer.responses[0].partitions[0].records or b""))
-        types = types_of(consumer_group, consumer_offsets)
+        types = types_of(consumer_group, consumer_offsets, streams_group)
         found = [
             entry
             for position, header in headers(data)

@@ -14,8 +14,6 @@ from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.wire.journal import streams_group as journal
 
-_STATES = frozenset(MemberState)
-
 
 def apply_entry(view: View, entry: Entry) -> None:
     """A tombstone of a group that is now of another kind, or gone, says nothing new."""
@@ -92,7 +90,7 @@ def _current(group: StreamsGroup, entry: Entry) -> None:
                 old or StreamsMember(member_id),
                 epoch=value.member_epoch,
                 previous_epoch=value.previous_member_epoch,
-                state=MemberState(value.state) if value.state in _STATES else MemberState.UNKNOWN,
+                state=entries.state_of(value),
                 assigned=entries.assigned_of(value),
                 pending_revocation=entries.pending_of(value),
             )

@@ -58,6 +58,8 @@ def _check_join(heartbeat: Heartbeat, roles: Roles) -> None:
             raise _invalid(f"{name} must be empty when (re-)joining.")
     if heartbeat.topology is None:
         raise _invalid("Topology must be non-null when (re-)joining.")
+    if heartbeat.topology.epoch < 0:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Topology epoch must be non-negative.")
     ids = [each.id for each in heartbeat.topology.subtopologies]
     if len(set(ids)) < len(ids):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Two subtopologies have the same id.")

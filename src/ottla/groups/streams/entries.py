@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ottla.groups.modern.group import MemberState
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.tasks import Held, OwnedTasks, Tasks, TaskSet
 from ottla.groups.streams.topology import Copartition, InternalTopic, Subtopology, Topology
@@ -18,6 +19,14 @@ _Group = journal.StreamsGroupMetadataValue
 _Subtopology = journal.StreamsGroupTopologyValue.Subtopology
 
 AssignmentConfigs = Mapping[str, str]
+# Records of streams groups number the states otherwise than those of consumer groups.
+_STATE_NUMBERS = {
+    MemberState.STABLE: 1,
+    MemberState.UNREVOKED_PARTITIONS: 2,
+    MemberState.UNRELEASED_PARTITIONS: 3,
+    MemberState.UNKNOWN: 127,
+}
+_STATES = {number: state for state, number in _STATE_NUMBERS.items()}
 
 
 class GroupFacts(NamedTuple):
@@ -93,7 +102,7 @@ def current_entry(group_id: str, member_id: str, member: StreamsMember | None) -
     value = _Current(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
-        state=member.state,
+        state=_STATE_NUMBERS[member.state],
         active_tasks=_held_value(member.assigned.active),
         standby_tasks=_tasks_value(member.assigned.standby),
         warmup_tasks=_tasks_value(member.assigned.warmup),
@@ -159,6 +168,10 @@ def tasks_of(listed: Iterable[Any]) -> Tasks:
 
 def target_of(value: _Target) -> TaskSet:
     return TaskSet(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
+
+
+def state_of(value: _Current) -> MemberState:
+    return _STATES.get(value.state, MemberState.UNKNOWN)
 
 
 def assigned_of(value: _Current) -> OwnedTasks:

@@ -163,10 +163,13 @@ class Heartbeat:
         """The epoch of what is known of endpoints, and that itself, unless the member has seen it."""
         group = draft.group
         epoch = group.endpoint_epoch
+        is_seen = epoch == self.endpoint_epoch
         if changed and member.endpoint is not None:
-            epoch += 1
-            draft.notes.append(EndpointsChanged(self.group_id))
-        if epoch == self.endpoint_epoch:
+            is_seen = epoch + 1 == self.endpoint_epoch
+            if draft.view.state.groups.get(self.group_id) is group:  # Kafka does not count yet when the group is new
+                epoch += 1
+                draft.notes.append(EndpointsChanged(self.group_id))
+        if is_seen:
             return epoch, None
         others = [each for each in group.members.values() if each.member_id != member.member_id]
         return epoch, endpoint_shares([*others, member], configured, draft.view.topics)
@@ -204,14 +207,8 @@ def _waits(draft: Draft) -> bool:
 
 def _check_epoch(member: StreamsMember, epoch: int, owned: TaskSet | None) -> None:
     """Who missed the last answer comes with the epoch before it; that is fine if it owns nothing that it must not."""
-    if epoch == member.epoch:
-        return
-    if (
-        epoch < member.epoch
-        and epoch == member.previous_epoch
-        and owned is not None
-        and owned.is_within(member.assigned)
-    ):
+    is_repeated = epoch == member.previous_epoch and epoch < member.epoch
+    if epoch in (JOIN_EPOCH, member.epoch) or (is_repeated and owned is not None and owned.is_within(member.assigned)):
         return
     than = "greater" if epoch > member.epoch else "smaller"
     raise ApiError(
