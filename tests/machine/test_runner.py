@@ -10,7 +10,7 @@ import pytest
 from ottla.machine.kit import Answer, Parked, Result, Timer
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import TIMER_RETRY_MS
+from ottla.model.limits import CLOCK_BACK_MS, TIMER_RETRY_MS
 
 
 class Take(NamedTuple):
@@ -168,6 +168,20 @@ def test_a_timer_set_again_replaces_the_old_one() -> None:
     assert bench.machine.waiting == ["a"]
     bench.runner.wake(70)
     assert bench.machine.waiting == []
+
+
+def test_a_clock_that_is_set_back_takes_the_timers_along() -> None:
+    bench = Bench()
+    hour_ms = 3_600_000
+    bench.submit(Wait("late", hour_ms + 9_000), now_ms=hour_ms)
+    bench.submit(Wait("soon", hour_ms + 6_000), now_ms=hour_ms)
+    bench.runner.wake(hour_ms - CLOCK_BACK_MS)  # a little means nothing
+    assert bench.runner.next_deadline_ms == hour_ms + 6_000
+    bench.runner.wake(3_000)
+    back_ms = hour_ms - CLOCK_BACK_MS - 3_000
+    assert bench.runner.next_deadline_ms == hour_ms + 6_000 - back_ms
+    bench.runner.wake(hour_ms + 9_000 - back_ms)
+    assert bench.journal[2:] == [("done", "soon"), ("done", "late")]
 
 
 def test_observers_hear_what_changed_once_per_command() -> None:

@@ -7,6 +7,8 @@ Rules:
 - Commands see the state with all appended records applied, committed or not; only replies wait for the commit. So two
   commands in a row cannot both take the last free name.
 - A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
+- Timers measure how long something takes. A clock that is set back takes them along; else whoever is dead by the time
+  of the old clock would live for as long as the clocks differ.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from ottla.machine.kit import Machine, Parked, Result, Timer
 from ottla.model.errors import ApiError
-from ottla.model.limits import TIMER_RETRY_MS
+from ottla.model.limits import CLOCK_BACK_MS, TIMER_RETRY_MS
 
 CommandT = TypeVar("CommandT")
 RecordT = TypeVar("RecordT")
@@ -50,9 +52,11 @@ class Runner(Generic[CommandT, RecordT]):
         self._sequence = 0  # breaks ties in the heap in the order of setting
         # A timer that is put off (every heartbeat does that) keeps its one place in the heap until it is met there.
         self._place: dict[Hashable, int] = {}  # key → the deadline it has in the heap
+        self._clock_ms = 0
 
     def submit(self, command: CommandT, now_ms: int, reply: Reply) -> None:
         """Run a command. `reply` is called once: with the value, or with the ApiError that refused the command."""
+        self._follow_clock(now_ms)
         try:
             result = self.machine.decide(command, now_ms)
             if result.records:
@@ -87,6 +91,7 @@ class Runner(Generic[CommandT, RecordT]):
 
     def wake(self, now_ms: int) -> None:
         """Run the commands of all timers that are due. One that fails is due again soon, and its error is raised."""
+        self._follow_clock(now_ms)
         while (deadline_ms := self.next_deadline_ms) is not None and deadline_ms <= now_ms:
             _, _, key = heapq.heappop(self._deadlines)
             del self._place[key]
@@ -112,6 +117,17 @@ class Runner(Generic[CommandT, RecordT]):
                 if timer is not None:
                     self._set_timer(timer)
         return None
+
+    def _follow_clock(self, now_ms: int) -> None:
+        back_ms, self._clock_ms = self._clock_ms - now_ms, now_ms
+        if back_ms <= CLOCK_BACK_MS:
+            return
+        timers = list(self._timers.values())
+        for pending in (self._timers, self._deadlines, self._place):
+            pending.clear()
+        for timer in timers:
+            assert timer.deadline_ms is not None, "it is set"
+            self._set_timer(timer._replace(deadline_ms=timer.deadline_ms - back_ms))
 
     def _carry_out(self, result: Result[RecordT]) -> None:
         changes: list[Any] = []

@@ -32,6 +32,8 @@ ARRAY_ELEMENTS_MAX = 16 * 1024 * 1024
 TAGGED_FIELDS_MAX = 1024
 # Strings carry int16 lengths in the classic encoding, and no field of Kafka needs more in the compact one.
 STRING_BYTES_MAX = INT16_MAX
+# The text of an error may repeat a name the client sent, and must still fit into a string of the answer (as UTF-8).
+ERROR_TEXT_CHARS_MAX = 4_096
 
 # --- requests ---------------------------------------------------------------------------------------------------
 
@@ -156,6 +158,8 @@ ABORTED_PER_FETCH_MAX = 100_000
 RECORDS_DECODED_AT_ONCE_MAX = 1_024
 # When what a coordinator's timer wanted could not be written, it is tried again after this long.
 TIMER_RETRY_MS = 1_000
+# A clock that is set back by more than this takes running timers and locks along.
+CLOCK_BACK_MS = 500
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
 # How soon a coordinator is loaded again whose journal could not be opened or read.
@@ -186,6 +190,8 @@ EPOCHS_PER_PARTITION_MAX = 100_000
 
 # Bytes of records (unpacked) in one Arrow batch: its columns count with 32 bits.
 ARROW_BYTES_MAX = 1 * GIB
+# Bytes of batches, as fetched, that are gathered for one Arrow batch: unpacked they are to stay below that bound.
+ARROW_GATHERED_BYTES_MAX = 8 * MIB
 # Topics whose metadata a client keeps; one that touches more asks again for those it left longest ago.
 CLIENT_TOPICS_MAX = 100_000
 # Partitions one hot key is spread over, keys watched for being hot, and keys that may be found so by one producer.

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
@@ -58,6 +59,7 @@ class LivePartition:
         self._owner = owner
         self._timer: Any = None
         self._timer_ms = 0
+        self._clock_ms = 0
 
     @property
     def rules(self) -> GroupRules:
@@ -67,6 +69,9 @@ class LivePartition:
         """Its state, under the rules and with the log start of now."""
         state = self.state
         assert state is not None, "it is loaded"
+        back_ms, self._clock_ms = self._clock_ms - now_ms, now_ms
+        if back_ms > limits.CLOCK_BACK_MS:
+            state.clock_set_back(back_ms)
         rules = self.rules.records
         if rules is not state.rules:
             again = rules.inspects and (rules.key_ordered, rules.delayed) != (

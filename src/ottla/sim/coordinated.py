@@ -74,9 +74,7 @@ class CoordinatedSimulation(Simulation):
     def _settings(self) -> dict[str, str]:
         durable = self.scenario.durability is not Durability.PAGE_CACHE
         sharing = self.cast.sharing
-        every = (
-            {"share.coordinator.snapshot.update.records.per.snapshot": str(sharing.snapshot_every)} if sharing else {}
-        )
+        every = "share.coordinator.snapshot.update.records.per.snapshot"
         return (
             super()._settings()
             | GROUP_SETTINGS

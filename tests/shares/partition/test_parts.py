@@ -14,8 +14,9 @@ from ottla.records.record import Record
 from ottla.shares.partition.due import due_ms
 from ottla.shares.partition.forms import acks_of
 from ottla.shares.partition.lanes import Lanes
+from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.spans import spans
-from ottla.shares.partition.terms import Ack, Rules
+from ottla.shares.partition.terms import Ack, Rules, Span, Want
 
 
 def header(at: int, size: int, producer_id: int = -1) -> BatchHeader:
@@ -119,3 +120,16 @@ def test_lanes() -> None:
     assert [offset for offset in (5, 9) if lanes.first_in_line(offset)] == [5, 9]
     lanes.leave(0, 1 << 60)
     assert len(lanes) == 0
+
+
+def test_locks_and_pauses_follow_a_clock_that_is_set_back() -> None:
+    records = Rules(lock_ms=30_000, delayed=True)
+    hour_ms = 3_600_000
+    queue = SharePartition(0, records)
+    queue.inspect(0, 0, [(0, None, hour_ms + 70_000)], hour_ms)  # to be delivered at a given time
+    queue.acquire([Span(1, 2, True)], 1, Want("a", 10, 10, False), hour_ms)
+    assert queue.next_lock_ms() == hour_ms + 30_000
+    queue.clock_set_back(hour_ms)
+    assert queue.next_lock_ms() == 30_000
+    assert queue.next_due_ms(0) == hour_ms + 70_000
+    assert queue.expire(30_000) is not None

@@ -26,8 +26,8 @@ class Change(NamedTuple):
 
 
 def may_assign(assigned_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Whether the last assignment is long enough ago for the next one."""
-    return assigned_ms == 0 or interval_ms == 0 or now_ms >= assigned_ms + interval_ms
+    """Whether the last assignment is long enough ago for the next one; a clock that was set back does not tell."""
+    return assigned_ms == 0 or not assigned_ms <= now_ms < assigned_ms + interval_ms
 
 
 def new_targets(readers: Mapping[str, Reader], topics: Topics, assign: Assignor) -> dict[str, Partitions]:

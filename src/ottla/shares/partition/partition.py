@@ -333,6 +333,14 @@ class SharePartition:
             self._become(item, AckType.RELEASE, token, now_ms, dead, pause=False)
         return self._transition(token, dead)
 
+    def clock_set_back(self, back_ms: int) -> None:
+        """Locks and pauses last as long as they were to; times of delivery are by the new clock."""
+        for item in self.ranges:
+            if item.until_ms and item.count:
+                item.until_ms -= back_ms
+            if item.before is not None:
+                item.before = (*item.before[:3], item.before[3] - back_ms)
+
     def next_lock_ms(self) -> int | None:
         """When the next lock ends."""
         return min(
