@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import probe, report, workloads
+from bench import probe, rebalance, report, workloads
+from bench.commits import commits
+from bench.shares import shares
 from bench.subject import Kafka, Ottla, Subject, resident_mib
 from bench.transactions import transactions
 from bench.workloads import Figures, Scale
@@ -22,6 +24,11 @@ LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
     "consume": workloads.consume,
     "latency": workloads.latency,
     "transactions": transactions,
+    "rebalance_classic": rebalance.classic,
+    "rebalance_cooperative": rebalance.cooperative,
+    "rebalance_modern": rebalance.modern,
+    "commits": commits,
+    "shares": shares,
 }
 KINDS: tuple[type[Kafka], type[Ottla]] = (Kafka, Ottla)
 

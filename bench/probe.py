@@ -71,6 +71,14 @@ def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
         _create(bootstrap, names[start : start + at_once], partitions)
 
 
+def ensure_topic(bootstrap: str, name: str, partitions: int) -> None:
+    """Creates the topic unless it exists."""
+    request = MetadataRequest(topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=False)
+    if ask(bootstrap, request, METADATA).topics[0].error_code:
+        _create(bootstrap, [name], partitions)
+        until_all_led(bootstrap, [name], partitions)
+
+
 def _create(bootstrap: str, names: list[str], partitions: int) -> None:
     request = CreateTopicsRequest(
         topics=[

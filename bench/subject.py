@@ -79,6 +79,8 @@ class Ottla:
                     str(self._directory / "data"),
                     "--listen",
                     self.bootstrap,
+                    "--set",
+                    "group.initial.rebalance.delay.ms=0",  # RealKafka has it, too
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -35,6 +35,8 @@ def transactions(subject: Subject, scale: Scale, round_: int) -> Figures:
             took_ms.append(1000 * (time.perf_counter() - begun))
     return {
         "p50_ms": statistics.median(took_ms),
+        "p99_ms": statistics.quantiles(took_ms, n=100)[98],
+        "per_s": count / cost.wall_s,
         "ms_per_transaction": 1000 * cost.wall_s / count,
         "cpu_ms_per_transaction": 1000 * cost.cpu_s / count,
     }

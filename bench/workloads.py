@@ -29,14 +29,18 @@ class Scale:
     topics: int
     partitions_per_topic: int
     starts: int
+    rebalances: int
+    commits: int
+    share_records: int
+    client_records: int
 
 
-QUICK = Scale(1, 150_000, 500_000, 40_000, 4, 20, 50, 1)
-FULL = Scale(2, 700_000, 2_000_000, 120_000, 10, 100, 100, 2)
+QUICK = Scale(1, 150_000, 500_000, 40_000, 4, 20, 50, 1, 15, 16_000, 200_000, 200_000)
+FULL = Scale(2, 700_000, 2_000_000, 120_000, 10, 100, 100, 2, 60, 80_000, 1_000_000, 500_000)
 # Kafka's JIT is not what is measured: both brokers do each kind of work once before anything counts. The quick mode
 # warms up less, which flatters Ottla; judge by the full one.
-WARM_UP_QUICK = Scale(1, 60_000, 300_000, 40_000, 1, 0, 0, 0)
-WARM_UP_FULL = Scale(1, 300_000, 1_000_000, 60_000, 2, 0, 0, 0)
+WARM_UP_QUICK = Scale(1, 60_000, 300_000, 40_000, 1, 0, 0, 0, 10, 16_000, 100_000, 0)
+WARM_UP_FULL = Scale(1, 300_000, 1_000_000, 60_000, 2, 0, 0, 0, 40, 40_000, 300_000, 0)
 
 Figures = dict[str, float]
 
