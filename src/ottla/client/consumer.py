@@ -16,17 +16,21 @@ Rules:
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from ottla.client.arrow import LINGER_MS, ROWS_MIN, converter, has_gathered, take_batches
 from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.committing import Committer, positions_of
 from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
 from ottla.client.coordinator import Coordinator, CoordinatorKind
-from ottla.client.errors import ClientError, CommitFailed, LogTruncated, NoOffset, OffsetOutOfRange
+from ottla.client.errors import ClientError, CommitFailed, LogTruncated, OffsetOutOfRange
 from ottla.client.fetching import ConsumedRecord, Fetched, Fetcher
 from ottla.client.group_metadata import GroupMetadata
+from ottla.client.locating import locate
 from ottla.client.membership.classic import ClassicMembership
 from ottla.client.membership.modern import ModernMembership
 from ottla.client.membership.wanted import Wanted
@@ -36,6 +40,9 @@ from ottla.client.ownership import Ownership
 from ottla.client.places import Place
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
@@ -188,7 +195,7 @@ class Consumer:
         for place in list(self._ownership.places.values()):
             while left > 0 and not place.paused and place.has_records:
                 records, next_offset = place.take(left)
-                _hand_out(place, records, next_offset)
+                place.hand_out(records, next_offset)
                 left -= len(records)
                 earlier = found.get(place.partition)
                 if earlier is None:
@@ -243,11 +250,38 @@ class Consumer:
             if self._handed:
                 place.leader_epoch = rest[0].leader_epoch
         elif place.position is not None:
-            _hand_out(place, self._handing, self._handing_next_offset)
+            place.hand_out(self._handing, self._handing_next_offset)
         self._handing, self._handed = [], 0
 
-    async def _ready(self, timeout_ms: float | None) -> bool:
-        """Do what is due until some place has records to hand out, or the time is over."""
+    async def arrow(
+        self, *, rows_min: int = ROWS_MIN, linger_ms: float = LINGER_MS
+    ) -> "AsyncGenerator[pa.RecordBatch, None]":
+        """Records as `pyarrow.RecordBatch`es, some `rows_min` rows each, fewer if so many do not come in `linger_ms`.
+
+        As with `poll`, the position is behind what was handed out.
+        """
+        convert, places = converter(), self._ownership.places
+        enough = partial(has_gathered, places, rows_min, self.options.max_partition_fetch_bytes)
+        while True:
+            self._stop_handing()
+            try:
+                await self._ready(None)
+                await self._ready(linger_ms, enough)
+            except ClientError:
+                if self._closed:
+                    return
+                raise
+            batches = take_batches(places, rows_min)
+            self._start_fetches()
+            if batches:
+                yield convert(batches)
+
+    def _has_records(self) -> bool:
+        return any(place.has_records and not place.paused for place in self._ownership.places.values())
+
+    async def _ready(self, timeout_ms: float | None, is_enough: Callable[[], bool] | None = None) -> bool:
+        """Do what is due until there are records to hand out (or `is_enough` of them), or the time is over."""
+        is_enough = is_enough or self._has_records
         loop = asyncio.get_running_loop()
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         while True:
@@ -260,7 +294,7 @@ class Consumer:
                 self._committer.commit_when_due(list(self._ownership.places.values()))
             self._collect()
             self._find_positions()
-            if any(place.has_records and not place.paused for place in self._ownership.places.values()):
+            if is_enough():
                 return True
             self._start_fetches()
             # Even without a deadline one looks around now and then: automatic commits are due by time.
@@ -390,31 +424,9 @@ class Consumer:
             task.result()
         lost = [place for place in self._ownership.places.values() if place.position is None]
         if lost:
-            self._locating = asyncio.create_task(self._locate(lost))
+            group = None if self._committer is None else self._committer.offsets
+            self._locating = asyncio.create_task(locate(self.cluster, self.options, group, lost))
             self._locating.add_done_callback(self._wake)
-
-    async def _locate(self, places: list[Place]) -> None:
-        unknown = [place for place in places if place.wanted is None]
-        if self._committer is not None and unknown:
-            committed = await self._committer.offsets.fetch([place.partition for place in unknown])
-            for place in unknown:
-                found = committed.get(place.partition)
-                if found is not None and place.position is None and place.wanted is None:
-                    place.move(found.offset, found.leader_epoch)
-                    place.committed = found.offset
-        times: dict[TopicPartition, Time] = {}
-        for place in places:
-            if place.position is None:
-                time = place.wanted or self.options.reset
-                if time is None:
-                    raise NoOffset(place.partition)
-                times[place.partition] = time
-        offsets = await resolve(self.cluster, times.items(), read_committed=self.options.read_committed)
-        for place in places:
-            partition = place.partition
-            # Unless the caller went elsewhere meanwhile.
-            if place.position is None and (place.wanted or self.options.reset) == times.get(partition):
-                place.move(offsets[partition])
 
     # --- commits ------------------------------------------------------------------------------------------------
 
@@ -486,9 +498,3 @@ class Consumer:
         coordinator = Coordinator(self.cluster, self.options.group_id, CoordinatorKind.GROUP)
         self._coordinators.append(coordinator)
         return coordinator
-
-
-def _hand_out(place: Place, records: list[ConsumedRecord], next_offset: int) -> None:
-    place.position = next_offset
-    if records:
-        place.leader_epoch = records[-1].leader_epoch

@@ -149,9 +149,9 @@ class Fetcher:
             elif node_id not in nodes_asked:
                 self._spawn(node_id, wanted, partial(self._fetch, node_id, wanted, hurried))
 
-    async def wait(self) -> None:
-        """Until something that is under way has ended."""
-        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+    async def wait(self, timeout_s: float | None = None) -> None:
+        """Until something that is under way has ended, or the time is over."""
+        await asyncio.wait(self._tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
     def collect(self) -> list[Fetched]:
         """What has arrived since the last time; raises what went wrong for good."""

@@ -21,6 +21,7 @@ class Place:
 
     __slots__ = (
         "_batches",
+        "_current",
         "_decoded",
         "_next_offsets",
         "buffered_bytes",
@@ -48,6 +49,7 @@ class Place:
         self.buffered_bytes = 0
         self._batches: deque[RawBatch] = deque()
         self._next_offsets: deque[int] = deque()  # per batch: where the position is when all of it was handed out
+        self._current: RawBatch | None = None  # the batch that was decoded last
         self._decoded: list[ConsumedRecord] = []  # what is left of a batch that was too large for the last caller
 
     def move(self, position: int | None, leader_epoch: int = NO_EPOCH, wanted: Time | None = None) -> None:
@@ -89,7 +91,7 @@ class Place:
             if not found:
                 if not self._batches:
                     return [], self._position_or(0)
-                raw = self._batches.popleft()
+                raw = self._current = self._batches.popleft()
                 self.buffered_bytes -= raw.header.size_bytes
                 found = list(decode_batch(raw))
             if len(found) > records_max:
@@ -101,6 +103,30 @@ class Place:
                 return found, next_offset
             if not self._batches:
                 self.position = next_offset
+
+    def hand_out(self, records: list[ConsumedRecord], next_offset: int) -> None:
+        """Records that were taken are the caller's now."""
+        self.position = next_offset
+        if records:
+            self.leader_epoch = records[-1].leader_epoch
+
+    def take_batch(self) -> RawBatch | None:
+        """The next batch, undecoded, or what is left of it; moves the position behind it."""
+        if self._decoded:
+            assert self._current is not None, "they came from somewhere"
+            raw = self._current._replace(start=self._decoded[0].offset)
+            self._decoded = []
+        elif self._batches:
+            raw = self._batches.popleft()
+            self.buffered_bytes -= raw.header.size_bytes
+        else:
+            return None
+        self.position, self.leader_epoch = self._next_offsets.popleft(), raw.header.leader_epoch
+        return raw
+
+    @property
+    def buffered_rows(self) -> int:
+        return sum(raw.header.count for raw in self._batches)
 
     def put_back(self, records: list[ConsumedRecord], next_offset: int) -> None:
         """Records that were taken and not handed out after all: they come first again."""

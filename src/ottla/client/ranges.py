@@ -6,16 +6,19 @@ Rules:
 - An offset that the log no longer has (or does not have yet) is `OffsetOutOfRange`, never a silent jump.
 """
 
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.client.arrow import LINGER_MS, ROWS_MIN, Gathering, converter
 from ottla.client.cluster import Cluster
 from ottla.client.fetching import ConsumedRecord, Cursor, Fetcher, RawBatch, ReadOptions, decode_batch
 from ottla.client.offsets import EARLIEST, LATEST, Time, out_of_range, resolve
 from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["ConsumedRecord", "RangeReader", "RawBatch", "ReadOptions", "Span", "decode_batch"]
 
@@ -70,19 +73,41 @@ class RangeReader:
 
     async def batches(self) -> AsyncGenerator[RawBatch, None]:
         """The batches of all spans, undecoded; the first and the last may reach beyond the span."""
+        async with aclosing(self._answers()) as answers:
+            async for found in answers:
+                for raw in found:
+                    yield raw
+
+    async def arrow(
+        self, *, rows_min: int = ROWS_MIN, linger_ms: float = LINGER_MS
+    ) -> "AsyncGenerator[pa.RecordBatch, None]":
+        """The records of all spans as `pyarrow.RecordBatch`es, some `rows_min` rows each, fewer if so many do not come
+        in `linger_ms`."""
+        convert = converter()
+        gathering = Gathering(rows_min)
+        async with aclosing(self._answers(linger_ms / 1000)) as answers:
+            async for found in answers:
+                for batches in gathering.fill(found):
+                    yield convert(batches)
+                if not found and gathering.batches:
+                    yield convert(gathering.take())
+        if gathering.batches:
+            yield convert(gathering.take())
+
+    async def _answers(self, wait_s: float | None = None) -> AsyncGenerator[list[RawBatch], None]:
+        """What the brokers' answers bring; nothing whenever none has come for so long."""
         await self._open()
-        ready: deque[RawBatch] = deque()
         try:
             while self._start():
-                await self._fetcher.wait()
+                await self._fetcher.wait(wait_s)
+                ready: list[RawBatch] = []
                 for fetched in self._fetcher.collect():
                     if fetched.error is not None:
                         raise fetched.error
                     ready.extend(fetched.batches)
                 if ready:
                     self._start()  # the broker works while the caller does
-                while ready:
-                    yield ready.popleft()
+                yield ready
         finally:
             await self.close()
 
