@@ -85,30 +85,23 @@ def _assigned(blob: bytes) -> Iterable[TopicPartition]:
 
 async def _consumer(coordinator: Coordinator, group_id: str) -> GroupDescription:
     request = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
-    (group,) = (await coordinator.call(request, ConsumerGroupDescribeResponse, error_of=_first_error)).groups
-    check(group.error_code, group.error_message)
-    members = tuple(
-        GroupMember(
-            each.member_id,
-            each.instance_id,
-            each.client_id,
-            each.client_host,
-            each.member_epoch,
-            _partitions(each.assignment.topic_partitions),
-        )
-        for each in group.members
-    )
-    return GroupDescription(group_id, "consumer", group.group_state, group.group_epoch, group.assignor_name, members)
+    answer = await coordinator.call(request, ConsumerGroupDescribeResponse, error_of=_first_error)
+    return _of_partitions(answer.groups[0], "consumer")
 
 
 async def _share(coordinator: Coordinator, group_id: str) -> GroupDescription:
     request = ShareGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=False)
-    (group,) = (await coordinator.call(request, ShareGroupDescribeResponse, error_of=_first_error)).groups
+    answer = await coordinator.call(request, ShareGroupDescribeResponse, error_of=_first_error)
+    return _of_partitions(answer.groups[0], "share")
+
+
+def _of_partitions(group: Any, kind: str) -> GroupDescription:
+    """Consumer and share groups are described alike, but that share groups know no static members."""
     check(group.error_code, group.error_message)
     members = tuple(
         GroupMember(
             each.member_id,
-            None,
+            getattr(each, "instance_id", None),
             each.client_id,
             each.client_host,
             each.member_epoch,
@@ -116,7 +109,7 @@ async def _share(coordinator: Coordinator, group_id: str) -> GroupDescription:
         )
         for each in group.members
     )
-    return GroupDescription(group_id, "share", group.group_state, group.group_epoch, group.assignor_name, members)
+    return GroupDescription(group.group_id, kind, group.group_state, group.group_epoch, group.assignor_name, members)
 
 
 async def _streams(coordinator: Coordinator, group_id: str) -> GroupDescription:

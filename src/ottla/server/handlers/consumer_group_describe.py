@@ -8,11 +8,11 @@ from __future__ import annotations
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.consumer.describe import DescribeConsumerGroup, Described, DescribedMember
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, gather
+from ottla.server.answer import Answer
 from ottla.server.consumer_groups import check_enabled
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.server.group_descriptions import authorized_operations, describe_each
 from ottla.wire.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -30,19 +30,9 @@ _CONSUMER_MEMBER = 1
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
 ) -> Answer[ConsumerGroupDescribeResponse]:
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    try:
-        check_enabled(context)
-    except ApiError as error:
-        return ConsumerGroupDescribeResponse(groups=[_refused(group_id, error) for group_id in request.group_ids])
-    groups = gather([_describe(group_id, operations, context) for group_id in request.group_ids])
-    return groups.map(lambda found: ConsumerGroupDescribeResponse(groups=found)).soonest()
+    operations = authorized_operations(request.include_authorized_operations)
 
-
-def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
-    def described(value: Described | ApiError) -> Group:
-        if isinstance(value, ApiError):
-            return _refused(group_id, value)
+    def described(group_id: str, value: Described) -> Group:
         return Group(
             error_code=ErrorCode.NONE,
             group_id=group_id,
@@ -54,11 +44,8 @@ def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
             authorized_operations=operations,
         )
 
-    if not group_id:
-        refused: Later[Group] = Later()
-        refused.set(_refused(group_id, ApiError(ErrorCode.INVALID_GROUP_ID)))
-        return refused
-    return context.groups.submit(group_id, DescribeConsumerGroup(group_id)).map(described)
+    groups = describe_each(context, request.group_ids, check_enabled, DescribeConsumerGroup, described, _refused)
+    return groups.map(lambda found: ConsumerGroupDescribeResponse(groups=found)).soonest()
 
 
 def _refused(group_id: str, error: ApiError) -> Group:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ottla.groups.share.describe import Described, DescribeShareGroup
 from ottla.groups.share.group import ShareMember
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, gather
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.server.group_descriptions import authorized_operations, describe_each
 from ottla.server.shares import check_enabled
 from ottla.wire.messages.share_group_describe import (
     Assignment,
@@ -22,19 +22,9 @@ Group = ShareGroupDescribeResponse.DescribedGroup
 
 @handles(ShareGroupDescribeRequest)
 def share_group_describe(request: ShareGroupDescribeRequest, context: Context) -> Answer[ShareGroupDescribeResponse]:
-    try:
-        check_enabled(context)
-    except ApiError as error:
-        return ShareGroupDescribeResponse(groups=[_refused(name, error) for name in request.group_ids])
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = gather([_describe(name, operations, context) for name in request.group_ids])
-    return groups.map(lambda found: ShareGroupDescribeResponse(groups=found)).soonest()
+    operations = authorized_operations(request.include_authorized_operations)
 
-
-def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
-    def described(value: Described | ApiError) -> Group:
-        if isinstance(value, ApiError):
-            return _refused(group_id, value)
+    def described(group_id: str, value: Described) -> Group:
         return Group(
             error_code=ErrorCode.NONE,
             group_id=group_id,
@@ -46,11 +36,8 @@ def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
             authorized_operations=operations,
         )
 
-    if not group_id:
-        nameless: Later[Group] = Later()
-        nameless.set(_refused(group_id, ApiError(ErrorCode.INVALID_GROUP_ID)))
-        return nameless
-    return context.groups.submit(group_id, DescribeShareGroup(group_id)).map(described)
+    groups = describe_each(context, request.group_ids, check_enabled, DescribeShareGroup, described, _refused)
+    return groups.map(lambda found: ShareGroupDescribeResponse(groups=found)).soonest()
 
 
 def _refused(group_id: str, error: ApiError) -> Group:

@@ -6,10 +6,10 @@ from ottla.groups.streams.describe import Described, DescribedMember, DescribeSt
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import InternalTopic, Subtopology
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, gather
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.server.group_descriptions import authorized_operations, describe_each
 from ottla.server.streams_groups import check_enabled
 from ottla.wire.messages.streams_group_describe import (
     Assignment,
@@ -28,19 +28,9 @@ Group = StreamsGroupDescribeResponse.DescribedGroup
 def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context
 ) -> Answer[StreamsGroupDescribeResponse]:
-    try:
-        check_enabled(context)
-    except ApiError as error:
-        return StreamsGroupDescribeResponse(groups=[_refused(name, error) for name in request.group_ids])
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = gather([_describe(group_id, operations, context) for group_id in request.group_ids])
-    return groups.map(lambda found: StreamsGroupDescribeResponse(groups=found)).soonest()
+    operations = authorized_operations(request.include_authorized_operations)
 
-
-def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
-    def described(value: Described | ApiError) -> Group:
-        if isinstance(value, ApiError):
-            return _refused(group_id, value)
+    def described(group_id: str, value: Described) -> Group:
         subtopologies = [_subtopology(each) for each in value.subtopologies]
         return Group(
             error_code=ErrorCode.NONE,
@@ -53,11 +43,8 @@ def _describe(group_id: str, operations: int, context: Context) -> Later[Group]:
             authorized_operations=operations,
         )
 
-    if not group_id:
-        refused: Later[Group] = Later()
-        refused.set(_refused(group_id, ApiError(ErrorCode.INVALID_GROUP_ID)))
-        return refused
-    return context.groups.submit(group_id, DescribeStreamsGroup(group_id)).map(described)
+    groups = describe_each(context, request.group_ids, check_enabled, DescribeStreamsGroup, described, _refused)
+    return groups.map(lambda found: StreamsGroupDescribeResponse(groups=found)).soonest()
 
 
 def _refused(group_id: str, error: ApiError) -> Group:
