@@ -1,4 +1,4 @@
-"""Streams groups from outside: offsets, lists, descriptions and groups of other kinds, the same as with a real Kafka."""
+"""Streams groups from outside: offsets, lists, descriptions, groups of other kinds; the same as with a real Kafka."""
 
 from collections.abc import Iterator
 
