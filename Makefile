@@ -32,7 +32,7 @@ check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, quick (< 2 min)
+bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, quick (some 4 min)
 	@$(BIN)/python -m bench --quick
 
 bench-full: $(VENV)/.dev .tools/.ready  ## the same, full length

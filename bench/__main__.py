@@ -10,7 +10,8 @@ from pathlib import Path
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import probe, rebalance, report, workloads
+from bench import client_report, probe, rebalance, report, workloads
+from bench.clients import clients
 from bench.commits import commits
 from bench.shares import shares
 from bench.subject import Kafka, Ottla, Subject, resident_mib
@@ -76,11 +77,20 @@ class Run:
                     for subject in running if round_ % 2 else reversed(running):
                         self.say(f"{workload} on {subject.name}, round {round_ + 1} of {self.scale.rounds}")
                         self.note(workload, subject, LOADS[workload](subject, self.scale, round_))
+            if self.wants("clients"):
+                self.clients(running[-1])
             for subject in running:
                 self.note("memory", subject, {"resident_mib": resident_mib(subject.pid)})
         finally:
             for subject in running:
                 subject.stop()
+
+    def clients(self, subject: Subject) -> None:
+        """Clients against each other, not brokers: all of them talk to Ottla."""
+        for _ in range(self.scale.rounds):
+            for name, figures in clients(subject, self.scale.client_records, self.say):
+                for figure, value in figures.items():
+                    self.samples.setdefault("clients", {}).setdefault(name, {}).setdefault(figure, []).append(value)
 
     def partitions(self) -> None:
         for kind in KINDS:
@@ -95,8 +105,10 @@ class Run:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="less of everything, under two minutes")
-    parser.add_argument("--only", nargs="*", default=[], choices=[*LOADS, "start", "partitions"], help="some workloads")
+    parser.add_argument("--quick", action="store_true", help="less of everything, some minutes")
+    parser.add_argument(
+        "--only", nargs="*", default=[], choices=[*LOADS, "clients", "start", "partitions"], help="some workloads"
+    )
     parser.add_argument("--no-store", action="store_true", help="print only")
     chosen = parser.parse_args()
     scale, mode = (workloads.QUICK, "quick") if chosen.quick else (workloads.FULL, "full")
@@ -106,7 +118,7 @@ def main() -> None:
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True) as bar:
             task = bar.add_task("bench", total=None)
             run = Run(scale, warm_up, set(chosen.only), directory, lambda text: bar.update(task, description=text))
-            if run.wants("start") or any(run.wants(load) for load in LOADS):
+            if any(run.wants(load) for load in (*LOADS, "clients", "start")):
                 run.steady()
             if run.wants("partitions"):
                 run.partitions()
@@ -118,9 +130,11 @@ def main() -> None:
         shutil.rmtree(directory, ignore_errors=True)
     found = report.rows(run.samples, scale.topics * scale.partitions_per_topic)
     report.show(found)
+    compared = client_report.rows(run.samples.get("clients", {}))
+    client_report.show(compared)
     if not chosen.no_store and not chosen.only:
         print(f"stored in {report.store(run.samples, found, mode).relative_to(report.ROOT)}")
-        report.document(found, mode)
+        report.document(found, compared, mode)
 
 
 if __name__ == "__main__":

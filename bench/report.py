@@ -13,10 +13,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench import client_report
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 DOCUMENT = ROOT / "docs" / "performance.md"
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+Found = list[tuple[str, float, float, float, float | None]]
 
 # workload, figure → what it is called, the goal for Ottla/Kafka (None: told, not judged)
 ROWS: dict[tuple[str, str], tuple[str, float | None]] = {
@@ -64,7 +66,7 @@ ROWS: dict[tuple[str, str], tuple[str, float | None]] = {
 Samples = dict[str, dict[str, dict[str, list[float]]]]  # workload → broker → figure → one value a round
 
 
-def rows(samples: Samples, partitions: int) -> list[tuple[str, float, float, float, float | None]]:
+def rows(samples: Samples, partitions: int) -> Found:
     """(name, Kafka, Ottla, ratio, goal) of every figure that was measured."""
     found = []
     for (workload, figure), (name, goal) in ROWS.items():
@@ -75,7 +77,7 @@ def rows(samples: Samples, partitions: int) -> list[tuple[str, float, float, flo
     return found
 
 
-def show(found: list[tuple[str, float, float, float, float | None]]) -> None:
+def show(found: Found) -> None:
     table = Table(title="Ottla / Kafka 4.3.1, one run")
     for column in ("figure", "Kafka", "Ottla", "ratio", "goal"):
         table.add_column(column, justify="left" if column == "figure" else "right")
@@ -87,7 +89,7 @@ def show(found: list[tuple[str, float, float, float, float | None]]) -> None:
     Console().print(table)
 
 
-def store(samples: Samples, found: list[tuple[str, float, float, float, float | None]], mode: str) -> Path:
+def store(samples: Samples, found: Found, mode: str) -> Path:
     now = datetime.now(UTC)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
@@ -112,12 +114,13 @@ def store(samples: Samples, found: list[tuple[str, float, float, float, float | 
     return path
 
 
-def document(found: list[tuple[str, float, float, float, float | None]], mode: str) -> None:
-    """Replaces the table between the marks in docs/performance.md."""
-    lines = [
+def document(found: Found, compared: client_report.Rows, mode: str) -> None:
+    """Replaces the tables between the marks in docs/performance.md."""
+    first = (
         f"Last run: {datetime.now(UTC):%Y-%m-%d}, `make bench{'-full' if mode == 'full' else ''}`, "
-        f"Python {sys.version.split()[0]}, {platform.machine()}, medians of the rounds.",
-        "",
+        f"Python {sys.version.split()[0]}, {platform.machine()}, medians of the rounds."
+    )
+    lines = [
         "| figure | Kafka 4.3.1 | Ottla | Ottla / Kafka | goal |",
         "|---|---:|---:|---:|---:|",
         *(
@@ -125,7 +128,12 @@ def document(found: list[tuple[str, float, float, float, float | None]], mode: s
             for name, kafka, ottla, ratio, goal in found
         ),
     ]
-    text = DOCUMENT.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    DOCUMENT.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}")
+    text = _between(DOCUMENT.read_text(), "bench", [first, "", *lines])
+    DOCUMENT.write_text(_between(text, "clients", client_report.table(compared)))
+
+
+def _between(text: str, name: str, lines: list[str]) -> str:
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"

@@ -1,0 +1,43 @@
+"""Our client beside the others, against one broker: each in a process of its own, in turn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+from bench import probe
+from bench.client_programs import PARTITIONS, PROGRAMS, WARM_UP
+from bench.subject import Subject
+from bench.workloads import Figures
+
+PRODUCED = "clients-produced"
+CONSUMED = "clients-consumed"
+ARROW_TIMES = 5  # those that make no object per record are given more of them
+
+
+def clients(subject: Subject, records: int, say: Callable[[str], None]) -> Iterator[tuple[str, Figures]]:
+    """The figures of every program, one after the other. What is consumed was written by our own producer."""
+    for topic in (PRODUCED, CONSUMED):
+        probe.ensure_topic(subject.bootstrap, topic, PARTITIONS)
+    _run(subject, "ottla_post", CONSUMED, ARROW_TIMES * records)
+    for name in PROGRAMS:
+        say(f"client {name}")
+        is_producer = name.endswith(("post", "enqueue", "send"))
+        many = name in ("ottla_arrow", "confluent_consume")
+        count = ARROW_TIMES * records + WARM_UP if many else records
+        yield name, _run(subject, name, PRODUCED if is_producer else CONSUMED, count)
+
+
+def _run(subject: Subject, name: str, topic: str, count: int) -> Figures:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.client_programs", name, subject.bootstrap, topic, str(count)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+    found: Figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
