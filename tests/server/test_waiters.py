@@ -31,6 +31,9 @@ class Clock:
         self.timers.append(Timer(callback, args))
         return self.timers[-1]
 
+    def call_soon(self, callback: Callable[..., None], *args: Any) -> Timer:
+        return self.call_later(0, callback, *args)
+
 
 def test_an_attempt_is_tried_on_each_change_until_it_succeeds() -> None:
     waiters = Waiters(Clock())
@@ -47,6 +50,28 @@ def test_an_attempt_is_tried_on_each_change_until_it_succeeds() -> None:
     waiters.notify("a")
     assert tries == ["a", "b"]
     assert waiters.count == 0
+
+
+def test_what_an_attempt_changes_itself_is_looked_at_in_the_next_turn() -> None:
+    clock = Clock()
+    waiters = Waiters(clock)
+    tries: list[str | None] = []
+
+    def attempt(changed: str | None) -> bool:
+        tries.append(changed)
+        if len(tries) == 1:
+            waiters.notify("b")
+            assert tries == ["a"]
+        return len(tries) == 2
+
+    waiters.watch(Later(), ["a", "b"], attempt, 100)
+    waiters.notify("a")
+    assert [timer.callback for timer in clock.timers[1:]] == [waiters._changed]
+    clock.timers[1].fire()
+    assert tries == ["a", "b"]
+    assert waiters.count == 0
+    clock.timers[1].fire()  # it may be over by then
+    assert tries == ["a", "b"]
 
 
 def test_the_deadline_is_the_last_try() -> None:

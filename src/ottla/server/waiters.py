@@ -3,7 +3,9 @@
 A waiter is an attempt that is tried again whenever one of its partitions changes (data appended, high watermark or
 log start moved, partition deleted) and a last time when its deadline passes. Produce with acks=all and long-polling
 fetches wait here; a change nobody waits for costs one dictionary look-up. A waiter is gone as soon as it is answered
-or its connection is; one that fails loses its own connection and never disturbs whoever made the change.
+or its connection is; one that fails loses its own connection and never disturbs whoever made the change. An attempt may
+change something itself (hand out records, close a connection that takes no answers): it is not tried again meanwhile,
+but in the next turn of the loop.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ Attempt = Callable[[Any], bool]
 
 
 class _Waiter:
-    __slots__ = ("_waiters", "attempt", "keys", "later", "timer")
+    __slots__ = ("_waiters", "attempt", "keys", "later", "timer", "trying")
 
     def __init__(self, waiters: Waiters, later: Later[Any], keys: tuple[Hashable, ...], attempt: Attempt) -> None:
         self._waiters = waiters
@@ -30,6 +32,7 @@ class _Waiter:
         self.keys = keys
         self.attempt = attempt
         self.timer: Any = None  # None again once it is done with
+        self.trying = False
 
     def drop(self) -> None:
         self._waiters.drop(self)
@@ -56,8 +59,15 @@ class Waiters:
         waiting = self._by_key.get(key)
         if waiting:
             for waiter in tuple(waiting):
-                if waiter.timer is not None and self._try(waiter, key):
-                    self.drop(waiter)
+                self._changed(waiter, key)
+
+    def _changed(self, waiter: _Waiter, key: Hashable) -> None:
+        if waiter.timer is None:
+            return
+        if waiter.trying:
+            self._loop.call_soon(self._changed, waiter, key)
+        elif self._try(waiter, key):
+            self.drop(waiter)
 
     def _expire(self, waiter: _Waiter) -> None:
         if waiter.timer is not None:
@@ -65,12 +75,15 @@ class Waiters:
             self._try(waiter, None)
 
     def _try(self, waiter: _Waiter, changed: Hashable | None) -> bool:
+        waiter.trying = True
         try:
             return waiter.attempt(changed)
         except Exception:
             log.exception("an answer that waited could not be given")
             waiter.later.fail()
             return True
+        finally:
+            waiter.trying = False
 
     def drop(self, waiter: _Waiter) -> None:
         if waiter.timer is None:

@@ -152,6 +152,14 @@ class Machine:
             self._ends += 1
             self.loop.task_of(self.host, self._stop())
 
+    async def repair(self) -> None:
+        """What the operator does when all disks work again: a node that had to start without one is restarted."""
+        await self._ready.wait()
+        if self.node is not None and len(self.node.directories) < len(self.disks):
+            self.restart()
+            await self._ended.wait()
+            await self._ready.wait()
+
     async def retire(self) -> None:
         """The end of the simulation: a clean stop, and no start after it."""
         await self._ready.wait()

@@ -88,9 +88,10 @@ class Lives:
         self.crashes = 0
         self.departures = 0
 
-    def add(self, name: str, run: Run) -> None:
+    def add(self, name: str, run: Run, crashed: Callable[[], None] = lambda: None) -> None:
+        """`crashed` is told, because the process itself has no time to tell anybody."""
         process, rng = self._stage.process(name), self._stage.stream(f"life of {name}")
-        self._supervisors.append(self._stage.net.loop.create_task(self._supervise(process, run, rng)))
+        self._supervisors.append(self._stage.net.loop.create_task(self._supervise(process, run, crashed, rng)))
 
     async def end(self) -> None:
         """Everybody crashes, which is the rudest way to leave."""
@@ -98,7 +99,7 @@ class Lives:
             supervisor.cancel()
         await asyncio.gather(*self._supervisors, return_exceptions=True)
 
-    async def _supervise(self, process: Process, run: Run, rng: random.Random) -> None:
+    async def _supervise(self, process: Process, run: Run, crashed: Callable[[], None], rng: random.Random) -> None:
         tell, history = self._stage.around.tell, self._stage.around.history
         await asyncio.sleep(rng.uniform(0, 2))
         try:
@@ -111,6 +112,7 @@ class Lives:
                     tell(f"{process.name} crashes")
                     self.crashes += 1
                     process.kill(power=rng.random() < 0.5)
+                    crashed()
                 else:
                     tell(f"{process.name} leaves")
                     self.departures += 1
@@ -119,3 +121,4 @@ class Lives:
                 await asyncio.sleep(rng.uniform(0.1, 5.0))
         finally:
             process.kill(power=False)
+            crashed()

@@ -146,6 +146,7 @@ class Simulation:
             company.start()
         chaos = Chaos(scenario, self.net, [self.machine], self._clients, self._stream("chaos"), self.tell)
         await chaos.run()
+        await self.machine.repair()
         self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
         _, unfinished = await asyncio.wait(writers, timeout=WORK_SECONDS_MAX)
         if unfinished:

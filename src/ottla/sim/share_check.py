@@ -165,10 +165,7 @@ class ShareBook:
         """Everything was handed out that is still to be had."""
         lost = [offset for offset in range(start, end) if not self._is_explained(self._of(partition, offset))]
         if lost:
-            blame = (
-                f"{partition.topic}-{partition.partition}: {lost[:5]} (of {len(lost)}) are neither done nor to be had"
-            )
-            self._blame(f"share group {self.group}, {blame}")
+            self._wrong(partition, lost[0], f"it and {len(lost) - 1} others are neither done nor to be had")
 
     def _is_explained(self, record: _Record) -> bool:
         """Done, maybe done, or given up: perhaps after deliveries that nobody has seen."""

@@ -75,6 +75,7 @@ class ShareMember:
         self._rng = rng
         self._quiet_seconds = quiet_seconds
         self._topic = around.partitions[0].topic
+        self._member = ""
 
     async def run(self) -> None:
         while True:
@@ -86,6 +87,10 @@ class ShareMember:
             except (ClientError, ApiError) as error:
                 self._around.tell(f"share member {self._member} begins anew: {error}")
                 await asyncio.sleep(self._rng.uniform(0.1, 1.0))
+
+    def crashed(self) -> None:
+        """What it held may be free at once, if its kernel lived to close the connection."""
+        self._book.gone(self._member)
 
     async def _live(self) -> None:
         self._connection = await Connection.open(

@@ -91,7 +91,7 @@ class ShareCompany:
         for number in range(self._plan.members):
             name = f"{self._plan.name}-{number}"
             member = ShareMember(self._stage.around, self._book, self._plan.manners, self._stage.stream(name))
-            self._lives.add(name, member.run)
+            self._lives.add(name, member.run, member.crashed)
 
     async def finish(self) -> None:
         await self._lives.end()

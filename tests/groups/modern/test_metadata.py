@@ -84,6 +84,7 @@ def test_when_it_is_time() -> None:
     assert may_assign(500, 0, 500)
     assert not may_assign(500, 1000, 1499)
     assert may_assign(500, 1000, 1500)
+    assert may_assign(500, 1000, 499)  # the clock was set back since
 
 
 def test_targets_name_everybody_and_changes_only_what_is_new() -> None:
