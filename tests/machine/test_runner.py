@@ -30,6 +30,10 @@ class Expire(NamedTuple):
     token: str
 
 
+class Again(NamedTuple):
+    """A timer's command that wants to come again at once, for ever."""
+
+
 class Counter:
     """State: how many were taken. Waiting commands are answered by the next Take, or by their timer."""
 
@@ -54,6 +58,8 @@ class Counter:
                 return Result([("wait", token)], Parked(token), [Timer(token, until_ms, Expire(token))])
             case Remember(what):
                 return Result([("take", 1)], notes=[what], effects=[what])
+            case Again():
+                return Result([("take", 1)], timers=[Timer("again", now_ms - 5, command)])
             case Expire(token):
                 return Result([("done", token)], answers=[Answer(token, "expired")])
             case _:
@@ -266,3 +272,31 @@ def test_a_timer_whose_command_cannot_be_written_comes_back() -> None:
     bench.runner.wake(10 + TIMER_RETRY_MS)
     bench.runner.commit(len(bench.journal))
     assert bench.replies == ["expired", "expired"]
+
+
+def test_a_timer_whose_command_is_refused_comes_back() -> None:
+    bench = Bench()
+    bench.submit(Wait("a", 10))
+
+    def refuse(_: Sequence[Any]) -> int:
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE)
+
+    append, bench.runner._append = bench.runner._append, refuse
+    with pytest.raises(ApiError):
+        bench.runner.wake(10)
+    assert bench.runner.next_deadline_ms == 10 + TIMER_RETRY_MS
+    bench.runner._append = append
+    bench.runner.wake(10 + TIMER_RETRY_MS)
+    assert bench.machine.waiting == []
+
+
+def test_a_timer_that_sets_itself_again_lets_others_have_their_turn() -> None:
+    bench = Bench()
+    bench.submit(Again(), now_ms=100)
+    bench.submit(Wait("a", 100), now_ms=100)
+    bench.runner.wake(100)
+    assert bench.machine.taken == 2
+    assert bench.machine.waiting == []
+    assert bench.runner.next_deadline_ms == 101
+    bench.runner.wake(101)
+    assert bench.machine.taken == 3

@@ -53,14 +53,13 @@ class Runner(Generic[CommandT, RecordT]):
         # A timer that is put off (every heartbeat does that) keeps its one place in the heap until it is met there.
         self._place: dict[Hashable, int] = {}  # key → the deadline it has in the heap
         self._clock_ms = 0
+        self._not_before_ms = 0  # timers that timers set are not due before this
 
     def submit(self, command: CommandT, now_ms: int, reply: Reply) -> None:
         """Run a command. `reply` is called once: with the value, or with the ApiError that refused the command."""
         self._follow_clock(now_ms)
         try:
-            result = self.machine.decide(command, now_ms)
-            if result.records:
-                self.next_offset = self._append(result.records)
+            result = self._decide(command, now_ms)
         except ApiError as error:
             self._hold(reply, error)
             return
@@ -90,14 +89,24 @@ class Runner(Generic[CommandT, RecordT]):
             reply(error)
 
     def wake(self, now_ms: int) -> None:
-        """Run the commands of all timers that are due. One that fails is due again soon, and its error is raised."""
+        """Run the commands of all timers that are due; those set meanwhile come later, so that others have a turn.
+
+        One whose command fails, or is refused by the machine or the journal, is due again soon; its error is raised.
+        """
         self._follow_clock(now_ms)
+        self._not_before_ms = now_ms + 1
+        try:
+            self._run_due(now_ms)
+        finally:
+            self._not_before_ms = 0
+
+    def _run_due(self, now_ms: int) -> None:
         while (deadline_ms := self.next_deadline_ms) is not None and deadline_ms <= now_ms:
             _, _, key = heapq.heappop(self._deadlines)
             del self._place[key]
             timer = self._timers.pop(key)
             try:
-                self.submit(timer.command, now_ms, _nobody)
+                self._carry_out(self._decide(timer.command, now_ms))
             except Exception:
                 if key not in self._timers:
                     self._set_timer(timer._replace(deadline_ms=now_ms + TIMER_RETRY_MS))
@@ -129,6 +138,13 @@ class Runner(Generic[CommandT, RecordT]):
             assert timer.deadline_ms is not None, "it is set"
             self._set_timer(timer._replace(deadline_ms=timer.deadline_ms - back_ms))
 
+    def _decide(self, command: CommandT, now_ms: int) -> Result[RecordT]:
+        """Up to the append: what fails or is refused here has not happened."""
+        result = self.machine.decide(command, now_ms)
+        if result.records:
+            self.next_offset = self._append(result.records)
+        return result
+
     def _carry_out(self, result: Result[RecordT]) -> None:
         changes: list[Any] = []
         for record in result.records:
@@ -148,12 +164,13 @@ class Runner(Generic[CommandT, RecordT]):
         if timer.deadline_ms is None:
             self._timers.pop(timer.key, None)
             return
-        self._timers[timer.key] = timer
+        deadline_ms = max(timer.deadline_ms, self._not_before_ms)
+        self._timers[timer.key] = timer if deadline_ms == timer.deadline_ms else timer._replace(deadline_ms=deadline_ms)
         place_ms = self._place.get(timer.key)
-        if place_ms is None or place_ms > timer.deadline_ms:
+        if place_ms is None or place_ms > deadline_ms:
             self._sequence += 1
-            self._place[timer.key] = timer.deadline_ms
-            heapq.heappush(self._deadlines, (timer.deadline_ms, self._sequence, timer.key))
+            self._place[timer.key] = deadline_ms
+            heapq.heappush(self._deadlines, (deadline_ms, self._sequence, timer.key))
 
     def _hold(self, reply: Reply, value: Any) -> None:
         if not self._held and self.next_offset <= self.committed_offset:
@@ -164,7 +181,3 @@ class Runner(Generic[CommandT, RecordT]):
 
 def _no_effects(effect: Any) -> None:
     raise AssertionError(f"this machine was not expected to want {effect!r}")
-
-
-def _nobody(_: Any) -> None:
-    """Whom a timer's command answers."""

@@ -9,6 +9,8 @@ Rules:
 from dataclasses import dataclass
 from enum import IntEnum
 
+from ottla.model.limits import ERROR_TEXT_CHARS_MAX
+
 
 class ErrorCode(IntEnum):
     """One of Kafka's errors; an `int` on the wire."""
@@ -171,7 +173,8 @@ class RecordError:
 class ApiError(Exception):
     """A request (or a part of it) is answered with `code` and, where the answer has room for it, `message`.
 
-    `message` None means: the answer carries no text of its own (`text` still has the general one for logs).
+    `message` None means: the answer carries no text of its own (`text` still has the general one for logs). One that
+    repeats an absurdly long name is cut.
     `record_errors`: which records of a batch were at fault (Produce v8+).
     """
 
@@ -180,7 +183,7 @@ class ApiError(Exception):
     ) -> None:
         super().__init__(code, message)
         self.code = code
-        self.message = message
+        self.message = message if message is None else message[:ERROR_TEXT_CHARS_MAX]
         self.record_errors = record_errors
 
     @property

@@ -166,6 +166,12 @@ COORDINATOR_LOAD_BYTES = 256 * KIB
 COORDINATOR_RETRY_MS = 1_000
 # A new member's parked JoinGroup is given up after this: it cannot send heartbeats yet, and may be long gone.
 NEW_MEMBER_JOIN_MS_MAX = 5 * 60 * 1000
+# Static members that are all away keep their group in a rebalance; how soon it is looked at again, whatever rebalance
+# timeout they asked for (it may be 0).
+ABSENT_MEMBERS_WAIT_MS_MIN = 1_000
+# Member ids given out by one group that nobody has come back with. Clients come back at once; if more are given out the
+# oldest is forgotten, so that a flood of first joins costs no more than this.
+PENDING_MEMBERS_MAX = 5_000
 # Ids that members of share groups choose themselves: room for a UUID as Java prints it; Kafka's bound.
 SHARE_MEMBER_ID_CHARS_MAX = 36
 # Records that the share coordinator writes for many partitions at once (snapshots of quiet ones, deleted topics) are

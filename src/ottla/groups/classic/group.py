@@ -66,9 +66,6 @@ class ClassicMember:
         """What it said about itself for this protocol."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
-    def supports(self, protocol: str) -> bool:
-        return any(each.name == protocol for each in self.protocols)
-
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroup:
@@ -222,16 +219,23 @@ class ClassicGroup:
         """Whether somebody who offers these could be a member: all must have one protocol in common."""
         if self.is_empty:
             return bool(protocol_type and protocols)
-        return self.protocol_type == protocol_type and any(self._is_common(each.name) for each in protocols)
+        if self.protocol_type != protocol_type:
+            return False
+        return bool(self._common(frozenset(each.name for each in protocols)))
 
-    def _is_common(self, protocol: str) -> bool:
-        return all(member.supports(protocol) for member in self.members.values())
+    def _common(self, names: frozenset[str]) -> frozenset[str]:
+        """Those of the protocols that every member offers."""
+        for member in self.members.values():
+            if not names:
+                break
+            names = names.intersection(each.name for each in member.protocols)
+        return names
 
     def elected_protocol(self) -> str:
         """Each member votes for the common protocol it prefers; the earliest of those with most votes wins."""
         votes: dict[str, int] = {}
         first = next(iter(self.members.values()))
-        common = frozenset(each.name for each in first.protocols if self._is_common(each.name))
+        common = self._common(frozenset(each.name for each in first.protocols))
         for vote in self._votes(common):
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=lambda name: votes[name])

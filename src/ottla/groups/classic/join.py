@@ -105,6 +105,8 @@ class Join:
         if not self.needs_known_id:
             self._add(turn, member_id)
             return
+        if len(turn.group.pending) >= limits.PENDING_MEMBERS_MAX:
+            turn.remove(turn.group.pending[0])
         turn.group = replace(turn.group, pending=(*turn.group.pending, member_id))
         turn.after(turn.session_key(member_id), self.session_timeout_ms, SessionEnded(self.group_id, member_id))
         turn.reply = JoinReply(ErrorCode.MEMBER_ID_REQUIRED, member_id)

@@ -17,6 +17,7 @@ from ottla.groups.classic.turn import JoinReply, SyncReply, Turn
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.settings.groups import GROUP_INITIAL_REBALANCE_DELAY_MS
 
@@ -68,15 +69,16 @@ def complete_join(turn: Turn) -> None:
     turn.remove(*(each.member_id for each in members if not each.is_awaiting_join and not each.is_static))
     leader = _joined_leader(turn.group)
     if leader is None and turn.group.members:
-        _schedule_join_end(turn)  # only static members are left, none here: their sessions decide
+        _schedule_join_end(turn, limits.ABSENT_MEMBERS_WAIT_MS_MIN)  # only static ones are left: their sessions decide
     elif leader is None:
         _become_empty(turn)
     else:
         _begin_generation(turn, leader)
 
 
-def _schedule_join_end(turn: Turn) -> None:
-    turn.after(turn.join_key(), turn.group.rebalance_timeout_ms, JoinPhaseEnded(turn.group.group_id))
+def _schedule_join_end(turn: Turn, shortest_ms: int = 0) -> None:
+    delay_ms = max(turn.group.rebalance_timeout_ms, shortest_ms)
+    turn.after(turn.join_key(), delay_ms, JoinPhaseEnded(turn.group.group_id))
 
 
 def _joined_leader(group: ClassicGroup) -> str | None:

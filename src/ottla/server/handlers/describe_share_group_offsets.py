@@ -9,6 +9,7 @@ from ottla.groups.share.book import ReadBook
 from ottla.groups.share.group import BookSide
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
+from ottla.model.limits import INT64_MAX
 from ottla.server.answer import Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
@@ -95,8 +96,12 @@ def _lag(topic: str, index: int, summary: Summary, context: Context) -> int:
     """Records from the start on that are neither acknowledged nor archived."""
     if summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
         return _NO_LAG
-    partition = context.partitions.find(topic, index)
-    return partition.high_watermark - summary.start_offset - summary.delivery_complete_count
+    try:
+        partition = context.partitions.find(topic, index)
+    except ApiError:
+        return _NO_LAG
+    lag = partition.high_watermark - summary.start_offset - summary.delivery_complete_count
+    return min(lag, INT64_MAX)  # what is stored may be absurd
 
 
 def _partition(index: int, summary: Summary, lag: int) -> PartitionAnswer:
