@@ -88,7 +88,7 @@ num.partitons=3
     process = launch("start", "--config", str(config))
     ready_address(process)
     with Blocking(f"127.0.0.1:{port}") as client:
-        assert [each.node_id for each in client.run(client.admin.nodes.describe()).brokers] == [7]
+        assert [each.node_id for each in client.admin.nodes.describe().brokers] == [7]
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=5)
     assert err.splitlines()[0] == "warning: there is no setting num.partitons, did you mean num.partitions?"

@@ -14,6 +14,7 @@ _names = (f"consumer-{n}" for n in itertools.count())
 # Nobody waits three seconds for more members, and KIP-848's do not wait five for each step.
 LIVELY = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.share.heartbeat.interval.ms": "100",

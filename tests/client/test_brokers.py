@@ -295,7 +295,7 @@ def test_topics_come_into_being_when_written(bootstrap: str, name: str) -> None:
 
 def test_blocking(bootstrap: str, name: str) -> None:
     with Blocking(bootstrap) as client:
-        client.run(client.admin.topics.create(name, 2, 1))
+        client.admin.topics.create(name, 2, 1)
         assert client.send(name, b"v", b"k", partition=1).offset == 0
         pairs = [(b"%d" % n, b"value-%d" % n) for n in range(500)]
         assert len(client.send_all(name, pairs)) == 500

@@ -1,36 +1,53 @@
 """The client for code without an event loop of its own: scripts, tests, Spark's driver.
 
+    with Blocking("host:port") as client:
+        client.send("topic", b"value")
+        consumer = client.consumer(ConsumerOptions(group_id="g"))
+        consumer.subscribe(["topic"])
+        for record in consumer: ...
+
 Rules:
-- A `Blocking` client owns a loop of its own and runs it only inside its calls: no threads. Hence what a producer still
-  holds back leaves with `flush` (or the end of the `with` block), not by itself.
-- It adds nothing: every call is one call of the asyncio client.
+- It adds nothing: every call is one call of the asyncio client, named and typed by it (see `faces`).
+- The loop runs in a thread of its own from the first call to `close`. So what the client does by itself (heartbeats,
+  batches that leave after `linger_ms`, automatic retries) goes on while the caller does something else.
+- Calls may come from any thread but that one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
 from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import Admin
+from ottla.client.blocking_admin import BlockingAdmin
+from ottla.client.blocking_consumers import BlockingConsumer, BlockingShareConsumer, BlockingTransaction
 from ottla.client.cluster import Cluster
+from ottla.client.consumer import Consumer
+from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.faces import Face, waits
 from ottla.client.offsets import EARLIEST, LATEST, Time
 from ottla.client.options import ClientOptions
 from ottla.client.producer import Producer, ProducerOptions
 from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span, decode_batch
+from ottla.client.share_consumer import ShareConsumer
+from ottla.client.share_options import ShareOptions
 
 T = TypeVar("T")
 
 
-class Blocking:
-    """One cluster, used synchronously: `with Blocking("host:port") as client: client.send("topic", b"value")`."""
+class Blocking(Face[Producer]):
+    """One cluster, used synchronously; it is the face of its producer, and makes everything else."""
 
     def __init__(self, bootstrap: str | ClientOptions, producer: ProducerOptions | None = None) -> None:
-        self._runner = asyncio.Runner()
+        self.runner = self
+        self._loop = _LoopThread()
         self.cluster = Cluster(bootstrap)
-        self.admin = Admin(self.cluster)  # its methods are coroutines: `client.run(client.admin.topics.names())`
+        self.admin = BlockingAdmin(self, Admin(self.cluster))
         self._producer_options = producer
         self._producer: Producer | None = None
+        self._consumers: list[Consumer | ShareConsumer] = []
 
     def __enter__(self) -> "Blocking":
         return self
@@ -41,76 +58,30 @@ class Blocking:
         self.close(discard=error is not None)
 
     def close(self, *, discard: bool = False) -> None:
-        """Deliver what waits (unless it is to be discarded), then close everything."""
-        try:
-            if self._producer is not None:
-                self.run(self._producer.close(discard=discard))
-            self.run(self.cluster.close())
-        finally:
-            self._runner.close()
+        """Close the consumers, deliver what waits (unless it is to be discarded), then close everything."""
+
+        async def close() -> None:
+            try:
+                for consumer in self._consumers:
+                    await consumer.close()
+            finally:
+                try:
+                    if self._producer is not None:
+                        await self._producer.close(discard=discard)
+                finally:
+                    await self.cluster.close()
+
+        if not self._loop.is_closed:
+            try:
+                self.run(close())
+            finally:
+                self._loop.close()
+
+    # --- the loop -----------------------------------------------------------------------------------------------
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Run any coroutine of the asyncio client to its end."""
-        return self._runner.run(call)
-
-    # --- writing ------------------------------------------------------------------------------------------------
-
-    def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        *,
-        headers: Iterable[tuple[str, bytes | None]] = (),
-        partition: int | None = None,
-        timestamp: int | None = None,
-    ) -> RecordMetadata:
-        """Append one record and wait until it is acknowledged."""
-
-        async def send() -> RecordMetadata:
-            return await self._sender().send(
-                topic, value, key, headers=headers, partition=partition, timestamp=timestamp
-            )
-
-        return self.run(send())
-
-    def send_all(self, topic: str, pairs: Iterable[tuple[bytes | None, bytes | None]]) -> list[RecordMetadata]:
-        """Append (key, value) pairs, batched, and wait until all are acknowledged; the first failure is raised."""
-
-        async def send() -> list[RecordMetadata]:
-            producer = self._sender()
-            waiting: list[Awaitable[RecordMetadata]] = [
-                await producer.enqueue(topic, value, key) for key, value in pairs
-            ]
-            await producer.flush()
-            return [await each for each in waiting]
-
-        return self.run(send())
-
-    def _sender(self) -> Producer:
-        if self._producer is None:  # made inside the loop, which its events belong to
-            self._producer = Producer(self.cluster, self._producer_options)
-        return self._producer
-
-    # --- reading ------------------------------------------------------------------------------------------------
-
-    def read(
-        self,
-        topic: str,
-        partition: int | None = None,
-        *,
-        start: int | Time = EARLIEST,
-        end: int | Time | None = LATEST,
-        options: ReadOptions | None = None,
-    ) -> Iterator[ConsumedRecord]:
-        """Records of one partition, or of all; up to the present end unless told otherwise."""
-        if partition is None:
-            indexes = [each.index for each in self.run(self.cluster.topic(topic)).partitions]
-        else:
-            indexes = [partition]
-        reader = RangeReader(self.cluster, [Span(topic, index, start, end) for index in indexes], options)
-        for batch in self.iterate(reader.batches()):  # the loop is entered per batch, not per record
-            yield from decode_batch(batch)
+        return self._loop.run(call)
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """Walk an asynchronous iterator from synchronous code."""
@@ -133,4 +104,131 @@ class Blocking:
                     return
                 yield item  # type: ignore[misc]
         finally:
-            self.run(stop())
+            if not self._loop.is_closed:
+                self.run(stop())
+
+    def _make(self, kind: Callable[[], T]) -> T:
+        """An object that belongs to the loop is made in it."""
+
+        async def make() -> T:
+            return kind()
+
+        return self.run(make())
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    send = waits(Producer.send)
+    post = waits(Producer.post)
+    flush = waits(Producer.flush)
+
+    @property
+    def inner(self) -> Producer:
+        """The producer, made when it is first needed."""
+        if self._producer is None:
+            self._producer = self._make(lambda: Producer(self.cluster, self._producer_options))
+        return self._producer
+
+    def send_all(self, topic: str, pairs: Iterable[tuple[bytes | None, bytes | None]]) -> list[RecordMetadata]:
+        """Append (key, value) pairs, batched, and wait until all are acknowledged; the first failure is raised."""
+        producer = self.inner
+
+        async def send() -> list[RecordMetadata]:
+            waiting: list[Awaitable[RecordMetadata]] = [
+                await producer.enqueue(topic, value, key) for key, value in pairs
+            ]
+            await producer.flush()
+            return [await each for each in waiting]
+
+        return self.run(send())
+
+    def transaction(self) -> BlockingTransaction:
+        """`with client.transaction() as txn:`; needs `ProducerOptions(transactional_id=...)`."""
+        return BlockingTransaction(self, self.inner.transaction())
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def consumer(self, options: ConsumerOptions | None = None) -> BlockingConsumer:
+        """A consumer of this client's cluster."""
+        made = self._make(lambda: Consumer(self.cluster, options))
+        self._consumers.append(made)
+        return BlockingConsumer(self, made)
+
+    def share_consumer(self, options: ShareOptions) -> BlockingShareConsumer:
+        """A share consumer of this client's cluster."""
+        made = self._make(lambda: ShareConsumer(self.cluster, options))
+        self._consumers.append(made)
+        return BlockingShareConsumer(self, made)
+
+    def read(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        start: int | Time = EARLIEST,
+        end: int | Time | None = LATEST,
+        options: ReadOptions | None = None,
+    ) -> Iterator[ConsumedRecord]:
+        """Records of one partition, or of all; up to the present end unless told otherwise."""
+        for batch in self.iterate(self._reader(topic, partition, start, end, options).batches()):
+            yield from decode_batch(batch)  # the loop is entered per batch, not per record
+
+    def ranges(self, spans: Iterable[Span], options: ReadOptions | None = None) -> RangeReader:
+        """A reader of spans, to be walked with `iterate`: its records, its `batches()`, its `arrow()`."""
+        return RangeReader(self.cluster, spans, options)
+
+    def _reader(
+        self,
+        topic: str,
+        partition: int | None,
+        start: int | Time,
+        end: int | Time | None,
+        options: ReadOptions | None,
+    ) -> RangeReader:
+        if partition is None:
+            indexes = [each.index for each in self.run(self.cluster.topic(topic)).partitions]
+        else:
+            indexes = [partition]
+        return self.ranges([Span(topic, index, start, end) for index in indexes], options)
+
+
+class _LoopThread:
+    """A loop in a thread of its own; the thread begins with the first call."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        if threading.current_thread() is self._thread:
+            call.close()
+            raise RuntimeError("called from a callback in the client's own loop, which would wait for itself")
+        if self.is_closed:
+            call.close()
+            raise RuntimeError("the client is closed")
+        future = asyncio.run_coroutine_threadsafe(call, self._started())
+        try:
+            return future.result()
+        finally:
+            if not future.done():
+                future.cancel()  # the caller was interrupted
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                # A daemon: a program that forgets to close the client must still be able to end.
+                self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="ottla", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.get_loop().run_forever()
+
+    def close(self) -> None:
+        self.is_closed = True
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()

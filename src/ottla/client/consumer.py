@@ -101,8 +101,7 @@ class Consumer:
         self._stop_handing()
         if self._locating is not None:
             self._locating.cancel()
-        under_way = [task for task in (self._advancing, self._locating) if task is not None]
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*filter(None, (self._advancing, self._locating)), return_exceptions=True)
         await self._fetcher.close()
         try:
             await self._give_back()
@@ -211,15 +210,20 @@ class Consumer:
         return self
 
     async def __anext__(self) -> ConsumedRecord:
-        while True:
-            if self._handed < len(self._handing):
-                record = self._handing[self._handed]
-                self._handed += 1
-                self._handing_place.position = record.offset + 1  # type: ignore[union-attr]
-                return record
+        while (record := self.next_at_hand()) is None:
             if self._closed:
                 raise StopAsyncIteration
             await self._next_handing()
+        return record
+
+    def next_at_hand(self) -> ConsumedRecord | None:
+        """The next record of the iteration, if there is one without waiting."""
+        if self._handed == len(self._handing):
+            return None
+        record = self._handing[self._handed]
+        self._handed += 1
+        self._handing_place.position = record.offset + 1  # type: ignore[union-attr]
+        return record
 
     async def _next_handing(self) -> None:
         self._stop_handing()
@@ -308,11 +312,8 @@ class Consumer:
                 pass
 
     async def _advance(self, membership: ClassicMembership | ModernMembership, deadline_s: float | None) -> bool:
-        """Put into effect what the group decided; False if that takes longer than the caller wants to wait.
-
-        In a task of its own, because a caller that gives up (`wait_for` around the iteration) must not leave half a
-        rebalance behind.
-        """
+        """Put into effect what the group decided; False if that takes longer than the caller wants to wait."""
+        # In a task of its own, because a caller that gives up must not leave half a rebalance behind.
         if self._advancing is None:
             if not membership.is_due():
                 return True
@@ -494,7 +495,6 @@ class Consumer:
 
     def _coordinator(self) -> Coordinator:
         """One for offsets and one for the membership: a JoinGroup that waits must not hold up a commit."""
-        assert self.options.group_id is not None
-        coordinator = Coordinator(self.cluster, self.options.group_id, CoordinatorKind.GROUP)
+        coordinator = Coordinator(self.cluster, self.options.group_id or "", CoordinatorKind.GROUP)
         self._coordinators.append(coordinator)
         return coordinator

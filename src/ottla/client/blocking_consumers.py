@@ -1,0 +1,127 @@
+"""Consumers of the blocking client.
+
+Rules:
+- They live in the client's loop, which runs in a thread of its own: heartbeats go on while the caller works, however
+  long that takes. A caller that does not poll for `max_poll_interval_ms` leaves its group all the same.
+- Listeners and callbacks are called in that thread, and must not call the blocking client.
+- Closing the client closes its consumers; `with` closes one earlier.
+"""
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TypeVar
+
+from ottla.client.consumer import Consumer
+from ottla.client.delivery import Delivery
+from ottla.client.faces import Face, calls, waits, walks
+from ottla.client.fetching import ConsumedRecord
+from ottla.client.share_consumer import ShareConsumer
+from ottla.client.transaction import Transaction
+from ottla.model.ids import TopicPartition
+
+C = TypeVar("C", Consumer, ShareConsumer)
+
+
+class _Closing(Face[C]):
+    """`with` closes it."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.runner.run(self.inner.close())
+
+
+class BlockingConsumer(_Closing[Consumer]):
+    """`Consumer` for code without a loop."""
+
+    subscribe = calls(Consumer.subscribe)
+    unsubscribe = waits(Consumer.unsubscribe)
+    assign = calls(Consumer.assign)
+    group_metadata = calls(Consumer.group_metadata)
+    poll = waits(Consumer.poll)
+    arrow = walks(Consumer.arrow)
+    position = calls(Consumer.position)
+    seek = calls(Consumer.seek)
+    seek_to_beginning = calls(Consumer.seek_to_beginning)
+    seek_to_end = calls(Consumer.seek_to_end)
+    pause = calls(Consumer.pause)
+    resume = calls(Consumer.resume)
+    paused = calls(Consumer.paused)
+    lag = calls(Consumer.lag)
+    commit = waits(Consumer.commit)
+    committed = waits(Consumer.committed)
+    offsets_for_times = waits(Consumer.offsets_for_times)
+    beginning_offsets = waits(Consumer.beginning_offsets)
+    end_offsets = waits(Consumer.end_offsets)
+    _next = waits(Consumer.__anext__)
+
+    def __enter__(self) -> "BlockingConsumer":
+        return self
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        return self.inner.assignment
+
+    def __iter__(self) -> Iterator[ConsumedRecord]:
+        return self
+
+    def __next__(self) -> ConsumedRecord:
+        # What the iteration holds changes inside the caller's own calls only, so the loop is entered once per batch.
+        record = self.inner.next_at_hand()
+        if record is not None:
+            return record
+        try:
+            return self._next()
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+
+class BlockingShareConsumer(_Closing[ShareConsumer]):
+    """`ShareConsumer` for code without a loop. Deliveries are acknowledged as they are: that never waits."""
+
+    subscribe = calls(ShareConsumer.subscribe)
+    poll = waits(ShareConsumer.poll)
+    commit = waits(ShareConsumer.commit)
+    _next = waits(ShareConsumer.__anext__)
+
+    def __enter__(self) -> "BlockingShareConsumer":
+        return self
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        return self.inner.assignment
+
+    @property
+    def member_id(self) -> str:
+        return self.inner.member_id
+
+    def __iter__(self) -> Iterator[Delivery]:
+        return self
+
+    def __next__(self) -> Delivery:
+        try:
+            return self._next()
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+
+class BlockingTransaction(Face[Transaction]):
+    """`with client.transaction() as txn:` commits at the end of the block, and aborts when it raises."""
+
+    send_offsets = waits(Transaction.send_offsets)
+    commit = waits(Transaction.commit)
+    abort = waits(Transaction.abort)
+    _begin = waits(Transaction.__aenter__)
+    _end = waits(Transaction.__aexit__)
+
+    def __enter__(self) -> "BlockingTransaction":
+        self._begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(kind, error, trace)

@@ -1,0 +1,82 @@
+"""Blocking faces of asyncio objects, declared by naming methods: no signature is written twice.
+
+    class BlockingTopics(Face[Topics]):
+        create = waits(Topics.create)
+
+`BlockingTopics(runner, topics).create("orders", partitions=3)` runs `topics.create(...)` in the runner's loop and waits
+for it; type checkers know its parameters and its result from `Topics.create`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Inner = TypeVar("Inner")
+
+
+class Runner(Protocol):
+    """Somebody who has a loop."""
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end."""
+
+    def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
+        """Walk an asynchronous iterator."""
+
+
+class Face(Generic[Inner]):
+    """What is shown of an asyncio object to code without a loop. The object itself is `inner`."""
+
+    def __init__(self, runner: Runner, inner: Inner) -> None:
+        self.runner = runner
+        self._inner = inner
+
+    @property
+    def inner(self) -> Inner:
+        return self._inner
+
+
+class _Shown(Generic[P, T]):
+    """A method of the inner object, called in the loop."""
+
+    def __init__(self, call: Callable[..., T], method: Callable[..., Any]) -> None:
+        self.method = method
+        self._call = call
+        self.__doc__ = method.__doc__
+
+    def __get__(self, face: Face[Any] | None, owner: type) -> Callable[P, T]:
+        made: Any = partial(self._call, face)
+        made.__doc__ = self.__doc__
+        return made  # type: ignore[no-any-return]
+
+
+def waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> _Shown[P, T]:
+    """Show a coroutine method as one that returns when it is done."""
+
+    def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> T:
+        return face.runner.run(method(face.inner, *args, **kwargs))
+
+    return _Shown(call, method)
+
+
+def calls(method: Callable[Concatenate[Any, P], T]) -> _Shown[P, T]:
+    """Show a method that does not wait; it runs in the loop, to which the inner object belongs."""
+
+    def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> T:
+        async def inside() -> T:
+            return method(face.inner, *args, **kwargs)
+
+        return face.runner.run(inside())
+
+    return _Shown(call, method)
+
+
+def walks(method: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> _Shown[P, Iterator[T]]:
+    """Show an asynchronous generator as a plain one."""
+
+    def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return face.runner.iterate(method(face.inner, *args, **kwargs))
+
+    return _Shown(call, method)
