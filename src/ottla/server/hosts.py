@@ -163,11 +163,13 @@ class Host(Generic[MachineT]):
         deadline_ms = self._runner.next_deadline_ms
         if deadline_ms is None or self._closed:
             self._disarm()
-        elif self._timer_ms is None or deadline_ms < self._timer_ms:
+            return
+        delay_ms = deadline_ms - self._services.now_ms()
+        # What is overdue although its timer runs: the clock was set forward. All others wait behind it.
+        if self._timer_ms is None or deadline_ms < self._timer_ms or delay_ms <= 0:
             self._disarm()
             self._timer_ms = deadline_ms
-            delay_ms = max(0, deadline_ms - self._services.now_ms())
-            self._timer = self._owner.loop.call_later(delay_ms / 1000, self._wake)
+            self._timer = self._owner.loop.call_later(max(0, delay_ms) / 1000, self._wake)
 
     def _disarm(self) -> None:
         if self._timer is not None:

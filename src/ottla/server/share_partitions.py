@@ -88,7 +88,10 @@ class LivePartition:
 
     def wake_at(self, deadline_ms: int | None) -> None:
         """At the latest then locks and delays are looked at."""
-        if deadline_ms is None or (self._timer is not None and self._timer_ms <= deadline_ms):
+        if deadline_ms is None:
+            return
+        # A timer that is overdue and still runs says that the clock was set forward: it is too late for anybody.
+        if self._timer is not None and self._owner.services.now_ms() < self._timer_ms <= deadline_ms:
             return
         self.close()
         self._timer_ms = deadline_ms
