@@ -65,8 +65,9 @@ def types_of(*modules: ModuleType) -> Types:
 
 def encode(entry: Entry) -> tuple[bytes, bytes | None]:
     """Key and value of the record."""
-    key = bytearray(_PREFIX.pack(type(entry.key).key))
-    compile.encoder(type(entry.key), 0)(entry.key, key, [])
+    kind = type(entry.key)
+    key = bytearray(_PREFIX.pack(kind.key))
+    compile.encoder(kind, 0)(entry.key, key, [])
     if entry.value is None:
         return bytes(key), None
     value = bytearray(_PREFIX.pack(entry.version))

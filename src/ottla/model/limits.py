@@ -174,21 +174,25 @@ ABSENT_MEMBERS_WAIT_MS_MIN = 1_000
 PENDING_MEMBERS_MAX = 5_000
 # Ids that members of share groups choose themselves: room for a UUID as Java prints it; Kafka's bound.
 SHARE_MEMBER_ID_CHARS_MAX = 36
-# Records that the share coordinator writes for many partitions at once (snapshots of quiet ones, deleted topics) are
-# written in portions, so that each stays well below the largest batch a log takes.
-SHARE_PORTION_BYTES = 256 * KIB
+# Records that a coordinator writes for many at once (expired offsets, deleted topics, snapshots of quiet partitions)
+# are written in portions, so that each stays well below the largest batch a log takes.
+JOURNAL_PORTION_BYTES = 256 * KIB
 # Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
-# A regular expression that members subscribe to: how deeply it nests, the steps of its program (a thousand repetitions
-# of a character are a thousand), the sets of them that are remembered (some MB), and how many programs are kept.
+# A regular expression that strangers send: how deeply it nests, the steps of its program (a thousand repetitions of a
+# character are a thousand), the states and ways between them that are remembered (some MB), the work of one search over
+# all names (steps that are looked at, about a second's worth), and how many programs are kept.
 REGEX_DEPTH_MAX = 100
 REGEX_STEPS_MAX = 20_000
-REGEX_MEMORY_MAX = 5_000
+REGEX_MEMORY_MAX = 50_000
+REGEX_WORK_MAX = 2_000_000
 REGEX_PATTERNS_MAX = 100
 # Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
 TOPIC_HASHES_MAX = 10_000
+# Hashes of names of groups and transactional ids that are kept.
+KEY_HASHES_MAX = 10_000
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.
 EPOCHS_PER_PARTITION_MAX = 100_000
 

@@ -23,6 +23,7 @@ class Configs:
         self._state: ClusterState | None = None
         self._default_log_config: LogConfig | None = None
         self._log_configs: dict[str, LogConfig] = {}
+        self._groups: dict[str, Config] = {}  # those that set something themselves
 
     @property
     def broker(self) -> Config:
@@ -51,6 +52,7 @@ class Configs:
                 self.node = self.node.with_dynamic(dict(everybody), dict(own))
         self._default_log_config = None
         self._log_configs.clear()
+        self._groups.clear()
 
     def overrides(self, topic: str) -> Mapping[str, str]:
         """What a topic sets itself."""
@@ -58,6 +60,15 @@ class Configs:
 
     def topic(self, topic: str) -> Config:
         return self.node.topic(self.overrides(topic))
+
+    def group(self, group_id: str) -> Config:
+        found = self._groups.get(group_id)
+        if found is None:
+            overrides = self._state.config(ResourceType.GROUP, group_id) if self._state is not None else {}
+            found = self.node.group(overrides)
+            if overrides:
+                self._groups[group_id] = found
+        return found
 
     def log_config(self, topic: str) -> LogConfig:
         """What the log of a topic needs to know; topics without settings of their own share one object."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, PartitionsAdded, Topic, TopicCreated, TopicDeleted
@@ -15,9 +14,7 @@ from ottla.groups.share.book import ForgetShares
 from ottla.groups.state import GroupsState
 from ottla.groups.view import TopicInfo, View
 from ottla.machine.keyed import types_of
-from ottla.model.config import Config
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
-from ottla.model.resources import ResourceType
 from ottla.server import share_groups, streams_groups
 from ottla.server.hosts import Coordinators
 from ottla.server.share_partitions import SharePartitions
@@ -52,6 +49,8 @@ class ClusterTopics:
         if topic is None:
             return None
         brokers = self._state.brokers
+        if all(broker.rack is None for broker in brokers.values()):
+            return TopicInfo(topic.name, topic.id, len(topic.partitions))
         racks = tuple(
             frozenset(rack for id in partition.replicas if id in brokers and (rack := brokers[id].rack) is not None)
             for partition in topic.partitions
@@ -99,16 +98,10 @@ def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordina
     configs = services.configs
 
     def make(_: int) -> GroupsMachine:
-        return GroupsMachine(
-            View(GroupsState(), ClusterTopics(state), lambda: configs.broker, partial(_group_config, services), rng)
-        )
+        return GroupsMachine(View(GroupsState(), ClusterTopics(state), lambda: configs.broker, configs.group, rng))
 
     types = types_of(consumer_offsets, consumer_group, share_group, streams_group)
     made: GroupCoordinators = Coordinators(loop, services, CONSUMER_OFFSETS_TOPIC, types, make)
     share_groups.perform_effects(services, made)
     streams_groups.perform_effects(services, made)
     return made
-
-
-def _group_config(services: Services, group_id: str) -> Config:
-    return services.configs.node.group(services.metadata.state.config(ResourceType.GROUP, group_id))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ottla.cluster.commands.create_topics import CreateTopics
@@ -307,7 +308,10 @@ class Coordinators(Generic[MachineT]):
     def ask(self, key: str, command: Any, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
         """`submit`, with the reply made into a response; at once where the reply is there at once."""
         reply = self.submit(key, command)
-        return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value)).soonest()
+        if reply.done:
+            value = reply.taken()
+            return refuse(value) if isinstance(value, ApiError) else respond(value)
+        return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value))
 
     def close(self) -> None:
         if self._again is not None:
@@ -322,6 +326,7 @@ def java_abs(unsigned: int) -> int:
     return unsigned if unsigned < _SIGN else (_INT32 + 1 - unsigned) % _SIGN
 
 
+@lru_cache(limits.KEY_HASHES_MAX)
 def java_hash(text: str) -> int:
     """`String.hashCode`, as an unsigned number: over UTF-16 code units."""
     value = 0

@@ -13,6 +13,7 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.limits import INT64_MAX
 
 DEFAULT_RETENTION = -1
 # From this OffsetCommit version on a group that does not exist is told by its own error.
@@ -42,7 +43,9 @@ class CommitOffsets:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         self._check_committer(view)
-        expires_at_ms = NO_EXPIRY if self.retention_ms == DEFAULT_RETENTION else now_ms + self.retention_ms
+        expires_at_ms = NO_EXPIRY
+        if self.retention_ms != DEFAULT_RETENTION:
+            expires_at_ms = min(now_ms + self.retention_ms, INT64_MAX)
         metadata_max = view.setting("offset.metadata.max.bytes")
         codes: list[ErrorCode] = []
         records: list[Entry] = []
@@ -52,8 +55,7 @@ class CommitOffsets:
                 continue
             codes.append(ErrorCode.NONE)
             committed = Committed(new.offset, new.leader_epoch, new.metadata or "", now_ms, expires_at_ms, new.topic_id)
-            entry = entry_of(self.group_id, new.partition, committed)
-            records.append(entry._replace(producer_id=self.producer_id, producer_epoch=self.producer_epoch))
+            records.append(entry_of(self.group_id, new.partition, committed, self.producer_id, self.producer_epoch))
         return Result(records, codes)
 
     def _check_committer(self, view: View) -> None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.offsets.store import NO_EXPIRY, Committed
 from ottla.groups.view import View
-from ottla.machine.keyed import Entry, Marker
-from ottla.model.ids import TopicPartition
+from ottla.machine.keyed import NO_PRODUCER, Entry, Marker
+from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.journal.consumer_offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 
 # As Kafka 4.3 writes them: a topic id needs version 4, an expiry of its own version 1, everything else is version 3.
 _PLAIN, _WITH_EXPIRY, _WITH_TOPIC_ID = 3, 1, 4
 
 
-def entry_of(group_id: str, partition: TopicPartition, committed: Committed) -> Entry:
-    if committed.expires_at_ms != NO_EXPIRY:
-        version = _WITH_EXPIRY
-    else:
-        version = _PLAIN
+def entry_of(
+    group_id: str,
+    partition: TopicPartition,
+    committed: Committed,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = NO_PRODUCER,
+) -> Entry:
+    version = _PLAIN if committed.expires_at_ms == NO_EXPIRY else _WITH_EXPIRY
     value = OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,
@@ -26,7 +29,7 @@ def entry_of(group_id: str, partition: TopicPartition, committed: Committed) -> 
         expire_timestamp=committed.expires_at_ms,
         topic_id=committed.topic_id,
     )
-    return Entry(_key(group_id, partition), value, version)
+    return Entry(_key(group_id, partition), value, version, producer_id, producer_epoch)
 
 
 def tombstone(group_id: str, partition: TopicPartition) -> Entry:
@@ -48,12 +51,13 @@ def apply_commit(view: View, entry: Entry) -> None:
         view.state.groups[key.group] = ClassicGroup.empty(key.group, value.commit_timestamp)
     legacy = isinstance(key, LegacyOffsetCommitKey)
     committed = Committed(
-        offset=value.offset,
-        leader_epoch=-1 if legacy else value.leader_epoch,
-        metadata=value.metadata,
-        committed_at_ms=value.commit_timestamp,
-        expires_at_ms=NO_EXPIRY if legacy else value.expire_timestamp,
-        **({} if legacy else {"topic_id": value.topic_id}),
+        value.offset,
+        -1 if legacy else value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        NO_EXPIRY if legacy else value.expire_timestamp,
+        NO_ID if legacy else value.topic_id,
+        view.state.offsets.next_order(),
     )
     view.state.offsets.commit(key.group, partition, committed, entry.producer_id)
 

@@ -67,10 +67,13 @@ class Offsets:
 
     # --- changing, by `apply` only
 
+    def next_order(self) -> int:
+        """The `order` of the next commit."""
+        self._order += 1
+        return self._order
+
     def commit(self, group_id: str, partition: TopicPartition, committed: Committed, producer_id: int) -> None:
         """Take down a commit; of a transaction if `producer_id` is not negative."""
-        self._order += 1
-        committed = committed._replace(order=self._order)
         if producer_id < 0:
             self._committed.setdefault(group_id, {})[partition] = committed
             return
