@@ -1,9 +1,8 @@
 """Markers: writes the ends of transactions into the partitions that took part in them.
 
-One `Delivery` per prepared transaction. Its partitions are grouped by the node that leads them, and each group is
-handed to `_send`; every partition is led by this node for now. A partition that cannot be written to is tried again
-until it can, whatever that takes: the transaction is decided, and readers wait for the marker. A partition that no
-longer exists needs none. When all are told, the coordinator hears `MarkersWritten`.
+One `Delivery` per prepared transaction; every partition is led by this node for now. A partition that cannot be written
+to is tried again until it can, whatever that takes: the transaction is decided, and readers wait for the marker. A
+partition that no longer exists needs none. When all are told, the coordinator hears `MarkersWritten`.
 """
 
 from __future__ import annotations
@@ -116,13 +115,13 @@ class Delivery:
         self._machine = host.machine  # a host that loaded anew wants the markers anew, with an effect of its own
         self._marker = EndTxnMarker(effect.commit, host.partition.leader_epoch)
         self._left = 0
-        self._failed: dict[TopicPartition, None] = {}  # told about in the log, once
+        self._complained: set[TopicPartition] = set()
 
     def send(self, partitions: tuple[TopicPartition, ...]) -> None:
         self._left = len(partitions) + 1
         for where in partitions:
             self._send(where)
-        self._told(None)  # whoever is not held up by anything
+        self._told()  # whoever is not held up by anything
 
     def _send(self, where: TopicPartition) -> None:
         """To whoever leads the partition."""
@@ -133,18 +132,20 @@ class Delivery:
 
     def _answered(self, where: TopicPartition, error: ApiError | None) -> None:
         if error is None or error.code in _NEEDLESS:
-            self._told(where)
+            self._told()
             return
-        log.warning(
-            "the end of %s's transaction cannot be written to %s: %s", self._effect.transactional_id, where, error
-        )
+        if where not in self._complained:
+            self._complained.add(where)
+            log.warning(
+                "the end of %s's transaction cannot be written to %s: %s", self._effect.transactional_id, where, error
+            )
         self._loop.call_later(limits.MARKERS_RETRY_MS / 1000, self._retry, where)
 
     def _retry(self, where: TopicPartition) -> None:
         if self._host.active and self._host.machine is self._machine:
             self._send(where)
 
-    def _told(self, _: TopicPartition | None) -> None:
+    def _told(self) -> None:
         self._left -= 1
         if not self._left and self._host.machine is self._machine:
             effect = self._effect

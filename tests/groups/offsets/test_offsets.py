@@ -1,7 +1,9 @@
 """Committed offsets: the script, and a model that any order of commits, markers and deletions must agree with."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -11,7 +13,8 @@ from tests.support.script import play
 from ottla.groups.group import Committer
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.groups.offsets.remove import DeleteGroup, DeleteOffsets, ForgetTopics
-from ottla.machine.keyed import Marker
+from ottla.machine.keyed import Entry, Marker
+from ottla.model import limits
 from ottla.model.ids import TopicPartition
 
 OUTSIDER = Committer("", None, -1, 9)
@@ -25,6 +28,37 @@ def test_script() -> None:
     stage.restart()
     stage.told()
     play(Path(__file__).with_name("offsets.script"), stage, verbs)
+
+
+def test_many_that_go_at_once_go_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of thousands of tombstones would be larger than a log takes."""
+    monkeypatch.setattr(limits, "JOURNAL_PORTION_BYTES", 500)
+    stage, verbs = make_stage()
+    stage.restart()
+    sizes: list[int] = []
+    append = stage._runner._append
+
+    def counted(entries: Sequence[Entry]) -> int:
+        sizes.append(len(entries))
+        return append(entries)
+
+    stage._runner._append = counted
+    for topic in ("x", "y"):
+        verbs["offsets"]("g", *(f"{topic}-{index}:1" for index in range(50)))
+    sizes.clear()
+    verbs["forget"]("x")
+    stage.advance(20)
+    assert len(stage.machine.view.state.offsets.of("g")) == 50
+    stage.advance(2 * 3_600_000)  # the retention
+    assert "g" not in stage.machine.view.state.groups
+    assert sum(sizes) == 101 and max(sizes) <= 20
+    assert "g" not in stage.replayed().view.state.groups
+
+
+def test_an_expiry_beyond_all_times_is_the_last_one() -> None:
+    stage, verbs = make_stage()
+    verbs["offsets"]("g", "x-0:1", retention=str(2**63 - 1))
+    assert stage.machine.view.state.offsets.of("g")[TopicPartition("x", 0)].expires_at_ms == 2**63 - 1
 
 
 class Offsets(RuleBasedStateMachine):

@@ -118,7 +118,7 @@ def test_offsets_in_the_journal_are_those_it_was_read_at() -> None:
 
 def test_many_at_once_are_written_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of records of all partitions could be larger than a log takes."""
-    monkeypatch.setattr(limits, "SHARE_PORTION_BYTES", 500)
+    monkeypatch.setattr(limits, "JOURNAL_PORTION_BYTES", 500)
     stage, _ = make_stage()
     stage.restart()
     ids = [SharePartitionId(f"group-{number}", IDS["orders"], 0) for number in range(10)]

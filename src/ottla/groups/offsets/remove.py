@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ottla.groups.group import SINCE_COMMIT, Group
 from ottla.groups.offsets.entries import tombstone
 from ottla.groups.offsets.store import NO_EXPIRY, Committed
 from ottla.groups.view import View
-from ottla.machine.keyed import Entry
+from ottla.machine.keyed import Entry, encode
 from ottla.machine.kit import Result, Timer
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
 _MINUTE_MS = 60_000
 _EXPIRY_TIMER = ("offsets", "expiry")
+_RECORD_OVERHEAD_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,14 @@ class ForgetTopics:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         offsets = view.state.offsets
-        return Result(
-            [
-                tombstone(group_id, partition)
-                for group_id in offsets.groups()
-                for partition in dict.fromkeys((*offsets.of(group_id), *offsets.pending(group_id)))
-                if partition.topic in self.topics
-            ]
+        forgotten = (
+            tombstone(group_id, partition)
+            for group_id in offsets.groups()
+            for partition in dict.fromkeys((*offsets.of(group_id), *offsets.pending(group_id)))
+            if partition.topic in self.topics
         )
+        records, is_all = _portion(forgotten)
+        return Result(records, timers=() if is_all else (Timer(("offsets", self.topics), now_ms, self),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +89,32 @@ class ExpireOffsets:
     """Offsets that outlived their retention, and groups of which nothing is left then."""
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        retention_ms = view.setting("offsets.retention.minutes") * _MINUTE_MS
-        records: list[Entry] = []
-        for group_id, group in view.state.groups.items():
-            expired = _expired(view, group, now_ms, retention_ms)
-            records.extend(tombstone(group_id, partition) for partition in expired)
-            nothing_left = len(expired) == len(view.state.offsets.of(group_id))
-            if nothing_left and group.is_empty and not view.state.offsets.has_pending(group_id):
-                records.extend(group.tombstones())
-        return Result(records, timers=(expiry_timer(view, now_ms),))
+        records, is_all = _portion(_outlived(view, now_ms))
+        timer = expiry_timer(view, now_ms) if is_all else Timer(_EXPIRY_TIMER, now_ms, self)
+        return Result(records, timers=(timer,))
+
+
+def _portion(entries: Iterable[Entry]) -> tuple[list[Entry], bool]:
+    """As many as are well below the largest batch that a log takes, and whether those are all."""
+    size_bytes = 0
+    portion: list[Entry] = []
+    for entry in entries:
+        size_bytes += len(encode(entry)[0]) + _RECORD_OVERHEAD_BYTES
+        if portion and size_bytes > limits.JOURNAL_PORTION_BYTES:
+            return portion, False
+        portion.append(entry)
+    return portion, True
+
+
+def _outlived(view: View, now_ms: int) -> Iterator[Entry]:
+    """A group goes after all of its offsets."""
+    retention_ms = view.setting("offsets.retention.minutes") * _MINUTE_MS
+    for group_id, group in view.state.groups.items():
+        expired = _expired(view, group, now_ms, retention_ms)
+        yield from (tombstone(group_id, partition) for partition in expired)
+        nothing_left = len(expired) == len(view.state.offsets.of(group_id))
+        if nothing_left and group.is_empty and not view.state.offsets.has_pending(group_id):
+            yield from group.tombstones()
 
 
 def _expired(view: View, group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:

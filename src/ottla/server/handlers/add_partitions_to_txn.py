@@ -91,7 +91,7 @@ def _one(transaction: Transaction, context: Context, client_version: int) -> Lat
         if isinstance(reply, ApiError):
             code = reply.code
             return _result(id, topics, lambda _: code)
-        outside = reply or ()
+        outside = frozenset(reply or ())
         return _result(id, topics, lambda each: ErrorCode.TRANSACTION_ABORTABLE if each in outside else ErrorCode.NONE)
 
     return context.services.txns.submit(id, command).map(respond)

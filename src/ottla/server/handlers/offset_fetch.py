@@ -43,12 +43,6 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[Offset
     return answers.map(lambda groups: _response(groups, version)).soonest()
 
 
-def _as_asked_today(topics: list[OffsetFetchRequest.Topic] | None) -> list[AskedTopic] | None:
-    if topics is None:
-        return None
-    return [AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics]
-
-
 def _ask(group: AskedGroup, require_stable: bool, context: Context) -> Later[GroupAnswer]:
     by_id = context.request_version >= _FIRST_VERSION_BY_ID
     state = context.metadata.state

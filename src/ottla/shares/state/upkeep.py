@@ -93,7 +93,7 @@ def _portion(view: View, ids: Iterable[SharePartitionId]) -> tuple[list[SharePar
     portion: list[SharePartitionId] = []
     for id in ids:
         size_bytes += _RECORD_BYTES + len(id.group_id) + _RANGE_BYTES * len(view.state.partitions[id].batches)
-        if portion and size_bytes > limits.SHARE_PORTION_BYTES:
+        if portion and size_bytes > limits.JOURNAL_PORTION_BYTES:
             return portion, False
         portion.append(id)
     return portion, True

@@ -58,7 +58,8 @@ class VerifyPartitions:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
-        return Result(reply=[each for each in self.partitions if each not in found.partitions])
+        joined = frozenset(found.partitions)
+        return Result(reply=[each for each in self.partitions if each not in joined])
 
 
 def _of_producer(view: View, transactional_id: str, producer_id: int, epoch: int) -> Transaction:
