@@ -1,0 +1,35 @@
+"""Reader: a text and how far it has been read."""
+
+from __future__ import annotations
+
+
+class Reader:
+    __slots__ = ("at", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    @property
+    def more(self) -> bool:
+        return self.at < len(self.text)
+
+    def peek(self, count: int) -> str:
+        return self.text[self.at : self.at + count]
+
+    def starts(self, prefix: str) -> bool:
+        return self.text.startswith(prefix, self.at)
+
+    def take(self) -> str:
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def skip(self, count: int) -> None:
+        self.at += count
+
+    def accept(self, prefix: str) -> bool:
+        """Skips the prefix if it is there."""
+        if self.starts(prefix):
+            self.at += len(prefix)
+            return True
+        return False
