@@ -57,17 +57,23 @@ def consume(
         str | None, typer.Option("--template", "-t", help="'{partition} {offset} {key} {value}\\n'")
     ] = None,
     read_committed: Annotated[bool, typer.Option("--read-committed", help="Leave out aborted records.")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", help="As a member of this group, committing what was printed.")
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Print records of a topic.
 
-    Without a place to start: from the beginning to the present end; with --follow: from the present end on.
+    Without a place to start: from the beginning to the present end; with --follow: from the present end on. With
+    --group: from where the group left off, until nothing has come for three seconds.
     """
     from ottla.client.offsets import EARLIEST, LATEST, Time
     from ottla.client.options import wall_clock_ms
 
     if sum([from_beginning, from_offset is not None, from_timestamp is not None, since is not None]) > 1:
         raise typer.BadParameter("give only one of --from-beginning, --from-offset, --from-timestamp and --since")
+    if group is not None and (partition or last is not None or from_offset is not None or from_timestamp or since):
+        raise typer.BadParameter("a group decides where its members read: --group goes with --from-beginning at most")
     start: int | Time
     if from_offset is not None:
         start = from_offset
@@ -77,8 +83,14 @@ def consume(
         start = Time(wall_clock_ms() - parse_duration_ms(since))
     else:
         start = LATEST if follow and not from_beginning else EARLIEST
-    show = _formatter(fmt, pattern)
+    show = formatter(fmt, pattern)
     try:
+        if group is not None:
+            from ottla.cli.reading import Reading, print_group
+
+            reading = Reading(bootstrap, topic, group, from_beginning, follow, max_records, show)
+            asyncio.run(print_group(reading, read_committed=read_committed))
+            return
         asyncio.run(
             _consume(
                 bootstrap,
@@ -96,7 +108,8 @@ def consume(
         raise typer.Exit(0) from None  # the usual way to end --follow
 
 
-def _formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
+def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
+    """How `--format` and `--template` want a record to look."""
     from ottla.cli import records
 
     if pattern is not None:

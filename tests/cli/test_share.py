@@ -1,0 +1,67 @@
+"""`ottla share` and `ottla consume --group`: what they print is dealt with, as far as they were told so."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.cli.conftest import Run
+
+from ottla.cli import reading
+from ottla.client.blocking import Blocking
+from ottla.testing.broker import Broker
+
+Ottla = Callable[..., Run]
+
+
+@pytest.fixture
+def ottla_broker(ottla_broker_factory: Callable[..., Broker]) -> Broker:
+    """One whose members do not wait five seconds for their partitions."""
+    beats = ("group.share.heartbeat.interval.ms", "group.share.min.heartbeat.interval.ms")
+    return ottla_broker_factory(**dict.fromkeys(beats, 100), **{"group.initial.rebalance.delay.ms": 0})
+
+
+@pytest.fixture
+def jobs(ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Broker:
+    """A topic with six records."""
+    monkeypatch.setattr(reading, "IDLE_MS", 1_000)
+    with Blocking(ottla_broker.bootstrap) as client:
+        for number in range(6):
+            client.post("jobs", b"%d" % number, partition=0)
+    return ottla_broker
+
+
+def test_taking_from_a_queue(ottla: Ottla, jobs: Broker) -> None:
+    consume = ("share", "consume", "jobs", "--group", "work", "--format", "raw")
+    looked = ottla(*consume, "--from-beginning", "--release").lines
+    assert looked == ["0", "1", "2", "3", "4", "5"]
+    assert ottla(*consume, "--max", "2").lines == ["0", "1"], "they were given back"
+    assert ottla(*consume, "--reject", "--max", "1").lines == ["2"]
+    assert ottla(*consume, "--accept").lines == ["3", "4", "5"]
+    assert ottla(*consume).lines == []
+    refused = ottla(*consume, "--accept", "--reject", code=2)
+    assert "only one of" in refused.err
+
+
+def test_looking_moving_and_deleting(ottla: Ottla, jobs: Broker) -> None:
+    ottla("share", "consume", "jobs", "--group", "work", "--from-beginning", "-n", "4")
+    ottla("consume", "jobs", "--group", "readers", "--from-beginning")
+    assert [each["group"] for each in ottla("share", "list", "--json").json] == ["work"]
+    shown = ottla("share", "describe", "work", "--json").json
+    assert (shown["type"], shown["state"], shown["members"]) == ("share", "Empty", [])
+    assert [(each["topic"], each["lag"]) for each in shown["partitions"]] == [("jobs", 2)]
+    moved = ottla("share", "reset-offsets", "work", "--topic", "jobs", "--to", "1", "--execute", "--json").json
+    assert [(each["partition"], each["to"]) for each in moved] == [(0, 1)]
+    assert ottla("share", "consume", "jobs", "-g", "work", "-F", "raw").lines == ["1", "2", "3", "4", "5"]
+    ottla("share", "delete", "work")
+    assert ottla("share", "list", "--json").json == []
+
+
+def test_consuming_as_a_member(ottla: Ottla, jobs: Broker) -> None:
+    consume = ("consume", "jobs", "--group", "readers", "--format", "raw")
+    assert ottla(*consume, "--from-beginning", "--max", "2").lines == ["0", "1"]
+    assert ottla(*consume).lines == ["2", "3", "4", "5"], "from where the group left off"
+    with Blocking(jobs.bootstrap) as client:
+        ((_, place),) = client.admin.groups.offsets("readers").items()
+    assert place.offset == 6
+    assert "--group goes with" in ottla(*consume, "--partition", "0", code=2).err
+    assert "there is no topic" in ottla("consume", "missing", "-g", "readers", code=1).err
+    assert "there is no topic" in ottla("share", "consume", "missing", "-g", "work", code=1).err
