@@ -3,7 +3,8 @@
 Rules:
 - Append first, apply second: when the append fails, the state never knew, so nothing has to be rolled back. Records
   that the journal refuses (too large together) refuse the command. A writer that loses its journal (a new leader was
-  elected) throws the runner away and the next one is rebuilt by replay.
+  elected) throws the runner away and the next one is rebuilt by replay. So does one whose runner is `broken`: a mistake
+  of ours was met after the append, and the state may have only half of what the journal has.
 - Commands see the state with all appended records applied, committed or not; only replies wait for the commit. So two
   commands in a row cannot both take the last free name.
 - A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
@@ -42,6 +43,7 @@ class Runner(Generic[CommandT, RecordT]):
         self.machine = machine
         self.next_offset = 0
         self.committed_offset = 0
+        self.broken = False
         self._append = append
         self._observe = observe
         self._perform = perform or _no_effects
@@ -146,6 +148,13 @@ class Runner(Generic[CommandT, RecordT]):
         return result
 
     def _carry_out(self, result: Result[RecordT]) -> None:
+        try:
+            self._change(result)
+        except Exception:
+            self.broken = True
+            raise
+
+    def _change(self, result: Result[RecordT]) -> None:
         changes: list[Any] = []
         for record in result.records:
             changes.extend(self.machine.apply(record))

@@ -79,8 +79,18 @@ class Host(Generic[MachineT]):
         self._runner.next_offset = log_.next_offset
         self.active = True
         self._committed()
-        self.submit(Loaded(), _nothing)
+        self.submit(Loaded(), self._begun)
         return True
+
+    def _begun(self, answer: Any) -> None:
+        """What is to be done first could not be written: without it nothing would go on by itself."""
+        if isinstance(answer, ApiError) and self.active:
+            self.active = False
+            self._owner.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._begin_again)
+
+    def _begin_again(self) -> None:
+        if not self._closed and not self.active:
+            self.reload("could not be taken up")
 
     # --- commands
 
@@ -94,8 +104,33 @@ class Host(Generic[MachineT]):
         except StorageError as error:
             self._services.partitions.storage_failed(self.partition, error)
             reply(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)))
+        except Exception:
+            if self._runner.broken:
+                self._give_up(command)
+            raise
         self._committed()
         self._arm()
+
+    def _give_up(self, command: Any) -> None:
+        if isinstance(command, Loaded):
+            self.active = False  # the next attempt would fare no better
+        else:
+            self.reload("could not be followed")
+
+    def ask(self, command: Any) -> Later[Any]:
+        """The reply; an ApiError arrives as a value. Whoever cannot take it hurts nobody else who waits."""
+        later: Later[Any] = Later()
+
+        def answer(value: Any) -> None:
+            if later.done:
+                return
+            try:
+                later.set(value)
+            except Exception:
+                log.exception("an answer of %s could not be given", self.partition.name)
+
+        self.submit(command, answer)
+        return later
 
     def write_marker(self, batch: bytearray, marker: Marker, transaction_version: int) -> None:
         """The end of a transaction that has entries in this journal. Raises ApiError, StorageError."""
@@ -131,7 +166,7 @@ class Host(Generic[MachineT]):
     def _committed(self) -> bool:
         """Releases what the high watermark has passed; True if nothing waits for it any more."""
         if self.partition.cuts != self._cuts:
-            self.reload()
+            self.reload("was cut")  # what the machine knows was taken back by a failed sync
             return True
         self._runner.commit(self.partition.high_watermark)
         done = self._runner.committed_offset >= self._runner.next_offset
@@ -152,9 +187,9 @@ class Host(Generic[MachineT]):
             return True
         return False
 
-    def reload(self) -> None:
-        """What the machine knows was taken back by a failed sync."""
-        log.warning("%s was cut: its coordinator begins anew", self.partition.name)
+    def reload(self, why: str) -> None:
+        """What the machine knows is not what the journal says."""
+        log.warning("%s %s: its coordinator begins anew", self.partition.name, why)
         self._runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
         self._disarm()
         self._begin()
@@ -185,6 +220,8 @@ class Host(Generic[MachineT]):
             self._services.partitions.storage_failed(self.partition, error)
         except Exception:  # a mistake of ours in one command; the other timers go on
             log.exception("a timer of %s failed", self.partition.name)
+            if self._runner.broken:
+                self.reload("could not be followed")
         self._committed()
         self._arm()
 
@@ -292,12 +329,12 @@ class Coordinators(Generic[MachineT]):
 
     def submit(self, key: str, command: Any) -> Later[Any]:
         """The reply of the machine in charge of `key`; an ApiError arrives as a value."""
-        later: Later[Any] = Later()
         try:
-            self.host_of(key).submit(command, lambda value: None if later.done else later.set(value))
+            return self.host_of(key).ask(command)
         except ApiError as error:
-            later.set(error)
-        return later
+            refused: Later[Any] = Later()
+            refused.set(error)
+            return refused
 
     def submit_to_all(self, command: Any) -> None:
         """To every machine that is loaded; one that is not yet sees the world as it is then."""

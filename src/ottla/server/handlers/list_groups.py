@@ -8,7 +8,7 @@ from __future__ import annotations
 from ottla.groups.group import GroupKind
 from ottla.groups.listing import GroupListed, ListGroups
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, gather
+from ottla.server.answer import Answer, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -23,12 +23,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGrou
     # A type nobody has heard of matches no group, which is not the same as no filter.
     kinds = frozenset(_KINDS.get(name.lower()) for name in request.types_filter)
     command = ListGroups(states or None, kinds or None)
-    replies: list[Later[list[GroupListed] | ApiError]] = []
-    for host in context.groups.hosts():
-        later: Later[list[GroupListed] | ApiError] = Later()
-        host.submit(command, later.set)
-        replies.append(later)
-    return gather(replies).map(_response).soonest()
+    return gather([host.ask(command) for host in context.groups.hosts()]).map(_response).soonest()
 
 
 def _response(replies: list[list[GroupListed] | ApiError]) -> ListGroupsResponse:

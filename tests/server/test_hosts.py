@@ -1,0 +1,147 @@
+"""Coordinators on a live node, when something goes wrong in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from tests.support.raw import RawConnection
+
+from ottla.groups.group import Committer
+from ottla.groups.offsets.commit import CommitOffsets, NewOffset
+from ottla.groups.offsets.fetch import FetchOffsets
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.server.hosts import Coordinators, Host
+from ottla.testing.broker import Broker
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+
+T = TypeVar("T")
+WHERE = TopicPartition("x", 0)
+
+
+def commit(offset: int) -> CommitOffsets:
+    return CommitOffsets("g", Committer("", None, -1, 9), (NewOffset(WHERE, offset, -1, None),))
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """What it writes can be read, what it wants noted cannot."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        return Result(commit(6).decide(view, now_ms).records, notes=[object()])
+
+
+class Inside:
+    """Runs things on the broker's own loop."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    def do(self, what: Callable[[], T]) -> T:
+        outcome: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                outcome.set_result(what())
+            except Exception as error:
+                outcome.set_exception(error)
+
+        loop = self.broker._loop
+        assert loop is not None
+        loop.call_soon_threadsafe(run)
+        return outcome.result(30)
+
+    def ask(self, command: Any) -> Any:
+        """The group coordinator's reply."""
+        loop = self.broker._loop
+        assert loop is not None
+
+        async def asked() -> Any:
+            return await self.groups.submit("g", command)
+
+        return asyncio.run_coroutine_threadsafe(asked(), loop).result(30)
+
+    @property
+    def groups(self) -> Coordinators[Any]:
+        assert self.broker.node is not None
+        return self.broker.node.services.groups
+
+    @property
+    def host(self) -> Host[Any]:
+        return self.groups.host_of("g")
+
+
+@pytest.fixture(params=["at once", "synced first"])
+def inside(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Inside]:
+    """A broker with the groups' journal; commits count at once, or after a sync."""
+    broker = Broker(tmp_path, {"ottla.fsync.before.ack": str(request.param == "synced first").lower()}).start()
+    with RawConnection(broker.bootstrap) as connection:
+        connection.call(FindCoordinatorRequest(key="g", key_type=0), 3)
+    yield Inside(broker)
+    broker.stop()
+
+
+def test_an_answer_that_cannot_be_taken_hurts_nobody_else(inside: Inside, caplog: pytest.LogCaptureFixture) -> None:
+    answers: list[Any] = []
+
+    def refuse(value: Any) -> None:
+        raise ValueError("no room")
+
+    def both() -> None:
+        inside.groups.submit("g", commit(1)).map(refuse)
+        inside.groups.submit("g", commit(2)).then(answers.append)
+
+    if inside.broker.settings["ottla.fsync.before.ack"] == "true":
+        inside.do(both)
+    assert inside.ask(commit(3)) == [ErrorCode.NONE]
+    assert inside.ask(commit(4)) == [ErrorCode.NONE]
+    if inside.broker.settings["ottla.fsync.before.ack"] == "true":
+        assert answers == [[ErrorCode.NONE]]
+        assert "could not be given" in caplog.text
+
+
+def test_a_change_that_was_only_half_made_is_made_from_the_journal(inside: Inside) -> None:
+    assert inside.ask(commit(5)) == [ErrorCode.NONE]
+    half = inside.host.machine
+    with pytest.raises(KeyError):
+        inside.ask(Spoilt())
+    assert inside.host.machine is not half
+    found = inside.ask(FetchOffsets("g", (WHERE,)))
+    assert found[0].offset == 6
+    assert inside.ask(commit(7)) == [ErrorCode.NONE]
+
+
+def test_what_a_coordinator_begins_with_is_tried_again(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    assert inside.ask(commit(5)) == [ErrorCode.NONE]
+    refusals = 2
+
+    def begin(machine: Any, command: Any, now_ms: int) -> Any:
+        nonlocal refusals
+        if type(command).__name__ == "Loaded" and refusals:
+            refusals -= 1
+            raise ApiError(ErrorCode.MESSAGE_TOO_LARGE)
+        return decide(machine, command, now_ms)
+
+    machine = type(inside.host.machine)
+    decide = machine.decide
+    monkeypatch.setattr(machine, "decide", begin)
+    inside.do(lambda: inside.host.reload("was told to"))
+    while isinstance(found := inside.ask(FetchOffsets("g", (WHERE,))), ApiError):
+        assert found.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        inside.broker.clock.advance("1s")
+    assert found[0].offset == 5
+    assert refusals == 0
+    assert inside.do(lambda: inside.host._runner.next_deadline_ms) is not None
