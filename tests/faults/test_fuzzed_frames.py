@@ -73,6 +73,7 @@ def good(ottla_broker: Broker) -> Iterator[GoodClient]:
 def valid_frames(rng: random.Random) -> list[bytes]:
     """One well-formed request per served API and a random version, to be damaged."""
     frames = []
+    dispatch.load_handlers()
     for endpoint in dispatch.ENDPOINTS.values():
         version = rng.randint(endpoint.low, endpoint.high)
         frames += [request_frame(message, version, 7, "fuzz") for message in examples(endpoint.request, version)]
