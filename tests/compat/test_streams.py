@@ -1,4 +1,4 @@
-"""Kafka Streams, exactly once, over a crash: a word count and a join, with the classic protocol."""
+"""Kafka Streams, exactly once, over a crash: a word count and a join, with both group protocols."""
 
 import time
 from collections import defaultdict
@@ -12,7 +12,7 @@ from tests.support.clients import Java, Message
 from tests.support.java import CLASSPATH_STREAMS
 from tests.support.members import until
 
-PROTOCOLS = ("classic",)
+PROTOCOLS = ("classic", "streams")
 PARTITIONS = 2
 HALF = 150
 STARTED = int(time.time() * 1000) - 3_600_000  # the records' own time; recent, so that retention leaves them

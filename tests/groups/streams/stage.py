@@ -78,7 +78,7 @@ class Actor:
         if isinstance(reply, Heard):
             self.epoch, self.endpoint_epoch = reply.epoch, reply.endpoint_epoch
             self.tasks = self.tasks if reply.tasks is None else reply.tasks
-        elif isinstance(reply, ApiError) and reply.code in LOST:
+        elif isinstance(reply, ApiError) and reply.code in (*LOST, ErrorCode.INVALID_REQUEST):
             self.epoch, self.tasks = 0, NOTHING
 
 
