@@ -181,11 +181,11 @@ JOURNAL_PORTION_BYTES = 256 * KIB
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
-# A regular expression that strangers send: how deeply it nests, the steps of its program (a thousand repetitions of a
-# character are a thousand), the states and ways between them that are remembered (some MB), the work of one search over
+# A regular expression that strangers send: how deeply it nests, the steps of its program (any text of 32 KiB without
+# counted repetitions has room), the states and ways between them that are remembered (some MB), the work of one search over
 # all names (steps that are looked at, about a second's worth), and how many programs are kept.
 REGEX_DEPTH_MAX = 100
-REGEX_STEPS_MAX = 20_000
+REGEX_STEPS_MAX = 40_000
 REGEX_MEMORY_MAX = 50_000
 REGEX_WORK_MAX = 2_000_000
 REGEX_PATTERNS_MAX = 100

@@ -14,14 +14,14 @@ from ottla.groups.consumer.draft import Draft
 from ottla.groups.consumer.entries import ResolvedRegex, regex_entry
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
-from ottla.groups.consumer.regex.match import topic_pattern
-from ottla.groups.consumer.regex.nodes import RegexError
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.re2.match import Search, pattern_of
+from ottla.model.re2.nodes import RegexError
 
 _REFRESH_MS_MIN = 10_000
 
@@ -62,7 +62,7 @@ def update_regexes(draft: Draft, old: ConsumerMember, new: ConsumerMember) -> Re
 
 def check_regex(regex: str) -> None:
     try:
-        topic_pattern(regex)
+        pattern_of(regex)
     except RegexError as error:
         raise ApiError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
@@ -104,9 +104,7 @@ class ResolveRegexes:
         names = list(view.topics.names())
         after = group.scratch()
         for regex in group.subscribed_regexes():
-            pattern = topic_pattern(regex)
-            topics = frozenset(name for name in names if pattern.matches(name))
-            after.put_regex(regex, ResolvedRegex(topics, now_ms))
+            after.put_regex(regex, ResolvedRegex(_matching(regex, names), now_ms))
             draft.records.append(regex_entry(group.group_id, regex, after.regexes[regex]))
         draft.notes.append(RegexesSeen(group.group_id))
         digest = metadata_hash(after.names_with(group.members), view.topics)
@@ -116,6 +114,15 @@ class ResolveRegexes:
             draft.bump(digest)
             draft.notes.append(MetadataSeen(group.group_id))
         return draft.result()
+
+
+def _matching(regex: str, names: list[str]) -> frozenset[str]:
+    """None at all of an expression that takes too much work, so that one group does not hold up all."""
+    try:
+        search = Search(pattern_of(regex))
+        return frozenset(name for name in names if search.matches(name))
+    except RegexError:
+        return frozenset()
 
 
 def _topics(group: ConsumerGroup, regex: str) -> frozenset[str]:

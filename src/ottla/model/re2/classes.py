@@ -4,63 +4,62 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from functools import lru_cache
 
-from ottla.groups.consumer.regex.nodes import ALL, ALPHABET, WORD, RegexError
-from ottla.groups.consumer.regex.reader import Reader
+from ottla.model import limits
+from ottla.model.re2.chars import Kind, Ranges, Test
+from ottla.model.re2.nodes import RegexError
+from ottla.model.re2.reader import Reader
+from ottla.model.re2.scripts import script_ranges
 
 BAD_RANGE = "invalid character class range"
 BAD_ESCAPE = "invalid escape sequence"
 TRAILING_BACKSLASH = "trailing backslash at end of expression"
 
 _PERL = {
-    "d": frozenset(each for each in ALPHABET if each.isdigit()),
-    "s": frozenset[str](),
-    "w": WORD,
+    "d": frozenset(string.digits),
+    "s": frozenset("\t\n\f\r "),
+    "w": frozenset(string.ascii_letters + string.digits + "_"),
 }
-_LETTERS = frozenset(each for each in ALPHABET if each.isalpha())
 _POSIX = {
-    "alnum": _LETTERS | _PERL["d"],
-    "alpha": _LETTERS,
-    "ascii": ALL,
-    "blank": frozenset[str](),
-    "cntrl": frozenset[str](),
-    "digit": _PERL["d"],
-    "graph": ALL,
-    "lower": frozenset(each for each in ALPHABET if each.islower()),
-    "print": ALL,
-    "punct": frozenset("._-"),
-    "space": frozenset[str](),
-    "upper": frozenset(each for each in ALPHABET if each.isupper()),
-    "word": WORD,
-    "xdigit": frozenset("0123456789abcdefABCDEF"),
+    "alnum": frozenset(string.ascii_letters + string.digits),
+    "alpha": frozenset(string.ascii_letters),
+    "ascii": frozenset(map(chr, range(128))),
+    "blank": frozenset("\t "),
+    "cntrl": frozenset(map(chr, (*range(32), 127))),
+    "digit": frozenset(string.digits),
+    "graph": frozenset(map(chr, range(33, 127))),
+    "lower": frozenset(string.ascii_lowercase),
+    "print": frozenset(map(chr, range(32, 127))),
+    "punct": frozenset(string.punctuation),
+    "space": frozenset(string.whitespace),
+    "upper": frozenset(string.ascii_uppercase),
+    "word": _PERL["w"],
+    "xdigit": frozenset(string.hexdigits),
 }
+_CATEGORIES = frozenset(
+    "Cc Cf Co Cs Ll Lm Lo Lt Lu Mc Me Mn Nd Nl No Pc Pd Pe Pf Pi Po Ps Sc Sk Sm So Zl Zp Zs".split()  # noqa: SIM905
+)
+_UNASSIGNED = "Cn"  # in no category, as far as RE2 is concerned
 _CONTROL = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_SCRIPTS_OF_NAMES = {"Latin": _LETTERS, "Common": ALL - _LETTERS}
 _OCTAL = tuple("01234567")
 _MAX_RUNE = 0x10FFFF
 
 
-def folded(chars: frozenset[str]) -> frozenset[str]:
-    """With the same letters of the other case."""
-    return chars | {each.lower() for each in chars} | {each.upper() for each in chars}
+def is_word(char: str) -> bool:
+    return char in _PERL["w"]
 
 
-def _signed(chars: frozenset[str], negated: bool, fold: bool) -> frozenset[str]:
-    """A class is what it says without regard to case, or all but that."""
-    chars = folded(chars) if fold else chars
-    return ALL - chars if negated else chars & ALL
-
-
-def perl_class(reader: Reader, fold: bool) -> frozenset[str] | None:
+def perl_class(reader: Reader) -> Kind | None:
     r"""`\d` and its like at the reader, or None."""
     text = reader.peek(2)
     if len(text) < 2 or text[0] != "\\" or text[1].lower() not in _PERL:
         return None
     reader.skip(2)
-    return _signed(_PERL[text[1].lower()], text[1].isupper(), fold)
+    return Kind(_PERL[text[1].lower()].__contains__, text[1].isupper())
 
 
-def posix_class(reader: Reader, fold: bool) -> frozenset[str] | None:
+def posix_class(reader: Reader) -> Kind | None:
     """`[:alpha:]` or `[:^alpha:]` at the reader (inside a class), or None."""
     end = reader.text.find(":]", reader.at + 2)
     if not reader.starts("[:") or end < 0:
@@ -70,10 +69,10 @@ def posix_class(reader: Reader, fold: bool) -> frozenset[str] | None:
     if found is None:
         raise RegexError(BAD_RANGE)
     reader.at = end + 2
-    return _signed(found, name.startswith("^"), fold)
+    return Kind(found.__contains__, name.startswith("^"))
 
 
-def unicode_class(reader: Reader, fold: bool) -> frozenset[str] | None:
+def unicode_class(reader: Reader) -> Kind | None:
     r"""`\pL`, `\p{Greek}`, `\P{^Lu}` at the reader, or None."""
     if not (reader.starts("\\p") or reader.starts("\\P")):
         return None
@@ -89,30 +88,20 @@ def unicode_class(reader: Reader, fold: bool) -> frozenset[str] | None:
         name = reader.text[reader.at : end]
         reader.at = end + 1
     negated ^= name.startswith("^")
-    return _signed(_unicode(name.removeprefix("^")), negated, fold)
+    return Kind(_unicode(name.removeprefix("^")), negated)
 
 
-def _unicode(name: str) -> frozenset[str]:
+@lru_cache(limits.REGEX_PATTERNS_MAX)
+def _unicode(name: str) -> Test:
+    """One and the same test for a name, so that a class that names it often asks once."""
     if name == "Any":
-        return ALL
-    if name in _SCRIPTS_OF_NAMES:
-        return _SCRIPTS_OF_NAMES[name]
+        return Ranges([(0, _MAX_RUNE)])
     if name in _CATEGORIES or name in {each[0] for each in _CATEGORIES}:
-        return frozenset(each for each in ALPHABET if unicodedata.category(each).startswith(name))
-    if name in _OTHER_SCRIPTS:
-        return frozenset()
+        return lambda char: (found := unicodedata.category(char)).startswith(name) and found != _UNASSIGNED
+    if name in script_ranges():
+        within = Ranges(script_ranges()[name])
+        return lambda char: within(char) and unicodedata.category(char) != _UNASSIGNED
     raise RegexError(BAD_RANGE)
-
-
-_CATEGORIES = frozenset(
-    "Cc Cf Co Cs Ll Lm Lo Lt Lu Mc Me Mn Nd Nl No Pc Pd Pe Pf Pi Po Ps Sc Sk Sm So Zl Zp Zs".split()  # noqa: SIM905
-)
-# The scripts of living languages; none of them has a letter that a topic's name may contain.
-_OTHER_SCRIPTS = frozenset(
-    """Arabic Armenian Bengali Bopomofo Braille Cherokee Cyrillic Devanagari Ethiopic Georgian Greek Gujarati Gurmukhi
-    Han Hangul Hebrew Hiragana Inherited Kannada Katakana Khmer Lao Malayalam Mongolian Myanmar Oriya Sinhala Syriac
-    Tamil Telugu Thaana Thai Tibetan Yi""".split()  # noqa: SIM905
-)
 
 
 def escaped(reader: Reader) -> str:

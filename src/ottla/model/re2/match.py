@@ -1,6 +1,7 @@
-"""Topic patterns: an expression as a program whose states are all followed at once, each step remembered.
+"""Pattern and Search: an expression as a program whose states are all followed at once, each step remembered.
 
-There is no backtracking: matching a name takes at most its length times the size of the program, and that is bounded.
+There is no backtracking: a character takes at most as much work as the program has steps, and none if its step is
+remembered. The work counts against the search, which is given up when it has taken too much.
 """
 
 from __future__ import annotations
@@ -8,24 +9,27 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from ottla.groups.consumer.regex.nodes import WORD, At, Node, One, Place, RegexError, Repeat, Sequence
-from ottla.groups.consumer.regex.parse import parse
 from ottla.model import limits
+from ottla.model.re2.chars import Chars
+from ottla.model.re2.classes import is_word
+from ottla.model.re2.nodes import At, Node, One, Place, RegexError, Repeat, Sequence
+from ottla.model.re2.parse import parse
 
 _TOO_BIG = "expression too large"
+_TOO_DEAR = "expression takes too much work"
 _OUTSIDE = ""  # before the first and after the last character
 
 
 class _Step(NamedTuple):
     """Where to go on: after one of `chars`, or (None) at once if `place` (None: anywhere) allows it."""
 
-    chars: frozenset[str] | None
+    chars: Chars | None
     place: Place | None
     to: tuple[int, ...]
 
 
 class _Stop:
-    """All states one can be in after some name, and where each further character leads."""
+    """All states one can be in after some text, what kind of character that ended with, and where others lead."""
 
     __slots__ = ("accepts", "before", "states", "to")
 
@@ -36,37 +40,52 @@ class _Stop:
         self.to: dict[str, _Stop] = {}
 
 
-class TopicPattern:
-    """A regular expression that whole topic names match, or not. Raises RegexError."""
+class Pattern:
+    """A regular expression, ready for use. Raises RegexError."""
 
     def __init__(self, text: str) -> None:
         self._steps: list[_Step] = []
+        self._room = limits.REGEX_MEMORY_MAX
+        self._work = 0
         start = self._add(parse(text), self._step(_Step(None, None, ())))  # the first step that is made is the end
-        self._memory: dict[tuple[frozenset[int], str], _Stop] = {}
+        self._stops: dict[tuple[frozenset[int], str], _Stop] = {}
         self._start = self._stop(frozenset((start,)), _OUTSIDE)
 
-    def matches(self, name: str) -> bool:
+    def matches(self, text: str, work_max: int) -> tuple[bool, int]:
+        """Whether the whole text does, and the work it took. Raises RegexError if that would be too much."""
+        self._work = 0
         stop = self._start
-        for char in name:
+        for char in text:
             stop = stop.to.get(char) or self._after(stop, char)
-        return stop.accepts
+            if self._work > work_max:
+                raise RegexError(_TOO_DEAR)
+        return stop.accepts, self._work
 
     def _after(self, stop: _Stop, char: str) -> _Stop:
-        steps = (self._steps[state] for state in self._reach(stop.states, stop.before, char))
-        found = frozenset(step.to[0] for step in steps if step.chars is not None and char in step.chars)
-        after = self._stop(found, char)
-        if len(self._memory) < limits.REGEX_MEMORY_MAX:
+        found: set[int] = set()
+        for state in self._reach(stop.states, stop.before, char):
+            chars = self._steps[state].chars
+            if chars is not None:
+                self._work += len(chars.kinds)
+                if char in chars:
+                    found.add(self._steps[state].to[0])
+        after = self._stop(frozenset(found), _kind(char))
+        if self._has_room(1):
             stop.to[char] = after
         return after
 
     def _stop(self, states: frozenset[int], before: str) -> _Stop:
-        known = self._memory.get((states, before))
+        known = self._stops.get((states, before))
         if known is not None:
             return known
         stop = _Stop(states, before, 0 in self._reach(states, before, _OUTSIDE))
-        if len(self._memory) < limits.REGEX_MEMORY_MAX:
-            self._memory[states, before] = stop
+        if self._has_room(1 + len(states)):
+            self._stops[states, before] = stop
         return stop
+
+    def _has_room(self, size: int) -> bool:
+        self._room -= min(size, self._room)
+        return self._room > 0
 
     def _reach(self, states: frozenset[int], before: str, char: str) -> set[int]:
         """All states that can be reached without a character."""
@@ -79,6 +98,7 @@ class TopicPattern:
                 step = self._steps[state]
                 if step.chars is None and (step.place is None or _is_at(step.place, before, char)):
                     todo += step.to
+        self._work += len(found)
         return found
 
     # --- making the program, from its end
@@ -90,7 +110,7 @@ class TopicPattern:
         return len(self._steps) - 1
 
     def _add(self, node: Node, to: int) -> int:
-        """Steps that match the node and go on at `to`; gives the first."""
+        """Steps that match the node and go on at `to`; gives the first. Even nothing is a step, so that they count."""
         if isinstance(node, One):
             return self._step(_Step(node.chars, None, (to,)))
         if isinstance(node, At):
@@ -98,12 +118,14 @@ class TopicPattern:
         if isinstance(node, Sequence):
             for item in reversed(node.items):
                 to = self._add(item, to)
-            return to
+            return to if node.items else self._step(_Step(None, None, (to,)))
         if isinstance(node, Repeat):
             return self._repeat(node, to)
         return self._step(_Step(None, None, tuple(self._add(item, to) for item in node.items)))
 
     def _repeat(self, node: Repeat, to: int) -> int:
+        if node.most == 0:
+            return self._step(_Step(None, None, (to,)))
         if node.most is None:
             again = self._step(_Step(None, None, ()))
             self._steps[again] = _Step(None, None, (self._add(node.item, again), to))
@@ -117,15 +139,40 @@ class TopicPattern:
         return to
 
 
+class Search:
+    """One use of a pattern on any number of texts, with an end to the work that all of them together may take."""
+
+    __slots__ = ("_left", "_pattern")
+
+    def __init__(self, pattern: Pattern) -> None:
+        self._pattern = pattern
+        self._left = limits.REGEX_WORK_MAX
+
+    def matches(self, text: str) -> bool:
+        """Whether the whole text does. Raises RegexError."""
+        found, work = self._pattern.matches(text, self._left)
+        self._left -= work
+        return found
+
+
 def _is_at(place: Place, before: str, char: str) -> bool:
     if place is Place.BEGIN:
         return before == _OUTSIDE
     if place is Place.END:
         return char == _OUTSIDE
-    return ((before in WORD) != (char in WORD)) == (place is Place.WORD_EDGE)
+    if place is Place.LINE_BEGIN:
+        return before in (_OUTSIDE, "\n")
+    if place is Place.LINE_END:
+        return char in (_OUTSIDE, "\n")
+    return (is_word(before) != is_word(char)) == (place is Place.WORD_EDGE)
+
+
+def _kind(char: str) -> str:
+    """A character like this one, as far as places are concerned."""
+    return "_" if is_word(char) else "\n" if char == "\n" else " "
 
 
 @lru_cache(limits.REGEX_PATTERNS_MAX)
-def topic_pattern(text: str) -> TopicPattern:
+def pattern_of(text: str) -> Pattern:
     """The pattern, kept for the next time. Raises RegexError."""
-    return TopicPattern(text)
+    return Pattern(text)

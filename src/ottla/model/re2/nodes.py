@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import string
 from dataclasses import dataclass
 from enum import Enum
 
-ALPHABET = string.ascii_letters + string.digits + "._-"  # what topic names consist of
-ALL = frozenset(ALPHABET)
-WORD = frozenset(each for each in ALPHABET if each.isalnum() or each == "_")
+from ottla.model.re2.chars import Chars
 
 
 class Place(Enum):
-    """Conditions on where in the name one is."""
+    """Conditions on where in the text one is."""
 
     BEGIN = "begin"
     END = "end"
+    LINE_BEGIN = "line begin"
+    LINE_END = "line end"
     WORD_EDGE = "word edge"
     NO_WORD_EDGE = "no word edge"
 
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """One character out of a set; an empty set matches nothing."""
+    """One character of a class; a class may be empty and matches nothing then."""
 
-    chars: frozenset[str]
+    chars: Chars
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,7 @@ class Repeat:
 
 
 Node = One | At | Sequence | Choice | Repeat
-EMPTY = Sequence(())
 
 
 class RegexError(Exception):
-    """The expression is not one; the text says why."""
+    """The expression is not one, or takes too much work; the text says which."""

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ottla.groups.consumer.regex.classes import (
-    BAD_RANGE,
-    escaped,
-    folded,
-    perl_class,
-    posix_class,
-    unicode_class,
-)
-from ottla.groups.consumer.regex.nodes import (
-    ALL,
-    ALPHABET,
-    EMPTY,
-    At,
-    Choice,
-    Node,
-    One,
-    Place,
-    RegexError,
-    Repeat,
-    Sequence,
-)
-from ottla.groups.consumer.regex.reader import Reader
 from ottla.model import limits
+from ottla.model.re2.chars import Chars, Kind, Ranges, only
+from ottla.model.re2.classes import BAD_RANGE, escaped, perl_class, posix_class, unicode_class
+from ottla.model.re2.nodes import At, Choice, Node, One, Place, RegexError, Repeat, Sequence
+from ottla.model.re2.reader import Reader
 
 _MISSING_PAREN = "missing closing )"
 _UNMATCHED = "regexp/syntax: internal error"  # so it says of a parenthesis that closes nothing
@@ -44,6 +26,8 @@ _COUNTED = re.compile(r"\{(0|[1-9][0-9]*)(?:(,)(0|[1-9][0-9]*)?)?\}")
 _NAME = re.compile(r"\?P?<(\w+)>", re.ASCII)
 _FLAGS = re.compile(r"\?([imsU]*)(-[imsU]+)?([:)])")
 _PLACES = {"\\A": Place.BEGIN, "\\z": Place.END, "\\b": Place.WORD_EDGE, "\\B": Place.NO_WORD_EDGE}
+_ANY = Chars((), negated=True)
+_NO_NEWLINE = Chars((Kind("\n".__eq__),), negated=True)
 
 
 def parse(text: str) -> Node:
@@ -54,7 +38,7 @@ def parse(text: str) -> Node:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._reader = Reader(text)
-        self._fold = False  # letters match without regard to case
+        self._flags = frozenset[str]()  # i: without regard to case; m: lines begin and end; s: a dot is any character
         self._names: set[str] = set()
         self._depth = 0
 
@@ -117,17 +101,17 @@ class _Parser:
             return self._escape()
         reader.skip(1)
         if char == ".":
-            return [One(ALL)]
+            return [One(_ANY if "s" in self._flags else _NO_NEWLINE)]
         if char == "^":
-            return [At(Place.BEGIN)]
+            return [At(Place.LINE_BEGIN if "m" in self._flags else Place.BEGIN)]
         if char == "$":
-            return [At(Place.END)]
+            return [At(Place.LINE_END if "m" in self._flags else Place.END)]
         return [self._literal(char)]
 
     def _group(self) -> list[Node]:
         reader = self._reader
         reader.skip(1)
-        fold = self._fold
+        before = self._flags
         if reader.starts("?"):
             named, flags = _NAME.match(reader.text, reader.at), _FLAGS.match(reader.text, reader.at)
             if named is not None:
@@ -139,7 +123,7 @@ class _Parser:
                 raise RegexError(_BAD_NAME if reader.starts("?P<") or reader.starts("?<") else _BAD_PERL)
             else:
                 reader.at = flags.end()
-                self._fold = (fold or "i" in flags[1]) and "i" not in (flags[2] or "")
+                self._flags = before.union(flags[1]).difference(flags[2] or "")
                 if flags[3] == ")":
                     return []
         self._depth += 1
@@ -149,7 +133,7 @@ class _Parser:
         self._depth -= 1
         if not reader.accept(")"):
             raise RegexError(_MISSING_PAREN)
-        self._fold = fold
+        self._flags = before
         return [node]
 
     def _escape(self) -> list[Node]:
@@ -162,32 +146,31 @@ class _Parser:
             end = reader.text.find("\\E", reader.at)
             quoted = reader.text[reader.at : end if end >= 0 else None]
             reader.at = end + 2 if end >= 0 else len(reader.text)
-            return [self._literal(each) for each in quoted] or [EMPTY]
-        chars = unicode_class(reader, self._fold)
-        if chars is None:
-            chars = perl_class(reader, self._fold)
-        return [One(chars) if chars is not None else self._literal(escaped(reader))]
+            return [self._literal(each) for each in quoted]
+        kind = unicode_class(reader) or perl_class(reader)
+        return [One(Chars((kind,), self._fold)) if kind is not None else self._literal(escaped(reader))]
 
-    def _class(self) -> frozenset[str]:
+    def _class(self) -> Chars:
         reader = self._reader
         reader.skip(1)
         negated = reader.accept("^")
-        found: frozenset[str] = frozenset()
+        named: dict[Kind, None] = {}
+        ranges: list[tuple[int, int]] = []
         first = True
         while first or not reader.starts("]"):
             if not reader.more:
                 raise RegexError(_MISSING_BRACKET)
             first = False
-            found |= self._class_item()
+            kind = posix_class(reader) or unicode_class(reader) or perl_class(reader)
+            if kind is not None:
+                named[kind] = None
+            else:
+                ranges.append(self._range())
         reader.skip(1)
-        return ALL - found if negated else found
+        return Chars((Kind(Ranges(ranges)), *named), self._fold, negated)
 
-    def _class_item(self) -> frozenset[str]:
+    def _range(self) -> tuple[int, int]:
         reader = self._reader
-        for named in (posix_class, unicode_class, perl_class):
-            chars = named(reader, self._fold)
-            if chars is not None:
-                return chars
         low = self._class_char()
         high = low
         if reader.starts("-") and reader.peek(2) not in ("-", "-]"):
@@ -195,8 +178,7 @@ class _Parser:
             high = self._class_char()
             if high < low:
                 raise RegexError(BAD_RANGE)
-        chars = frozenset(each for each in ALPHABET if low <= each <= high)
-        return self._folded(chars) if low != high else chars | self._folded(frozenset(low))
+        return ord(low), ord(high)
 
     def _class_char(self) -> str:
         if not self._reader.more:
@@ -204,7 +186,8 @@ class _Parser:
         return escaped(self._reader) if self._reader.starts("\\") else self._reader.take()
 
     def _literal(self, char: str) -> One:
-        return One(self._folded(frozenset(char)))
+        return One(only(char, self._fold))
 
-    def _folded(self, chars: frozenset[str]) -> frozenset[str]:
-        return (folded(chars) if self._fold else chars) & ALL
+    @property
+    def _fold(self) -> bool:
+        return "i" in self._flags

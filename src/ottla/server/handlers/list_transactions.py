@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.re2.match import Search, pattern_of
+from ottla.model.re2.nodes import RegexError
 from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.hosts import Host
 from ottla.txns.commands.describe import ListAll, Wanted
 from ottla.txns.machine import TransactionsMachine
-from ottla.txns.pattern import pattern_of
 from ottla.txns.states import BY_TEXT
 from ottla.txns.transaction import Transaction
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -25,9 +26,10 @@ Listed = ListTransactionsResponse.TransactionState
 @handles(ListTransactionsRequest)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> Answer[ListTransactionsResponse]:
     try:
-        pattern = pattern_of(request.transactional_id_pattern) if request.transactional_id_pattern else None
-    except ApiError as error:
-        return _refuse(error.code)
+        text = request.transactional_id_pattern
+        pattern = Search(pattern_of(text)) if text else None
+    except RegexError:
+        return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = [text for text in dict.fromkeys(request.state_filters) if text not in BY_TEXT]
     states = frozenset(BY_TEXT[text] for text in request.state_filters if text in BY_TEXT)
     wanted = Wanted(
