@@ -1,0 +1,34 @@
+"""docs/client.md: its blocks run, one after the other, in one namespace, against a broker."""
+
+import ast
+import asyncio
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ottla.testing.broker import Broker
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+BEATS = ("group.share.heartbeat.interval.ms", "group.share.min.heartbeat.interval.ms")
+
+
+def test_every_block_runs(ottla_broker_factory: Callable[..., Broker]) -> None:
+    broker = ottla_broker_factory(**dict.fromkeys(BEATS, 100))
+    text = PAGE.read_text()
+    blocks = [(text.count("\n", 0, each.start()), each[1]) for each in re.finditer(r"```python\n(.*?)```", text, re.S)]
+    names: dict[str, Any] = {}
+
+    async def run() -> None:
+        for line, source in blocks:
+            # Lines are numbered as in the page, so that a traceback points into it.
+            code = compile("\n" * (line + 1) + source, PAGE.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            async with asyncio.timeout(30):
+                done = eval(code, names)
+                if inspect.isawaitable(done):
+                    await done
+            names["BOOTSTRAP"] = broker.bootstrap
+
+    asyncio.run(run())
+    assert len(blocks) == 11
