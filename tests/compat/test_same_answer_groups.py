@@ -11,7 +11,7 @@ from tests.support.same import Both, Plain, Side
 from ottla.machine.keyed import Entry, entries_of, types_of
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.batch import headers
-from ottla.server.hosts import java_hash
+from ottla.server.hosts import java_abs, java_hash
 from ottla.wire.journal import consumer_offsets
 from ottla.wire.journal.consumer_offsets import GroupMetadataKey
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
@@ -369,7 +369,7 @@ def test_instance_ids(both: Both, new_name: Names, instance_id: str) -> None:
 def journal(side: Side, group: str) -> list[Plain]:
     """What the broker wrote about the group."""
     topic, partition = FetchRequest.Topic, FetchRequest.Topic.Partition
-    index = (java_hash(group) & 0x7FFFFFFF) % 50  # as many partitions as the topic has if nobody says otherwise
+    index = java_abs(java_hash(group)) % 50  # as many partitions as the topic has if nobody says otherwise
     asked = partition(partition=index, fetch_offset=0, partition_max_bytes=1 << 24)
     request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic(topic=CONSUMER_OFFSETS_TOPIC, partitions=[asked])])
     answer = side.answer(request, 12)

@@ -47,7 +47,7 @@ def test_the_counts_are_kafkas() -> None:
     # 360 in the broker's definition, and three that can only be set dynamically
     assert len(kafkas(BROKER_SETTINGS)) == 363
     assert len(kafkas(TOPIC_SETTINGS)) == 34
-    assert len(GROUP_SETTINGS) == 17
+    assert len(kafkas(GROUP_SETTINGS)) == 17
     assert len(CLIENT_METRICS_SETTINGS) == 3
     dynamic = [name for name in kafkas(BROKER_SETTINGS) if BROKER_SETTINGS[name].dynamic is not Dynamic.READ_ONLY]
     assert len(dynamic) == 102
