@@ -20,8 +20,6 @@ from collections import deque
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.model.ids import TopicPartition
 from ottla.records.batch import (
     ATTRIBUTES_AT,
@@ -34,6 +32,7 @@ from ottla.records.batch import (
 )
 from ottla.records.build import assemble, put_record
 from ottla.records.compress import Codec, compress
+from ottla.records.crc import crc32c
 from ottla.records.record import Headers, records
 
 # Varints of length, deltas, key and value sizes and header count: what a record takes besides its own bytes, at most.

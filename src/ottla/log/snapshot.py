@@ -16,10 +16,9 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.log.disk import Directory, File, StorageError, read_all
 from ottla.log.names import DELETED, SNAPSHOT, file_name, parse_name
+from ottla.records.crc import crc32c
 
 _VERSION = 1
 _HEAD = Struct(">hIi")

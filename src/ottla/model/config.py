@@ -5,7 +5,6 @@ from the defaults. So ten thousand topics without values of their own share one 
 costs three entries.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, overload
 
@@ -124,4 +123,8 @@ def declared(name: str, settings: Mapping[str, Setting[Any]]) -> Setting[Any] | 
 def unknown(values: Iterable[str], settings: Mapping[str, Setting[Any]]) -> list[tuple[str, str | None]]:
     """List the names that mean nothing here, each with the known name it looks like most (or None)."""
     strangers = [name for name in values if declared(name, settings) is None and not name.startswith(_FOREIGN_PREFIXES)]
-    return [(name, next(iter(difflib.get_close_matches(name, settings, n=1, cutoff=0.75)), None)) for name in strangers]
+    if not strangers:
+        return []
+    from difflib import get_close_matches  # few nodes need it, and it would be loaded by every start
+
+    return [(name, next(iter(get_close_matches(name, settings, n=1, cutoff=0.75)), None)) for name in strangers]

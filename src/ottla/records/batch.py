@@ -16,11 +16,10 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
 from ottla.records.compress import CODEC_OF_ID, Codec
+from ottla.records.crc import crc32c
 
 Buffer = bytes | bytearray | memoryview
 

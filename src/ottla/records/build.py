@@ -8,8 +8,6 @@ Rules:
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import (
     ATTRIBUTES_AT,
@@ -30,6 +28,7 @@ from ottla.records.batch import (
     pack_header_into,
 )
 from ottla.records.compress import Codec, compress
+from ottla.records.crc import crc32c
 from ottla.records.record import NO_OFFSET, Headers, Record, put_varint
 
 Pair = tuple[bytes | None, bytes | None]
