@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 MachineT = TypeVar("MachineT", bound=Machine[Any, Any])
 T = TypeVar("T")
+# Nobody who asks a coordinator expects these; Kafka's clients are told of an unexpected error.
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _INT32 = 0xFFFFFFFF
 _SIGN = 0x80000000
 
@@ -148,7 +150,13 @@ class Host(Generic[MachineT]):
 
     def _append(self, entries: Sequence[Entry]) -> int:
         now_ms = self._services.now_ms()
-        self.partition.append(memoryview(batch_of(entries, now_ms)), now_ms=now_ms, origin=Origin.COORDINATOR)
+        try:
+            self.partition.append(memoryview(batch_of(entries, now_ms)), now_ms=now_ms, origin=Origin.COORDINATOR)
+        except ApiError as error:
+            if error.code not in _TOO_LARGE:
+                raise
+            log.warning("what somebody wanted of the coordinator is refused: %s", error)
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         self._appended()
         return self.partition.log.next_offset
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.groups.classic.journal import entry_of
-from ottla.groups.classic.rebalance import answer_syncs, remove_pending_sync, sync_reply
+from ottla.groups.classic.rebalance import answer_syncs, prepare, remove_pending_sync, sync_reply
 from ottla.groups.classic.turn import SYNC, SyncReply, Turn
 from ottla.groups.consumer import classic_members
 from ottla.groups.consumer.group import ConsumerGroup
@@ -14,6 +14,25 @@ from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentRefused:
+    """What the leader brought could not be written down: nobody gets anything, and all begin anew."""
+
+    group_id: str
+    generation: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups.get(self.group_id)
+        if not isinstance(group, ClassicGroup) or group.generation != self.generation:
+            return Result()
+        if group.state is not ClassicState.COMPLETING:
+            return Result()
+        turn = Turn(view, group, now_ms)
+        answer_syncs(turn, ErrorCode.UNKNOWN_SERVER_ERROR)
+        prepare(turn)
+        return turn.result()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ v5 says which protocol it is about, and must
 
 from __future__ import annotations
 
-from ottla.groups.classic.sync import Sync
+from ottla.groups.classic.sync import AssignmentRefused, Sync
 from ottla.groups.classic.turn import SyncReply
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
@@ -32,11 +32,13 @@ def sync_group(request: SyncGroupRequest, context: Context) -> Answer[SyncGroupR
         protocol_name=request.protocol_name,
         assignments={each.member_id: bytes(each.assignment) for each in request.assignments},
     )
-    return context.groups.ask(request.group_id, command, _response, _refused)
 
+    def refused(error: ApiError) -> SyncGroupResponse:
+        if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:  # too large, say
+            context.groups.submit(command.group_id, AssignmentRefused(command.group_id, command.generation))
+        return _response(SyncReply(error.code))
 
-def _refused(error: ApiError) -> SyncGroupResponse:
-    return _response(SyncReply(error.code))
+    return context.groups.ask(request.group_id, command, _response, refused)
 
 
 def _response(reply: SyncReply) -> SyncGroupResponse:
