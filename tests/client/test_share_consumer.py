@@ -226,6 +226,25 @@ def test_a_lost_connection_loses_the_locks_and_nothing_else(bootstrap: str) -> N
     run(bootstrap, test)
 
 
+def test_an_epoch_that_the_broker_does_not_expect(bootstrap: str) -> None:
+    """As after an answer that got lost: the session is opened anew, its records come again."""
+
+    async def test(cluster: Cluster) -> None:
+        topic = await topic_with(cluster, 1, 3)
+        group = await share_group(cluster)
+        async with sharer(cluster, group, topic, acknowledgement_mode="explicit") as consumer:
+            first = await take(consumer, 3)
+            for session in consumer._sessions.values():
+                session._epoch += 5
+            first[0].accept()
+            again = await take(consumer, 3)
+            assert [(each.offset, each.delivery_count) for each in again] == [(offset, 2) for offset in range(3)]
+            refused = await consumer.commit()
+            assert refused[TopicPartition(topic, 0)].code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
+    run(bootstrap, test)
+
+
 def test_other_topics(bootstrap: str) -> None:
     """A subscription changes while records are held: they can still be acknowledged."""
 

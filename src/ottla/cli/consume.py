@@ -67,22 +67,9 @@ def consume(
     Without a place to start: from the beginning to the present end; with --follow: from the present end on. With
     --group: from where the group left off, until nothing has come for three seconds.
     """
-    from ottla.client.offsets import EARLIEST, LATEST, Time
-    from ottla.client.options import wall_clock_ms
-
-    if sum([from_beginning, from_offset is not None, from_timestamp is not None, since is not None]) > 1:
-        raise typer.BadParameter("give only one of --from-beginning, --from-offset, --from-timestamp and --since")
     if group is not None and (partition or last is not None or from_offset is not None or from_timestamp or since):
         raise typer.BadParameter("a group decides where its members read: --group goes with --from-beginning at most")
-    start: int | Time
-    if from_offset is not None:
-        start = from_offset
-    elif from_timestamp is not None:
-        start = Time(parse_timestamp_ms(from_timestamp))
-    elif since is not None:
-        start = Time(wall_clock_ms() - parse_duration_ms(since))
-    else:
-        start = LATEST if follow and not from_beginning else EARLIEST
+    start = _start(from_beginning, from_offset, from_timestamp, since, follow)
     show = formatter(fmt, pattern)
     try:
         if group is not None:
@@ -106,6 +93,23 @@ def consume(
         )
     except KeyboardInterrupt:
         raise typer.Exit(0) from None  # the usual way to end --follow
+
+
+def _start(
+    from_beginning: bool, from_offset: int | None, from_timestamp: str | None, since: str | None, follow: bool
+) -> int | Time:
+    from ottla.client.offsets import EARLIEST, LATEST, Time
+    from ottla.client.options import wall_clock_ms
+
+    if sum([from_beginning, from_offset is not None, from_timestamp is not None, since is not None]) > 1:
+        raise typer.BadParameter("give only one of --from-beginning, --from-offset, --from-timestamp and --since")
+    if from_offset is not None:
+        return from_offset
+    if from_timestamp is not None:
+        return Time(parse_timestamp_ms(from_timestamp))
+    if since is not None:
+        return Time(wall_clock_ms() - parse_duration_ms(since))
+    return LATEST if follow and not from_beginning else EARLIEST
 
 
 def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
