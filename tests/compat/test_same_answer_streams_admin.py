@@ -90,20 +90,20 @@ def test_groups_of_other_kinds(both: Both, new_name: Names, kind: str) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         side.create(topic, 1)
+        # Now, because Kafka takes its time once it has to make the topic of share groups.
         troupe = Troupe(side, group, **{"consumer.assignment.interval.ms": "0", "share.assignment.interval.ms": "0"})
+        other = Troupe(side, f"{group}-other")
         anna = troupe.player("a", topology(subtopology("0", topic)))
         yield knock(side, group, kind, topic)
         yield anna.join()
         yield anna.beat(member_epoch=1)
         yield anna.leave()
         yield troupe.described()
-        name = f"{group}-other"
-        troupe = Troupe(side, name)
-        anna = troupe.player("a", topology(subtopology("0", topic)))
-        yield anna.join()
-        yield knock(side, name, kind, topic)
-        yield anna.leave()
-        yield knock(side, name, kind, topic)
+        bert = other.player("b", topology(subtopology("0", topic)))
+        yield bert.join()
+        yield knock(side, other.group, kind, topic)
+        yield bert.leave()
+        yield knock(side, other.group, kind, topic)
 
     both.same(script)
 

@@ -108,6 +108,28 @@ def test_internal_topics(both: Both, new_name: Names) -> None:
     both.same(script)
 
 
+def test_internal_topics_that_cannot_be(both: Both, new_name: Names) -> None:
+    """The next heartbeats tell why."""
+    group, topic = new_name("cannot"), new_name("topic")
+    wanted = {
+        "more replicas than brokers": internal(f"{group}-replicas", replicas=3),
+        "a setting that is none": internal(f"{group}-setting", cleanup_policy="forever"),
+        "a name that collides": internal(f"{group}-name".replace("-", "_")),
+    }
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 1)
+        side.create(f"{group}-name".replace("-", "."), 1)
+        for number, (what, state) in enumerate(wanted.items()):
+            troupe = Troupe(side, f"{group}-{number}")
+            anna = troupe.player("a", topology(subtopology("0", topic, state_changelog_topics=[state])))
+            yield what, anna.join()
+            yield what, anna.until(lambda answer: "Creation failed" in answer["status"][0]["status_detail"])
+            yield what, troupe.described()
+
+    both.same(script)
+
+
 def test_topics_that_do_not_fit(both: Both, new_name: Names) -> None:
     group, left, right = new_name("unfit"), new_name("left"), new_name("right")
     words, others = f"{group}-words", f"{group}-others"
