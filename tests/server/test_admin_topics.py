@@ -120,7 +120,13 @@ class TestMetadata:
         assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 50)
         assert admin.configs.overrides(name)["cleanup.policy"] == policy
 
-    def test_an_internal_topic_that_cannot_be_replicated_says_so(self, admin: Admin) -> None:
+    def test_an_internal_topic_has_as_many_replicas_as_there_can_be(self, admin: Admin) -> None:
+        (topic,) = metadata(admin, "__consumer_offsets", auto=True).topics
+        assert topic.error_code == 0
+        assert {tuple(partition.replica_nodes) for partition in topic.partitions} == {(1,)}
+
+    def test_an_internal_topic_that_cannot_be_replicated_as_told_says_so(self) -> None:
+        admin = Admin(properties={"offsets.topic.replication.factor": "3"})
         (topic,) = metadata(admin, "__consumer_offsets", auto=True).topics
         assert topic.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 

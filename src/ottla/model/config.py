@@ -85,9 +85,14 @@ class Config:
         return self.setting(name).default
 
     def is_set(self, setting: Setting[Any] | str) -> bool:
-        """Say whether somebody set it here: not in the base, though perhaps to the same value as there."""
+        """Say whether somebody set it, here or in the base, though perhaps to its default."""
         name = setting if isinstance(setting, str) else setting.name
-        return name in self.texts and name in self._values
+        layer: Config | None = self
+        while layer is not None:
+            if name in layer.texts and name in layer._values:
+                return True
+            layer = layer._base
+        return False
 
     def setting(self, name: str) -> Setting[Any]:
         """Return the declaration of a name that this config knows; KeyError otherwise."""
