@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pyarrow as pa
 import pytest
-from tests.client.consuming import fresh_name, partitions_of, run, topic_with
+from tests.client.consuming import fresh_name, partitions_of, run, topic_with, until
 
 from ottla.client import (
     LATEST,
@@ -156,6 +156,38 @@ def test_automatic_commits_and_pauses(bootstrap: str) -> None:
         async with Consumer(cluster, options) as consumer:
             committed = await consumer.committed([first, second])
             assert {at: place.offset for at, place in committed.items()} == {first: 10, second: 10}
+
+    run(bootstrap, test)
+
+
+def test_a_member_of_a_group(bootstrap: str) -> None:
+    """Partitions go to another member in between: what was not handed out is the other's to read."""
+
+    async def test(cluster: Cluster) -> None:
+        topic = await topic_with(cluster, 4, 50)
+        options = ConsumerOptions(
+            group_id=fresh_name(), auto_offset_reset="earliest", heartbeat_interval_ms=100, fetch_max_wait_ms=100
+        )
+        found: list[tuple[int, int]] = []
+
+        async def read(consumer: Consumer) -> None:
+            consumer.subscribe([topic])
+            async for batch in consumer.arrow(rows_min=10, linger_ms=10):
+                found.extend(row[1:3] for row in rows_of(batch))
+
+        first, second = Consumer(bootstrap, options), Consumer(bootstrap, options)
+        tasks = [asyncio.create_task(read(first))]
+        await until(lambda: found)
+        tasks.append(asyncio.create_task(read(second)))
+        await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+        for consumer in (first, second):
+            await consumer.close()
+        await asyncio.gather(*tasks)
+        async with Consumer(cluster, options) as third:
+            tasks = [asyncio.create_task(read(third))]
+            await until(lambda: len(found) >= 200, lambda: len(found))
+        await asyncio.gather(*tasks)
+        assert sorted(found) == [(index, offset) for index in range(4) for offset in range(50)]
 
     run(bootstrap, test)
 

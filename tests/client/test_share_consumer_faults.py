@@ -126,6 +126,20 @@ def test_a_restart(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
+def test_closing_when_the_broker_is_gone(broker: Broker) -> None:
+    async def test(cluster: Cluster) -> None:
+        topic = await topic_with(cluster, 1, 2)
+        group = await share_group(cluster)
+        consumer = sharer(cluster, group, topic)
+        await take(consumer, 2)
+        await asyncio.to_thread(broker.stop)
+        assert await consumer.poll(timeout_ms=300) == []
+        async with asyncio.timeout(20):  # a third of the time for which calls are repeated
+            await consumer.close()
+
+    run(broker.bootstrap, test)
+
+
 def test_closing_while_another_task_iterates(broker: Broker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 1)

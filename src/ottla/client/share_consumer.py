@@ -19,11 +19,11 @@ Rules:
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, cast
+from typing import cast
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
@@ -73,13 +73,13 @@ class ShareConsumer:
         self._membership = ShareMembership(self.cluster, self._coordinator, options, self._wake)
         self._sessions: dict[int, ShareSession] = {}  # by node
         self._fetching: dict[int, asyncio.Task[None]] = {}  # by node
-        self._others: dict[asyncio.Task[None], None] = {}  # acknowledging, looking for leaders
+        self._flushing: dict[asyncio.Task[None], None] = {}
+        self._looking: asyncio.Task[None] | None = None  # for leaders
         self._failures: deque[Exception] = deque()
         self._buffer: deque[Delivery] = deque()  # fetched, not handed out
         self._handed: list[Delivery] = []  # implicit mode: to be accepted by the next poll
         self._owing: dict[ShareSession, None] = {}  # those with acknowledgements that have not left
         self._refused: dict[TopicPartition, ApiError] = {}  # since the last commit
-        self._looking = False
         self._failed = 0  # fetches in a row that came to nothing
         self._closed = False
 
@@ -98,8 +98,10 @@ class ShareConsumer:
         self._closed = True
         self._wake()  # whoever polls in another task stops
         try:
+            if self._looking is not None:
+                self._looking.cancel()
             # A fetch under way ends first: its answer may bring locks, which the end of the session gives back.
-            await asyncio.gather(*self._fetching.values(), *self._others, return_exceptions=True)
+            await asyncio.gather(*self._fetching.values(), *self._flushing, return_exceptions=True)
             for session in self._sessions.values():
                 _drop_timer(session)
                 self._report(await session.close())
@@ -244,7 +246,9 @@ class ShareConsumer:
                 self._report(await session.send_pending())
                 self._paid(session)
 
-            self._spawn(send())
+            task = asyncio.create_task(send())
+            self._flushing[task] = None
+            task.add_done_callback(self._flushing.pop)
 
     def _report(self, outcomes: Iterable[Acknowledged]) -> None:
         for outcome in outcomes:
@@ -272,9 +276,9 @@ class ShareConsumer:
                 unknown.append(partition)
             else:
                 by_node.setdefault(leader, {})[name] = partition
-        if unknown and not self._looking:
-            self._looking = True
-            self._spawn(self._look_for(unknown))
+        if unknown and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.create_task(self._look_for(unknown))
+            self._looking.add_done_callback(self._wake)
         for node_id, wanted in by_node.items():
             if node_id not in self._fetching:
                 task = self._fetching[node_id] = asyncio.create_task(
@@ -295,8 +299,6 @@ class ShareConsumer:
                 await asyncio.sleep(self.cluster.options.retry_backoff_ms / 1000)
         except (ClientError, ApiError) as error:
             log.info("share group %s: no metadata: %s", self.options.group_id, error)
-        finally:
-            self._looking = False
 
     async def _fetch(
         self, node_id: int, wanted: dict[IdPartition, TopicPartition], records_max: int, max_wait_ms: int
@@ -365,16 +367,6 @@ class ShareConsumer:
         self._wake()
 
     # --- plumbing -----------------------------------------------------------------------------------------------
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._others[task] = None
-
-        def ended(_: object) -> None:
-            del self._others[task]
-            self._wake()
-
-        task.add_done_callback(ended)
 
     def _wake(self, _: object = None) -> None:
         self._wakened.set()
