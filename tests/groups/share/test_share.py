@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.groups.share.stage import GROUP, id_of, make_stage
 from tests.support.script import play
 
+from ottla.groups.offsets.remove import ExpireOffsets
 from ottla.groups.share.book import InitializeShares, SharesInitialized, SharesNotInitialized
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import Beat, Heartbeat
@@ -21,6 +22,18 @@ def test_script() -> None:
     stage.restart()
     stage.told()
     play(Path(__file__).with_name("share.script"), stage, verbs)
+
+
+def test_an_empty_group_keeps_what_it_has_accomplished() -> None:
+    stage, verbs, _ = make_stage()
+    stage.restart()
+    verbs["beat"]("anna", "orders")
+    verbs["begun"]("orders:0,1")
+    verbs["beat"]("anna", epoch="-1")
+    stage.told()
+    stage.submit("", ExpireOffsets())
+    verbs["book"]()
+    assert stage.told() == ["initialized: orders:0,1"]
 
 
 class Shares(RuleBasedStateMachine):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ottla.groups.group import SINCE_COMMIT, Group
+from ottla.groups.group import SINCE_COMMIT, Group, GroupKind
 from ottla.groups.offsets.entries import tombstone
 from ottla.groups.offsets.store import NO_EXPIRY, Committed
 from ottla.groups.view import View
@@ -107,9 +107,11 @@ def _portion(entries: Iterable[Entry]) -> tuple[list[Entry], bool]:
 
 
 def _outlived(view: View, now_ms: int) -> Iterator[Entry]:
-    """A group goes after all of its offsets."""
+    """A group goes after all of its offsets; a share group stays: what it has accomplished is not among them."""
     retention_ms = view.setting("offsets.retention.minutes") * _MINUTE_MS
     for group_id, group in view.state.groups.items():
+        if group.kind is GroupKind.SHARE:
+            continue
         expired = _expired(view, group, now_ms, retention_ms)
         yield from (tombstone(group_id, partition) for partition in expired)
         nothing_left = len(expired) == len(view.state.offsets.of(group_id))
