@@ -38,8 +38,8 @@ bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, quick (some 4 
 bench-full: $(VENV)/.dev .tools/.ready  ## the same, full length
 	@$(BIN)/python -m bench
 
-sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed
-	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED))
+sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|coordinated
+	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))
 
 docs: $(VENV)/.dev    ## regenerate the tables in docs/ from the registries
 	@$(BIN)/python -m scripts.docs

@@ -8,40 +8,48 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
+from ottla.sim.coordinated import CoordinatedSimulation, coordinated
 from ottla.sim.run import Outcome, Simulation
 from ottla.sim.scenario import scenario
 from ottla.sim.seeds import keep_seed
 from ottla.sim.transacting import TransactionSimulation, transacting
 
-SEED_FILE = pathlib.Path("tests/sim/seeds.txt")
-TRANSACTION_SEED_FILE = pathlib.Path("tests/sim/transacting_seeds.txt")
 SEED_MAX = 10**9
 Tell = Callable[[str], None]
-Simulate = Callable[[int, Tell | None], Outcome]
+
+
+class Kind(NamedTuple):
+    """A kind of simulation, and where its seeds that failed are kept."""
+
+    seeds_file: pathlib.Path
+    simulate: Callable[[int, Tell | None], Outcome]
+
+
+_TESTS = pathlib.Path("tests/sim")
+KINDS = {
+    "records": Kind(_TESTS / "seeds.txt", lambda seed, tell: Simulation(scenario(seed), tell).run()),
+    "transactions": Kind(
+        _TESTS / "transacting_seeds.txt", lambda seed, tell: TransactionSimulation(transacting(seed), tell).run()
+    ),
+    "coordinated": Kind(
+        _TESTS / "coordinated_seeds.txt", lambda seed, tell: CoordinatedSimulation(coordinated(seed), tell).run()
+    ),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
-    simulate = _transactions if options.transactions else _records
     if options.seed is not None:
-        return _replay(simulate, options.seed, quiet=options.quiet)
-    seeds_file = options.seeds_file or (TRANSACTION_SEED_FILE if options.transactions else SEED_FILE)
-    return _search(simulate, options.count, options.seconds, seeds_file)
-
-
-def _records(seed: int, tell: Tell | None) -> Outcome:
-    return Simulation(scenario(seed), tell).run()
-
-
-def _transactions(seed: int, tell: Tell | None) -> Outcome:
-    return TransactionSimulation(transacting(seed), tell).run()
+        return _replay(KINDS[options.kind or "records"], options.seed, quiet=options.quiet)
+    return _search([options.kind] if options.kind else list(KINDS), options.count, options.seconds, options.seeds_file)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m ottla.sim", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay this seed and tell what happens")
-    parser.add_argument("--transactions", action="store_true", help="transactions instead of single records")
+    parser.add_argument("--kind", choices=KINDS, help="of simulation; default: records for a replay, else all in turn")
     parser.add_argument("--quiet", action="store_true", help="replay without the story")
     parser.add_argument("--count", type=int, default=1000, help="random seeds to try at most (default %(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time to spend at most (default %(default)s)")
@@ -49,28 +57,29 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _replay(simulate: Simulate, seed: int, *, quiet: bool) -> int:
-    outcome = simulate(seed, None if quiet else print)
+def _replay(kind: Kind, seed: int, *, quiet: bool) -> int:
+    outcome = kind.simulate(seed, None if quiet else print)
     _report(outcome)
     return 0 if outcome.ok else 1
 
 
-def _search(simulate: Simulate, count: int, seconds: float, seeds_file: pathlib.Path) -> int:
+def _search(kinds: list[str], count: int, seconds: float, seeds_file: pathlib.Path | None) -> int:
     chance = random.SystemRandom()
     until = time.monotonic() + seconds
-    failing: list[Outcome] = []
+    failing: list[tuple[str, Outcome]] = []
     tried = 0
     while tried < count and time.monotonic() < until:
-        outcome = simulate(chance.randrange(SEED_MAX), None)
+        name = kinds[tried % len(kinds)]
+        outcome = KINDS[name].simulate(chance.randrange(SEED_MAX), None)
         tried += 1
         if not outcome.ok:
-            failing.append(outcome)
-            keep_seed(seeds_file, outcome.seed, outcome.violations[0].splitlines()[0][:100])
+            failing.append((name, outcome))
+            keep_seed(seeds_file or KINDS[name].seeds_file, outcome.seed, outcome.violations[0].splitlines()[0][:100])
             _report(outcome)
         _show_progress(tried, count, len(failing), until - time.monotonic())
     print(f"\n{tried} simulations, {len(failing)} failed")
-    for outcome in failing:
-        print(f"  make sim SEED={outcome.seed}    {outcome.violations[0].splitlines()[0]}")
+    for name, outcome in failing:
+        print(f"  make sim KIND={name} SEED={outcome.seed}    {outcome.violations[0].splitlines()[0]}")
     return 1 if failing else 0
 
 

@@ -53,14 +53,19 @@ def coordinated(seed: int) -> Scenario:
         for fault, weight in base.faults.items()
         if fault is not Fault.BIT_ROT and (durable or fault not in POWER_FAULTS)
     }
+    rng = random.Random(f"clients {seed}")
+    if rng.random() < 0.4:
+        faults[Fault.CLIENT_PAUSE] = rng.uniform(0.5, 2.0)
     return replace(base, guarantee=Guarantee.SAFE, faults=faults or {Fault.KILL: 1.0})
 
 
 class CoordinatedSimulation(Simulation):
     """A simulation with companies."""
 
-    def __init__(self, scenario: Scenario, tell: Callable[[str], None] | None = None) -> None:
-        self.cast = cast(scenario.seed)
+    def __init__(
+        self, scenario: Scenario, tell: Callable[[str], None] | None = None, company: Cast | None = None
+    ) -> None:
+        self.cast = cast(scenario.seed) if company is None else company
         super().__init__(scenario, tell)
         for line in self.cast.lines():
             self.tell(line)

@@ -9,6 +9,7 @@ must be those of the positions that are committed. What holds for any transactio
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -157,19 +158,21 @@ class Copier:
         company, rng, member = self._company, self._rng, consumer.group_metadata()
         name = company.next_name(self._number)
         offsets = {partition: records[-1].offset + 1 for partition, records in got.items()}
+        attempt = company.book.committing(identity(member), member.generation_id, offsets, 0.0)
         try:
             async with producer.transaction() as transaction:
                 for record in (record for records in got.values() for record in records):
                     await self._write(producer, name, record)
-                company.trying(identity(member), member.generation_id, offsets)
                 await transaction.send_offsets(offsets, member)
                 await self._hesitate()
                 del company.ledger.refused[name]  # from here on nobody knows until it is said
         except _Changed:
+            company.book.withdrawn(attempt)
             for partition in [each for each in got if each in consumer.assignment]:
                 consumer.seek(partition, got[partition][0].offset)
             return
         company.ledger.committed[name] = None
+        company.book.committed(attempt, 0.0)
         for partition, records in got.items():
             for record in records:
                 self._around.history.read(partition, record.offset, record.value, None)
@@ -207,8 +210,8 @@ class CopyCompany:
         self.plan = plan
         self.ledger = Ledger()
         self.targets = tuple(TopicPartition(TARGET, index) for index in range(plan.partitions))
-        self._book = GroupBook(plan.group.name, stage.around.history.blame, patience_seconds=0.0)
-        self._watcher = Watcher(stage, self._book)
+        self.book = GroupBook(plan.group.name, stage.around.history.blame, patience_seconds=math.inf)
+        self._watcher = Watcher(stage, self.book)
         self._lives = Lives(stage, plan.group.life_seconds, plan.group.crash_rate)
         self._tasks: list[asyncio.Task[None]] = []
         self._names: dict[int, int] = {}
@@ -224,12 +227,9 @@ class CopyCompany:
         self.ledger.begin(name)
         return name
 
-    def trying(self, member: str, generation: int, offsets: Mapping[TopicPartition, int]) -> None:
-        self._book.committing(member, generation, offsets, 0.0)
-
     def watched(self, until: Mapping[TopicPartition, int]) -> bool:
         """Whether so much is known to be committed."""
-        return all(end == 0 or self._book.floors().get(partition, 0) >= end for partition, end in until.items())
+        return all(end == 0 or self.book.floors().get(partition, 0) >= end for partition, end in until.items())
 
     async def prepare(self) -> None:
         async def create() -> None:

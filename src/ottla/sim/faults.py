@@ -56,6 +56,7 @@ class Chaos:
             Fault.FAILING_READS: lambda machine: self._broken_disk(machine, read_error_rate=self._rate()),
             Fault.CLOCK_JUMP: self._clock_jump,
             Fault.BIT_ROT: self._bit_rot,
+            Fault.CLIENT_PAUSE: self._pause_client,
         }
 
     async def run(self) -> None:
@@ -117,6 +118,16 @@ class Chaos:
         machine.loop.pause(host)
         try:
             await asyncio.sleep(self._duration())
+        finally:
+            machine.loop.resume(host)
+
+    async def _pause_client(self, machine: Machine) -> None:
+        """Long enough that others take it for dead, now and then; it does not know that when it goes on."""
+        host = self._net.hosts[self._rng.choice(self._clients).address]
+        self._tell(f"{host.name} stands still")
+        machine.loop.pause(host)
+        try:
+            await asyncio.sleep(self._rng.choice((1.0, 10.0)) * self._rng.uniform(0.5, 1.5))
         finally:
             machine.loop.resume(host)
 

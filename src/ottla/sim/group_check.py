@@ -36,7 +36,7 @@ class _Committed:
     """What is known of the committed offset of one partition."""
 
     floor: int = -1
-    tried: dict[int, None] = field(default_factory=dict)
+    tried: dict[int, int] = field(default_factory=dict)  # how many commits of an offset were sent
     late: dict[int, int] = field(default_factory=dict)  # how many commits of it may still arrive, or arrive again
     latest: tuple[int, str] = (-1, "")
     owners: dict[int, str] = field(default_factory=dict)  # by generation
@@ -74,7 +74,7 @@ class GroupBook:
     ) -> Attempt:
         for partition, offset in offsets.items():
             known = self._of(partition)
-            known.tried[offset] = None
+            known.tried[offset] = known.tried.get(offset, 0) + 1
             # Until it is answered it may take effect at any time.
             known.late[offset] = known.late.get(offset, 0) + 1
         latest = {partition: self._of(partition).latest for partition in offsets}
@@ -103,6 +103,13 @@ class GroupBook:
                 )
             known.latest = max(known.latest, (attempt.generation, attempt.member))
 
+    def withdrawn(self, attempt: Attempt) -> None:
+        """It was part of a transaction that nobody will ever commit."""
+        for partition, offset in attempt.offsets.items():
+            known = self._of(partition)
+            known.tried[offset] -= 1
+            known.late[offset] -= 1
+
     # -- what the watcher reports
 
     def floors(self) -> dict[TopicPartition, int]:
@@ -116,7 +123,7 @@ class GroupBook:
                 self._wrong(partition, f"offset {floor} was committed and is forgotten")
         for partition, offset in offsets.items():
             known = self._of(partition)
-            if offset not in known.tried:
+            if not known.tried.get(offset):
                 self._wrong(partition, f"nobody committed {offset}")
             if offset < floors.get(partition, -1) and not known.late.get(offset):
                 self._wrong(partition, f"the committed offset went back from {floors[partition]} to {offset}")

@@ -172,7 +172,7 @@ class Member:
                 for record in records:
                     self._around.history.read(partition, record.offset, record.value, None)
                     self._book.handed_out(partition, record.offset)
-            if self._rng.random() < (0.3 if self.until is None else 1.0):
+            if self._rng.random() < (0.6 if self.until is None else 1.0):
                 await self.commit(consumer, consumer.assignment)
             if self.until is not None and self._is_done(consumer, self.until):
                 return

@@ -46,6 +46,7 @@ class Fault(enum.Enum):
     FAILING_READS = "reads fail"
     CLOCK_JUMP = "the clock jumps"
     BIT_ROT = "a bit flips"
+    CLIENT_PAUSE = "a client stands still"
 
 
 POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
@@ -161,7 +162,8 @@ def _quality(rng: random.Random) -> LinkQuality:
 
 def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
     """A few kinds of fault per seed: rare ones get their turn, and a failure is easier to read."""
-    kinds = [fault for fault in Fault if fault is not Fault.BIT_ROT and (power or fault not in POWER_FAULTS)]
+    special = (Fault.BIT_ROT, Fault.CLIENT_PAUSE)  # chosen by whoever has a use for them
+    kinds = [fault for fault in Fault if fault not in special and (power or fault not in POWER_FAULTS)]
     chosen: dict[Fault, float] = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
     crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
     for fault in rng.sample(crashes, rng.randint(1, len(crashes))):
