@@ -175,7 +175,8 @@ class StreamsGroup(ModernGroup[StreamsMember, TaskSet]):
     def _release(self, member: StreamsMember) -> None:
         for owned in (member.assigned, member.pending_revocation):
             for task in each(owned.active):
-                self.active_at.pop(task, None)
+                if self.active_at.get(task) == member.process_id:
+                    del self.active_at[task]
             for task in (*each(owned.standby), *each(owned.warmup)):
                 copies = self.copies_at[task]
                 copies[member.process_id] -= 1
