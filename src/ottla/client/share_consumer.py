@@ -306,7 +306,7 @@ class ShareConsumer:
         session = self._sessions.get(node_id)
         if session is None or session.lost is not None:
             if session is not None:
-                self._retire(session)
+                await self._retire(session)
             session = ShareSession(self.cluster, self.options, node_id, self.member_id)
             self._sessions[node_id] = session
         fetched, outcomes = await session.fetch(wanted, records_max, max_wait_ms)
@@ -315,13 +315,16 @@ class ShareConsumer:
         if session.lost is not None:
             await self._recover(session.lost, wanted.values())
             return
-        self._failed = 0
-        for each in fetched:
-            await self._keep(session, each, wanted)
+        failed = [each for each in fetched if not self._keep(session, each)]
+        self._failed = self._failed + 1 if failed else 0
+        if failed:
+            self._wake()  # for the records of the others
+            await asyncio.sleep(self.cluster.options.backoff_ms(self._failed) / 1000)
 
-    def _retire(self, session: ShareSession) -> None:
+    async def _retire(self, session: ShareSession) -> None:
         """The broker has taken its records back: what waits here may be somebody else's by now."""
-        _drop_timer(session)
+        self._report(await session.send_pending())  # says that they are lost, without asking anybody
+        self._paid(session)
         self._buffer = deque(each for each in self._buffer if cast("_Lease", each.lease).session is not session)
 
     async def _recover(self, error: ApiError | ClientError, partitions: Iterable[TopicPartition]) -> None:
@@ -338,18 +341,15 @@ class ShareConsumer:
         if self._failed > 1 or isinstance(error, ClientError):
             await asyncio.sleep(self.cluster.options.backoff_ms(self._failed) / 1000)
 
-    async def _keep(self, session: ShareSession, fetched: Fetched, wanted: dict[IdPartition, TopicPartition]) -> None:
-        """Buffer the records of one partition; gaps and unreadable records are acknowledged here."""
-        answer, partition = fetched.answer, fetched.partition
+    def _keep(self, session: ShareSession, fetched: Fetched) -> bool:
+        """Buffer the records of one partition; gaps and unreadable records are acknowledged here. False: an error."""
+        answer, partition, name = fetched.answer, fetched.partition, fetched.name
         code = error_code(answer.error_code)
         if code:
             if not code.retriable and code != ErrorCode.UNKNOWN_TOPIC_ID:
                 self._failures.append(ApiError(code, answer.error_message))
             self.cluster.metadata.forget(partition.topic)
-            self._failed += 1
-            await asyncio.sleep(self.cluster.options.backoff_ms(self._failed) / 1000)
-            return
-        name = next(each for each, known in wanted.items() if known == partition)
+            return False
         found = acquired_of(partition, answer, check_crc=self.options.check_crcs)
         lease = _Lease(self, session, name, self._loop.time() + fetched.lock_ms / 1000)
         self._buffer.extend(Delivery.of(record, count, lease) for record, count in found.records)
@@ -359,6 +359,7 @@ class ShareConsumer:
             self._note(session, name, offset, Acknowledgement.RELEASE)
         if found.error is not None:
             self._failures.append(found.error)
+        return True
 
     def _fetched(self, node_id: int, task: "asyncio.Task[None]") -> None:
         del self._fetching[node_id]

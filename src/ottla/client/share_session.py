@@ -39,6 +39,7 @@ Acks = dict[IdPartition, dict[int, Acknowledgement]]
 class Fetched(NamedTuple):
     """One partition's part of an answer, and how long its records are ours."""
 
+    name: IdPartition
     partition: TopicPartition
     answer: PartitionAnswer
     lock_ms: int
@@ -83,7 +84,7 @@ class ShareSession:
         async with self._turn:
             self._names.update(wanted)
             outcomes: list[Acknowledged] = []
-            if self._must_go_alone(wanted):
+            while self._must_go_alone(wanted):  # more may have come while the first were under way
                 outcomes += await self._acknowledge()
             acks, self.pending = self.pending, {}
             request = self._fetch_request(wanted, acks, records_max, max_wait_ms)
@@ -100,7 +101,7 @@ class ShareSession:
                         code = error_code(each.acknowledge_error_code)
                         errors[name] = ApiError(code, each.acknowledge_error_message)
                     if name in self._names:
-                        found.append(Fetched(self._names[name], each, answer.acquisition_lock_timeout_ms))
+                        found.append(Fetched(name, self._names[name], each, answer.acquisition_lock_timeout_ms))
             return found, outcomes + self._outcomes(acks, errors)
 
     async def send_pending(self) -> list[Acknowledged]:
