@@ -86,10 +86,10 @@ def both_say(
     both.same(run)
 
 
-def first_fetch(member: Member) -> Any:
+def first_fetch(member: Member, **fields: Any) -> Any:
     """Kafka loads a share partition when it is first asked for; the first fetch of all may find nothing yet."""
     for _ in range(100):
-        answer = member.fetch(max_wait_ms=500)
+        answer = member.fetch(max_wait_ms=500, **fields)
         if any(data.acquired_records for topic in answer.responses for data in topic.partitions):
             return answer
     raise AssertionError(f"there was nothing to acquire: {answer}")
@@ -150,12 +150,7 @@ def test_what_is_handed_out(both: Both, new_name: Names) -> None:
         anna, ben = talk.join("anna"), talk.join("ben")
         anna.fetch(max_wait_ms=0, partitions=[1])  # only loads
         anna.epoch = 0
-        first = None
-        for _ in range(100):
-            first = anna.fetch(max_records=4, max_wait_ms=200)
-            if first.responses and first.responses[0].partitions[0].acquired_records:
-                break
-        yield first
+        yield first_fetch(anna, max_records=4)
         yield ben.fetch(max_records=2, strict=True)
         yield ben.fetch(max_records=1)
         # With the fetch itself what is released may come too late in Kafka, which stores it meanwhile.
