@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -113,6 +115,7 @@ def main() -> None:
     chosen = parser.parse_args()
     scale, mode = (workloads.QUICK, "quick") if chosen.quick else (workloads.FULL, "full")
     warm_up = workloads.WARM_UP_QUICK if chosen.quick else workloads.WARM_UP_FULL
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the brokers are stopped, too
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     try:
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True) as bar:

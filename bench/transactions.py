@@ -22,7 +22,14 @@ def transactions(subject: Subject, scale: Scale, round_: int) -> Figures:
     count = scale.single_records // 100
     if round_ < 0:
         probe.create_topics(subject.bootstrap, [TOPIC], PARTITIONS)
-    producer = Producer({"bootstrap.servers": subject.bootstrap, "transactional.id": f"bench-{round_}", "linger.ms": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": subject.bootstrap,
+            "transactional.id": f"bench-{round_}",
+            "linger.ms": 0,
+            "log_level": 3,  # a coordinator that is still loading is no news
+        }
+    )
     producer.init_transactions(TIMEOUT_S)
     took_ms = []
     with Cost(subject) as cost:
