@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
-from ottla.server.answer import Answer, Later, gather
+from ottla.server.answer import Answer, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.hosts import Host
 from ottla.txns.commands.describe import ListAll, Wanted
-from ottla.txns.machine import TransactionsMachine
 from ottla.txns.states import BY_TEXT
 from ottla.txns.transaction import Transaction
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -58,13 +56,7 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ans
             ],
         )
 
-    return gather([_ask(host, ListAll(wanted)) for host in context.services.txns.hosts()]).map(respond)
-
-
-def _ask(host: Host[TransactionsMachine], command: ListAll) -> Later[list[Transaction] | ApiError]:
-    reply: Later[list[Transaction] | ApiError] = Later()
-    host.submit(command, lambda value: None if reply.done else reply.set(value))
-    return reply
+    return gather([host.ask(ListAll(wanted)) for host in context.services.txns.hosts()]).map(respond)
 
 
 def _refuse(code: ErrorCode) -> ListTransactionsResponse:
