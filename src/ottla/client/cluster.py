@@ -13,9 +13,9 @@ Rules:
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from types import TracebackType
 from typing import TypeVar
 
+from ottla.client.closing import Closing
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, NotConnected, UnsupportedApi, check, error_code
 from ottla.client.metadata import NO_LEADER, Metadata, TopicInfo
@@ -37,7 +37,7 @@ class Purpose(Enum):
     FETCH = "fetch"
 
 
-class Cluster:
+class Cluster(Closing):
     """Connections and metadata of one cluster. Use as `async with Cluster("host:port") as cluster`."""
 
     def __init__(self, bootstrap: str | Sequence[str | Address] | ClientOptions) -> None:
@@ -51,14 +51,6 @@ class Cluster:
         self._refreshing: dict[str, asyncio.Task[TopicInfo]] = {}
         self._closed = False
         self._reached = False  # whether any broker ever answered
-
-    async def __aenter__(self) -> "Cluster":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Close every connection; requests under way fail."""

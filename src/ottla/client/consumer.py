@@ -18,10 +18,10 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ottla.client.arrow import LINGER_MS, ROWS_MIN, converter, has_gathered, take_batches
+from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.committing import Committer, positions_of
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 _NO_GROUP = "this needs a group_id"
 
 
-class Consumer:
+class Consumer(Closing):
     """Reads records; see the module's rules."""
 
     def __init__(
@@ -83,14 +83,6 @@ class Consumer:
         self._handing_place: Place | None = None
         self._handing_next_offset = 0
         self._closed = False
-
-    async def __aenter__(self) -> "Consumer":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Commit (if that is automatic), give the partitions back, leave the group. A static member does not leave."""

@@ -8,10 +8,10 @@ Rules:
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.arrow import LINGER_MS, ROWS_MIN, Gathering, converter
+from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.fetching import ConsumedRecord, Cursor, Fetcher, RawBatch, ReadOptions, decode_batch
 from ottla.client.offsets import EARLIEST, LATEST, Time, out_of_range, resolve
@@ -35,7 +35,7 @@ class Span(NamedTuple):
     end: int | Time | None = LATEST
 
 
-class RangeReader:
+class RangeReader(Closing):
     """Reads spans: `async with RangeReader(cluster, [Span("topic", 0)]) as reader: async for record in reader: ...`."""
 
     def __init__(self, cluster: Cluster, spans: Iterable[Span], options: ReadOptions | None = None) -> None:
@@ -44,14 +44,6 @@ class RangeReader:
         self.options = options or ReadOptions()
         self._cursors: dict[TopicPartition, Cursor] | None = None
         self._fetcher = Fetcher(cluster, self.options)
-
-    async def __aenter__(self) -> "RangeReader":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Stop fetching."""

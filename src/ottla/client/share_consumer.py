@@ -22,9 +22,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import cast
 
+from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.delivery import Acknowledgement, Delivery, acquired_of
@@ -60,7 +60,7 @@ class _Lease:
         self.consumer.acknowledge(self, delivery, kind)
 
 
-class ShareConsumer:
+class ShareConsumer(Closing):
     """A member of a share group; see the module's rules."""
 
     def __init__(self, cluster: Cluster | str | Sequence[str] | ClientOptions, options: ShareOptions) -> None:
@@ -82,14 +82,6 @@ class ShareConsumer:
         self._refused: dict[TopicPartition, ApiError] = {}  # since the last commit
         self._failed = 0  # fetches in a row that came to nothing
         self._closed = False
-
-    async def __aenter__(self) -> "ShareConsumer":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         """Send what was acknowledged, release the rest, leave the group."""

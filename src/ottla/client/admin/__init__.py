@@ -1,20 +1,19 @@
 """Administration of a cluster, one noun per module: `admin.topics.create(...)`, `admin.configs.get(...)`."""
 
-from types import TracebackType
-
 from ottla.client.admin.configs import Configs
 from ottla.client.admin.groups import Groups
 from ottla.client.admin.nodes import Nodes
 from ottla.client.admin.shares import Shares
 from ottla.client.admin.topics import Topics
 from ottla.client.admin.transactions import Transactions
+from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions
 
 __all__ = ["Admin"]
 
 
-class Admin:
+class Admin(Closing):
     """Use as `async with Admin("host:port") as admin: await admin.topics.create("orders", partitions=3)`."""
 
     def __init__(self, cluster: Cluster | ClientOptions | str) -> None:
@@ -26,14 +25,6 @@ class Admin:
         self.groups = Groups(self.cluster)
         self.shares = Shares(self.cluster)
         self.transactions = Transactions(self.cluster)
-
-    async def __aenter__(self) -> "Admin":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def close(self) -> None:
         if self._owns_cluster:
