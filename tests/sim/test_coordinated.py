@@ -50,7 +50,7 @@ MODERN = replace(GROUP, protocol="consumer")
 GROUPS = Cast(groups=(GROUP,), copying=None, sharing=None)
 MODERN_GROUPS = Cast(groups=(MODERN,), copying=None, sharing=None)
 COPIERS = Cast(groups=(), copying=CopyPlan(replace(GROUP, name="copiers"), partitions=2, twins=0), sharing=None)
-QUEUE = SharePlan("queue", 3, 3, Manners(0.5, 0.4, 0.05), life_seconds=10.0, crash_rate=0.5, snapshot_every=10)
+QUEUE = SharePlan("queue", 3, 0, 3, Manners(0.5, 0.4, 0.05), life_seconds=10.0, crash_rate=0.5, snapshot_every=10)
 SHARES = Cast(groups=(), copying=None, sharing=QUEUE)
 
 

@@ -145,13 +145,16 @@ class ShareBook:
     def acknowledged(self, sent: Acknowledging, partition: TopicPartition, error_code: int) -> None:
         """What the answer said of one partition: all of it counts, or nothing."""
         self._tick += 1
-        for offset, kind in sent.acks[partition].items():
-            if error_code == 0:
+        if error_code == 0:
+            for offset, kind in sent.acks[partition].items():
                 self._settle(partition, offset, kind)
-            elif error_code == ErrorCode.INVALID_RECORD_STATE:
-                hold = sent.holds[partition, offset]
-                if hold is not None and hold.member == sent.asked.member and self._is_sure(hold):
-                    self._wrong(partition, offset, f"{hold.member} holds it, but may not acknowledge it")
+        elif error_code == ErrorCode.INVALID_RECORD_STATE:
+            # One that is not held refuses all.
+            holds = {offset: sent.holds[partition, offset] for offset in sent.acks[partition]}
+            if all(
+                hold is not None and hold.member == sent.asked.member and self._is_sure(hold) for hold in holds.values()
+            ):
+                self._wrong(partition, min(holds), f"{sent.asked.member} holds it, but may not acknowledge it")
 
     def gone(self, member: str) -> None:
         """The member's connection ended, and with it all that it held."""

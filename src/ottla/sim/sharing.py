@@ -12,6 +12,7 @@ from ottla.model.resources import Resource, ResourceType
 from ottla.sim.grouping import partition_bounds
 from ottla.sim.process import Lives, Stage
 from ottla.sim.share_check import ShareBook
+from ottla.sim.share_client import ClientShareMember
 from ottla.sim.share_member import THOROUGH, Manners, ShareMember
 from ottla.sim.workload import PATIENCE_SECONDS
 
@@ -34,6 +35,7 @@ SETTINGS = {
 class SharePlan:
     name: str
     members: int
+    clients: int  # so many more that are real share consumers
     delivery_limit: int
     manners: Manners
     life_seconds: float
@@ -41,7 +43,8 @@ class SharePlan:
     snapshot_every: int  # records of `__share_group_state` per snapshot
 
     def __str__(self) -> str:
-        return f"share group {self.name}: {self.members} members, at most {self.delivery_limit} deliveries"
+        members = f"{self.members} + {self.clients} members"
+        return f"share group {self.name}: {members}, at most {self.delivery_limit} deliveries"
 
 
 def draw_sharing(rng: random.Random) -> SharePlan:
@@ -49,7 +52,8 @@ def draw_sharing(rng: random.Random) -> SharePlan:
     release = rng.uniform(0.0, 1.0 - accept)
     return SharePlan(
         name="queue",
-        members=rng.randint(2, 4),
+        members=rng.randint(1, 3),
+        clients=rng.choice((0, 0, 1, 2)),
         delivery_limit=rng.choice((2, 5, 10)),
         manners=Manners(accept, release, rng.uniform(0.0, 0.5) * (1.0 - accept - release)),
         life_seconds=rng.choice((4.0, 10.0, 30.0)),
@@ -92,6 +96,12 @@ class ShareCompany:
             name = f"{self._plan.name}-{number}"
             member = ShareMember(self._stage.around, self._book, self._plan.manners, self._stage.stream(name))
             self._lives.add(name, member.run, member.crashed)
+        for number in range(self._plan.clients):
+            name = f"{self._plan.name}-client-{number}"
+            client = ClientShareMember(
+                self._stage.around, self._book, self._plan.manners, name, self._stage.stream(name)
+            )
+            self._lives.add(name, client.run)
 
     async def finish(self) -> None:
         await self._lives.end()
