@@ -19,7 +19,7 @@ TIMEOUT_S = 60.0
 
 def transactions(subject: Subject, scale: Scale, round_: int) -> Figures:
     """librdkafka: begin, four records into two partitions, commit; again and again."""
-    count = scale.single_records // 100
+    count = scale.single_records // 50
     if round_ < 0:
         probe.create_topics(subject.bootstrap, [TOPIC], PARTITIONS)
     producer = Producer(

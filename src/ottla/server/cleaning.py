@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Topic
 from ottla.log.clean import Cleanable, CleanOffsets, Throttle, cleanable, dirtiest
-from ottla.log.compact import Cleaned, Compaction, CompactionError
 from ottla.log.disk import StorageError
-from ottla.log.offset_map import OffsetMap
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
 from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
+    from ottla.log.compact import Cleaned
     from ottla.server.node import Node
 
 log = logging.getLogger(__name__)
@@ -80,6 +79,9 @@ class Cleaner:
         found = await self._choose()
         if found is None:
             return False
+        # Not with the module: no start has anything to compact.
+        from ottla.log.compact import CompactionError
+
         partition, part = found
         try:
             await self._clean(partition, part)
@@ -119,6 +121,9 @@ class Cleaner:
         return self._clean_offsets[directory.path]
 
     async def _clean(self, partition: Partition, part: Cleanable) -> None:
+        from ottla.log.compact import Compaction
+        from ottla.log.offset_map import OffsetMap
+
         now_ms = self._node.ports.now_ms
         compaction = Compaction(
             partition.log,
