@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from tests.support.raw import RawConnection
+from tests.support.raw import Closed, RawConnection
 
 from ottla.groups.group import Committer
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset
@@ -21,8 +21,10 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.limits import NAMES_PER_REQUEST_MAX
 from ottla.server.hosts import Coordinators, Host
 from ottla.testing.broker import Broker
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 
 T = TypeVar("T")
@@ -145,3 +147,14 @@ def test_what_a_coordinator_begins_with_is_tried_again(
     assert found[0].offset == 5
     assert refusals == 0
     assert inside.do(lambda: inside.host._runner.next_deadline_ms) is not None
+
+
+def test_a_request_that_names_too_many_is_not_answered(tmp_path: Path) -> None:
+    """Each name costs a look-up on the one loop: more than anybody needs close the connection, and hurt nobody else."""
+    with Broker(tmp_path) as broker:
+        good, bad = RawConnection(broker.bootstrap), RawConnection(broker.bootstrap)
+        with pytest.raises(Closed):
+            bad.call(DescribeGroupsRequest(groups=["x"] * (NAMES_PER_REQUEST_MAX + 1)), 5)
+        assert len(good.call(DescribeGroupsRequest(groups=["x"] * 100), 5).groups) == 100
+        good.close()
+        bad.close()

@@ -160,6 +160,8 @@ RECORDS_DECODED_AT_ONCE_MAX = 1_024
 TIMER_RETRY_MS = 1_000
 # A clock that is set back by more than this takes running timers and locks along.
 CLOCK_BACK_MS = 500
+# Groups, transactional ids or coordinators' keys that one request may name: each costs some 20 microseconds of the loop.
+NAMES_PER_REQUEST_MAX = 20_000
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
 # How soon a coordinator is loaded again whose journal could not be opened or read.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Later, gather
+from ottla.server.answer import Later, bounded, gather
 from ottla.server.context import Context
 from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
 
@@ -20,7 +20,7 @@ def authorized_operations(asked: bool) -> int:
 
 def describe_each(
     context: Context,
-    group_ids: Iterable[str],
+    group_ids: Sequence[str],
     check_enabled: Callable[[Context], None],
     command: Callable[[str], Any],
     described: Callable[[str, Any], GroupT],
@@ -45,4 +45,4 @@ def describe_each(
             lambda value: refused(group_id, value) if isinstance(value, ApiError) else described(group_id, value)
         )
 
-    return gather([answer(group_id) for group_id in group_ids])
+    return gather([answer(group_id) for group_id in bounded(group_ids)])

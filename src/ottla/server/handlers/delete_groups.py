@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.groups.offsets.remove import DeleteGroup
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import bounded
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.share_groups import delete_group_state
@@ -14,7 +15,7 @@ Outcome = DeleteGroupsResponse.DeletableGroupResult
 
 @handles(DeleteGroupsRequest)
 async def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
-    names = dict.fromkeys(request.groups_names)
+    names = dict.fromkeys(bounded(request.groups_names))
     return DeleteGroupsResponse(results=[await _delete(name, context) for name in names])
 
 

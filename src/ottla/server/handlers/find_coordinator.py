@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import bounded
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.hosts import Coordinators
@@ -27,7 +28,7 @@ _NOBODY = (-1, "", -1)
 @handles(FindCoordinatorRequest)
 def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     if context.request_version >= _FIRST_VERSION_OF_MANY:
-        found = [_find(key, request.key_type, context) for key in request.coordinator_keys]
+        found = [_find(key, request.key_type, context) for key in bounded(request.coordinator_keys)]
         return FindCoordinatorResponse(coordinators=found)
     one = _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(

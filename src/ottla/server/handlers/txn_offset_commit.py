@@ -25,6 +25,8 @@ Codes = dict[TopicPartition, ErrorCode]
 def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> Answer[TxnOffsetCommitResponse]:
     if not request.group_id:
         return _refuse(request, ErrorCode.INVALID_GROUP_ID)
+    if request.producer_id < 0:
+        return _refuse(request, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     codes: Codes = {}
     offsets: list[NewOffset] = []
     for topic in request.topics:
