@@ -78,7 +78,7 @@ def test_a_group_migrates_there_and_back(node: OttlaNode) -> None:
     # There: one new member, and the group is a consumer group with two members of the classic kind in it.
     new = [clients.join(node.bootstrap, consumer)]
     stable(*old, *new)
-    assert kind_of(node, group) == ("consumer", "Stable")
+    until(lambda: kind_of(node, group) == ("consumer", "Stable"), lambda: kind_of(node, group))  # told by heartbeats
     # The broker restarts with both kinds of members in the group: they go on as they are.
     held = [member.state().assignment for member in (*old, *new)]
     node.stop()
@@ -93,7 +93,7 @@ def test_a_group_migrates_there_and_back(node: OttlaNode) -> None:
         member.leave()
         new.append(clients.join(node.bootstrap, consumer))
     stable(*new)
-    assert kind_of(node, group) == ("consumer", "Stable")
+    until(lambda: kind_of(node, group) == ("consumer", "Stable"), lambda: kind_of(node, group))  # told by heartbeats
     # And back: the last new one that leaves makes it a classic group again.
     back = [clients.join(node.bootstrap, classic)]
     stable(*new, *back)
