@@ -22,6 +22,7 @@ from ottla.model.ids import TopicPartition
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 FINAL = (ACCEPT, REJECT)
+CLOCK_TICK_SECONDS = 0.001  # the node counts in milliseconds, and rounds down
 
 Acks = Mapping[TopicPartition, Mapping[int, int]]  # types by offset
 
@@ -128,7 +129,7 @@ class ShareBook:
         if hold is not None and hold.member != asked.member and hold.tick < asked.tick and self._is_sure(hold):
             self._wrong(partition, offset, f"{asked.member} gets it while {hold.member} holds it")
         record.count_max = max(record.count_max, count)
-        until = asked.begun_seconds + lock_seconds
+        until = asked.begun_seconds + lock_seconds - CLOCK_TICK_SECONDS
         record.hold = Hold(asked.member, self._tick, until, asked.disturbances, is_connected)
 
     def acknowledging(self, member: str, acks: Acks) -> Acknowledging:
