@@ -160,7 +160,7 @@ RECORDS_DECODED_AT_ONCE_MAX = 1_024
 TIMER_RETRY_MS = 1_000
 # A clock that is set back by more than this takes running timers and locks along.
 CLOCK_BACK_MS = 500
-# Groups, transactional ids or coordinators' keys that one request may name: each costs some 20 microseconds of the loop.
+# Groups, transactional ids or coordinators' keys that one request may name: each costs some 20 microseconds.
 NAMES_PER_REQUEST_MAX = 20_000
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
@@ -184,8 +184,8 @@ TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
 # A regular expression that strangers send: how deeply it nests, the steps of its program (any text of 32 KiB without
-# counted repetitions has room), the states and ways between them that are remembered (some MB), the work of one search over
-# all names (steps that are looked at, about a second's worth), and how many programs are kept.
+# counted repetitions has room), the states and ways between them that are remembered (some MB), the work of one search
+# over all names (steps that are looked at, about a second's worth), and how many programs are kept.
 REGEX_DEPTH_MAX = 100
 REGEX_STEPS_MAX = 40_000
 REGEX_MEMORY_MAX = 50_000
