@@ -97,6 +97,8 @@ FETCH_SESSIONS_MAX = 1_000
 FETCH_SESSION_EVICTION_MS = 120_000
 # Partitions one session may hold: memory per session is bounded with it.
 FETCH_SESSION_PARTITIONS_MAX = 1_000_000
+# Partitions that one member of a share group reads: there may be thousands of such sessions, so each is kept small.
+SHARE_SESSION_PARTITIONS_MAX = 10_000
 # fetch.max.bytes of the broker.
 FETCH_BYTES_MAX = 55 * MIB
 # Parked long polls, acks=all produces and coordinator replies over the whole node.

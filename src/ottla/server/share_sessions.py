@@ -34,7 +34,7 @@ class ShareSession:
     def add(self, partitions: Iterable[Named]) -> None:
         """These too; more than anybody needs are not remembered."""
         for named in partitions:
-            if len(self.partitions) >= limits.FETCH_SESSION_PARTITIONS_MAX:
+            if len(self.partitions) >= limits.SHARE_SESSION_PARTITIONS_MAX:
                 return
             self.partitions[named] = None
 

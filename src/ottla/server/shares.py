@@ -97,6 +97,26 @@ def ask_each(
     return gather([answer(named) for named in commands]).map(by_topic)
 
 
+def ask_partitions(
+    context: Context,
+    request: Any,
+    command: Callable[[bytes, Any], Any],
+    respond: Callable[[int, Any], Any],
+    refuse: Callable[[int, ApiError], Any],
+    topic_answer: type[Any],
+) -> Later[list[Any]]:
+    """`ask_each` for a request that lists topics with partitions: `command(topic id, partition)` for each of them. The
+    answers come in `topic_answer`s, as all of these APIs have them."""
+    commands = {
+        (topic.topic_id, each.partition): command(topic.topic_id, each)
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    return ask_each(context.services.shares, request.group_id, commands, respond, refuse).map(
+        lambda topics: [topic_answer(topic_id=each, partitions=answers) for each, answers in topics.items()]
+    )
+
+
 def is_askable(group_id: str, topics: list[Any]) -> bool:
     """Kafka answers with nothing at all when the group has no name, or there is no topic or one without partitions."""
     return bool(group_id) and bool(topics) and all(topic.partitions for topic in topics)

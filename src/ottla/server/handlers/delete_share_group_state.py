@@ -8,7 +8,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.shares import ask_each, is_askable
+from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.commands import DeleteState
 from ottla.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
 
@@ -22,13 +22,12 @@ def delete_share_group_state(
 ) -> Answer[DeleteShareGroupStateResponse]:
     if not is_askable(request.group_id, request.topics):
         return DeleteShareGroupStateResponse(results=[])
-    commands = {
-        (topic.topic_id, each.partition): DeleteState(request.group_id, topic.topic_id, each.partition)
-        for topic in request.topics
-        for each in topic.partitions
-    }
-    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
-    return answers.map(_response).soonest()
+
+    def command(topic_id: bytes, each: Any) -> Any:
+        return DeleteState(request.group_id, topic_id, each.partition)
+
+    answers = ask_partitions(context, request, command, _respond, _refuse, TopicAnswer)
+    return answers.map(lambda topics: DeleteShareGroupStateResponse(results=topics)).soonest()
 
 
 def _respond(partition: int, _: Any) -> PartitionAnswer:
@@ -37,9 +36,3 @@ def _respond(partition: int, _: Any) -> PartitionAnswer:
 
 def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
     return PartitionAnswer(partition=partition, error_code=error.code, error_message=error.text)
-
-
-def _response(topics: dict[bytes, list[PartitionAnswer]]) -> DeleteShareGroupStateResponse:
-    return DeleteShareGroupStateResponse(
-        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
-    )

@@ -8,7 +8,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.shares import ask_each
+from ottla.server.shares import ask_partitions
 from ottla.shares.state.commands import InitializeState
 from ottla.wire.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
@@ -25,15 +25,12 @@ def initialize_share_group_state(
 ) -> Answer[InitializeShareGroupStateResponse]:
     if not request.group_id:
         return InitializeShareGroupStateResponse(results=[])
-    commands = {
-        (topic.topic_id, each.partition): InitializeState(
-            request.group_id, topic.topic_id, each.partition, each.state_epoch, each.start_offset
-        )
-        for topic in request.topics
-        for each in topic.partitions
-    }
-    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
-    return answers.map(_response).soonest()
+
+    def command(topic_id: bytes, each: Any) -> Any:
+        return InitializeState(request.group_id, topic_id, each.partition, each.state_epoch, each.start_offset)
+
+    answers = ask_partitions(context, request, command, _respond, _refuse, TopicAnswer)
+    return answers.map(lambda topics: InitializeShareGroupStateResponse(results=topics)).soonest()
 
 
 def _respond(partition: int, _: Any) -> PartitionAnswer:
@@ -42,9 +39,3 @@ def _respond(partition: int, _: Any) -> PartitionAnswer:
 
 def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
     return PartitionAnswer(partition=partition, error_code=error.code, error_message=error.text)
-
-
-def _response(topics: dict[bytes, list[PartitionAnswer]]) -> InitializeShareGroupStateResponse:
-    return InitializeShareGroupStateResponse(
-        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
-    )

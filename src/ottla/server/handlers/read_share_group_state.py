@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.shares import ask_each, is_askable
+from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.commands import ReadState, State
 from ottla.wire.messages.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
 
@@ -20,13 +22,12 @@ def read_share_group_state(
 ) -> Answer[ReadShareGroupStateResponse]:
     if not is_askable(request.group_id, request.topics):
         return ReadShareGroupStateResponse(results=[])
-    commands = {
-        (topic.topic_id, each.partition): ReadState(request.group_id, topic.topic_id, each.partition, each.leader_epoch)
-        for topic in request.topics
-        for each in topic.partitions
-    }
-    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
-    return answers.map(_response).soonest()
+
+    def command(topic_id: bytes, each: Any) -> Any:
+        return ReadState(request.group_id, topic_id, each.partition, each.leader_epoch)
+
+    answers = ask_partitions(context, request, command, _respond, _refuse, TopicAnswer)
+    return answers.map(lambda topics: ReadShareGroupStateResponse(results=topics)).soonest()
 
 
 def _respond(partition: int, state: State) -> PartitionAnswer:
@@ -47,10 +48,4 @@ def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
         state_epoch=0,
         start_offset=0,
         state_batches=[],
-    )
-
-
-def _response(topics: dict[bytes, list[PartitionAnswer]]) -> ReadShareGroupStateResponse:
-    return ReadShareGroupStateResponse(
-        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
     )

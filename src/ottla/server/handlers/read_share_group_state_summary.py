@@ -5,11 +5,13 @@ v1 count of delivered records
 
 from __future__ import annotations
 
+from typing import Any
+
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.shares import ask_each, is_askable
+from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.commands import ReadSummary, Summary
 from ottla.wire.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryRequest,
@@ -26,13 +28,12 @@ def read_share_group_state_summary(
 ) -> Answer[ReadShareGroupStateSummaryResponse]:
     if not is_askable(request.group_id, request.topics):
         return ReadShareGroupStateSummaryResponse(results=[])
-    commands = {
-        (topic.topic_id, each.partition): ReadSummary(request.group_id, topic.topic_id, each.partition)
-        for topic in request.topics
-        for each in topic.partitions
-    }
-    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
-    return answers.map(_response).soonest()
+
+    def command(topic_id: bytes, each: Any) -> Any:
+        return ReadSummary(request.group_id, topic_id, each.partition)
+
+    answers = ask_partitions(context, request, command, _respond, _refuse, TopicAnswer)
+    return answers.map(lambda topics: ReadShareGroupStateSummaryResponse(results=topics)).soonest()
 
 
 def _respond(partition: int, summary: Summary) -> PartitionAnswer:
@@ -54,10 +55,4 @@ def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
         state_epoch=0,
         leader_epoch=0,
         start_offset=0,
-    )
-
-
-def _response(topics: dict[bytes, list[PartitionAnswer]]) -> ReadShareGroupStateSummaryResponse:
-    return ReadShareGroupStateSummaryResponse(
-        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
     )

@@ -11,7 +11,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.shares import ask_each, is_askable
+from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.batches import StateBatch
 from ottla.shares.state.commands import WriteState
 from ottla.wire.messages.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
@@ -27,13 +27,12 @@ def write_share_group_state(
 ) -> Answer[WriteShareGroupStateResponse]:
     if not is_askable(request.group_id, request.topics):
         return WriteShareGroupStateResponse(results=[])
-    commands = {
-        (topic.topic_id, each.partition): _command(request.group_id, topic.topic_id, each)
-        for topic in request.topics
-        for each in topic.partitions
-    }
-    answers = ask_each(context.services.shares, request.group_id, commands, _respond, _refuse)
-    return answers.map(_response).soonest()
+
+    def command(topic_id: bytes, each: Any) -> Any:
+        return _command(request.group_id, topic_id, each)
+
+    answers = ask_partitions(context, request, command, _respond, _refuse, TopicAnswer)
+    return answers.map(lambda topics: WriteShareGroupStateResponse(results=topics)).soonest()
 
 
 def _respond(partition: int, _: Any) -> PartitionAnswer:
@@ -42,12 +41,6 @@ def _respond(partition: int, _: Any) -> PartitionAnswer:
 
 def _refuse(partition: int, error: ApiError) -> PartitionAnswer:
     return PartitionAnswer(partition=partition, error_code=error.code, error_message=error.text)
-
-
-def _response(topics: dict[bytes, list[PartitionAnswer]]) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(
-        results=[TopicAnswer(topic_id=topic_id, partitions=answers) for topic_id, answers in topics.items()]
-    )
 
 
 def _command(group_id: str, topic_id: bytes, asked: Asked) -> WriteState:
