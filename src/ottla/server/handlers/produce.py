@@ -84,14 +84,26 @@ def _produce_later(
                 assert isinstance(answer, ProduceResponse)
                 later.set(answer)
         except Exception:
-            log.exception("a produce that waited for its turn failed")
-            later.fail()
+            fail()
         line.leave()
+
+    def fail() -> None:
+        log.exception("a produce that waited for its turn failed")
+        later.fail()
+
+    def take_turn() -> None:
+        try:
+            asked = admission(request, context, version)
+        except Exception:
+            fail()
+            line.leave()  # those behind must not wait for it
+            return
+        asked.then(append)
 
     if admitted is not None:
         admitted.then(append)
     else:
-        line.join(lambda: admission(request, context, version).then(append))
+        line.join(take_turn)
     return later
 
 
