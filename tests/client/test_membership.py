@@ -128,6 +128,19 @@ def test_a_partition_never_has_two_readers(data: st.DataObject) -> None:
     assert not any(member.must_speak or member.must_reconcile for member in members)
 
 
+def test_a_target_is_void_once_the_server_may_have_heard_otherwise() -> None:
+    """A full heartbeat says that nothing is held; a target that is taken afterwards may be another's by then."""
+    member = MemberState()
+    member.answered(member.next_beat(), 2, held_of([(TOPIC, 0)]))
+    assert member.must_reconcile
+    member.unanswered()
+    assert not member.must_reconcile
+    full = member.next_beat()
+    assert full.full and full.held == {}
+    member.answered(full, 3, held_of([(TOPIC, 0)]))
+    assert member.must_reconcile
+
+
 def test_a_heartbeat_says_only_what_is_new() -> None:
     member = MemberState()
     member.subscribed = Subscribed(("t",))

@@ -100,8 +100,13 @@ class MemberState:
             self._owes_answer = target != beat.held
 
     def unanswered(self) -> None:
-        """The server may or may not have heard: say everything again."""
+        """The server may or may not have heard: say everything again.
+
+        A target that is not in effect yet is void: the next heartbeat says that nothing of it is held, upon which the
+        server may give it to others. Its answer names the target that counts.
+        """
         self._said_subscribed = self._said_held = None
+        self.target = self.held
 
     def took(self, held: Held) -> None:
         """The member now owns exactly this."""
