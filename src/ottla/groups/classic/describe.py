@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ottla.groups.classic.group import ClassicGroup
+from ottla.groups.find import find_group
+from ottla.groups.group import GroupKind
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
-from ottla.model.errors import ApiError, ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,4 @@ class DescribeGroup:
     group_id: str
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        group = view.state.groups.get(self.group_id)
-        if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} not found.")
-        if not isinstance(group, ClassicGroup):
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a classic group.")
-        return Result(reply=group)
+        return Result(reply=find_group(view, self.group_id, ClassicGroup, GroupKind.CLASSIC))

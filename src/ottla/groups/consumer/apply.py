@@ -9,6 +9,7 @@ from typing import Any
 from ottla.groups.consumer import entries
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import NO_EPOCH, NO_OWNED, ConsumerMember
+from ottla.groups.modern.apply import apply_target_epoch, apply_to_group
 from ottla.groups.modern.group import MemberState
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
@@ -23,19 +24,7 @@ def apply_to(group: ConsumerGroup, entry: Entry) -> None:
 
 
 def apply_entry(view: View, entry: Entry) -> None:
-    """A tombstone of a group that is now of another kind, or gone, says nothing new."""
-    groups = view.state.groups
-    found = groups.get(entry.key.group_id)
-    group = found if isinstance(found, ConsumerGroup) else None
-    if entry.value is None and group is None:
-        return
-    if entry.value is None and isinstance(entry.key, journal.ConsumerGroupMetadataKey):
-        del groups[entry.key.group_id]
-        return
-    if group is None:
-        group = ConsumerGroup(entry.key.group_id)
-        groups[group.group_id] = group
-    apply_to(group, entry)
+    apply_to_group(view, entry, ConsumerGroup, journal.ConsumerGroupMetadataKey, _APPLIERS)
 
 
 def _epoch(group: ConsumerGroup, entry: Entry) -> None:
@@ -74,14 +63,6 @@ def _target(group: ConsumerGroup, entry: Entry) -> None:
         group.targets.pop(entry.key.member_id, None)
     else:
         group.targets[entry.key.member_id] = entries.target_of(entry.value.topic_partitions)
-
-
-def _target_epoch(group: ConsumerGroup, entry: Entry) -> None:
-    if entry.value is not None:
-        group.assignment_epoch = entry.value.assignment_epoch
-        group.assigned_ms = entry.value.assignment_timestamp
-    else:
-        group.assignment_epoch, group.assigned_ms = 1, 0
 
 
 def _current(group: ConsumerGroup, entry: Entry) -> None:
@@ -124,7 +105,7 @@ _APPLIERS: dict[type, Callable[[ConsumerGroup, Entry], None]] = {
     journal.ConsumerGroupMetadataKey: _epoch,
     journal.ConsumerGroupPartitionMetadataKey: _partition_metadata,
     journal.ConsumerGroupMemberMetadataKey: _member,
-    journal.ConsumerGroupTargetAssignmentMetadataKey: _target_epoch,
+    journal.ConsumerGroupTargetAssignmentMetadataKey: apply_target_epoch,
     journal.ConsumerGroupTargetAssignmentMemberKey: _target,
     journal.ConsumerGroupCurrentMemberAssignmentKey: _current,
     journal.ConsumerGroupRegularExpressionKey: _regex,

@@ -8,7 +8,6 @@ a classic group becomes a consumer group), the entries are tried on a scratch co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ottla.groups.assign.range import range_
 from ottla.groups.assign.spec import Assignor, Partitions
@@ -25,12 +24,12 @@ from ottla.groups.consumer.entries import (
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.reconcile import Goal, Reported, reconcile
+from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.target import Reader, changes, may_assign, new_targets
 from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
-from ottla.machine.kit import Answer, Result, Timer
 
 ASSIGNORS: Mapping[str, Assignor] = {
     "uniform": uniform,
@@ -46,35 +45,13 @@ def assignor_names(configured: Iterable[str]) -> list[str]:
     return [_NAMES[ASSIGNORS[each]] for each in configured if each in ASSIGNORS]
 
 
-class Draft:
+class Draft(GroupDraft[ConsumerGroup]):
     """`group` is as it was before the command, or a scratch copy."""
 
     def __init__(self, view: View, group: ConsumerGroup, now_ms: int) -> None:
-        self.view = view
-        self.group = group
-        self.now_ms = now_ms
+        super().__init__(view, group, now_ms)
         self.epoch = group.epoch
         self.must_bump = False  # the targets are not an answer to the group's epoch, whatever the numbers say
-        self.records: list[Entry] = []
-        self.notes: list[Any] = []
-        self.timers: list[Timer] = []
-        self.answers: list[Answer] = []
-
-    def setting(self, name: str) -> Any:
-        return self.view.group(self.group.group_id).get(name)
-
-    def result(self, reply: Any = None) -> Result[Entry]:
-        return Result(self.records, reply, self.timers, self.answers, self.notes)
-
-    # --- timers
-
-    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
-        self.timers.append(Timer(key, self.now_ms + delay_ms, command))
-
-    def cancel(self, key: tuple[str, ...]) -> None:
-        self.timers.append(Timer(key, None))
-
-    # --- steps
 
     def anticipate(self, entries: list[Entry]) -> None:
         """Entries that later steps build upon."""

@@ -17,6 +17,8 @@ from ottla.groups.consumer.member import (
     with_epoch,
     without_epochs,
 )
+from ottla.groups.find import find_group
+from ottla.groups.group import GroupKind
 from ottla.groups.modern.group import MemberState
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.view import View
@@ -122,12 +124,7 @@ def _fence(view: View, group_id: str, member_id: str, now_ms: int, epoch: int | 
 
 def consumer_group(view: View, group_id: str) -> ConsumerGroup:
     """Raises GROUP_ID_NOT_FOUND."""
-    group = view.state.groups.get(group_id)
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-    return group
+    return find_group(view, group_id, ConsumerGroup, GroupKind.CONSUMER)
 
 
 def check_instance(member: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:

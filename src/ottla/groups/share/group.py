@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions
+from ottla.groups.find import find_group
 from ottla.groups.group import Committer, GroupKind
 from ottla.groups.modern.group import MemberState, ModernGroup
 from ottla.groups.share import entries
@@ -115,12 +116,7 @@ class ShareGroup(ModernGroup[ShareMember, Partitions]):
 
 def find(view: View, group_id: str) -> ShareGroup:
     """The group; refuses others than share groups."""
-    group = view.state.groups.get(group_id)
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if not isinstance(group, ShareGroup):
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
-    return group
+    return find_group(view, group_id, ShareGroup, GroupKind.SHARE)
 
 
 def find_or_begin(view: View, group_id: str) -> ShareGroup:

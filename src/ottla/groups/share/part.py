@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions, frozen
+from ottla.groups.modern.apply import apply_to_group
 from ottla.groups.modern.group import MemberState
 from ottla.groups.share.book import Asked, forgetting
 from ottla.groups.share.group import NO_EPOCH, BookSide, ShareGroup, ShareMember, StateBook, TopicShares
@@ -17,41 +18,24 @@ from ottla.machine.kit import Result
 from ottla.wire.journal import share_group as journal
 
 
-def _existing(view: View, group_id: str) -> ShareGroup | None:
-    group = view.state.groups.get(group_id)
-    return group if isinstance(group, ShareGroup) else None
+def _apply(view: View, entry: Entry) -> None:
+    apply_to_group(view, entry, ShareGroup, journal.ShareGroupMetadataKey, _APPLIERS)
 
 
-def _group(view: View, group_id: str) -> ShareGroup:
-    """Any entry of a group makes it exist: compaction may have left out the others."""
-    group = _existing(view, group_id)
-    if group is None:
-        group = ShareGroup(group_id)
-        view.state.groups[group_id] = group
-    return group
-
-
-def _apply_group(view: View, entry: Entry) -> None:
-    if entry.value is None:
-        if _existing(view, entry.key.group_id) is not None:
-            del view.state.groups[entry.key.group_id]
-        return
-    group = _group(view, entry.key.group_id)
+def _apply_group(group: ShareGroup, entry: Entry) -> None:
+    assert entry.value is not None, "a tombstone ends the group"
     group.epoch = entry.value.epoch
     group.metadata_hash = entry.value.metadata_hash
 
 
-def _apply_member(view: View, entry: Entry) -> None:
-    key, value = entry.key, entry.value
+def _apply_member(group: ShareGroup, entry: Entry) -> None:
+    member_id, value = entry.key.member_id, entry.value
     if value is None:
-        group = _existing(view, key.group_id)
-        if group is not None:
-            group.drop_member(key.member_id)
+        group.drop_member(member_id)
         return
-    group = _group(view, key.group_id)
     group.put_member(
         replace(
-            group.members.get(key.member_id, ShareMember(key.member_id)),
+            group.members.get(member_id, ShareMember(member_id)),
             rack_id=value.rack_id,
             client_id=value.client_id,
             client_host=value.client_host,
@@ -60,49 +44,40 @@ def _apply_member(view: View, entry: Entry) -> None:
     )
 
 
-def _apply_targets(view: View, entry: Entry) -> None:
-    group = _existing(view, entry.key.group_id) if entry.value is None else _group(view, entry.key.group_id)
-    if group is not None:
-        group.assignment_epoch = NO_EPOCH if entry.value is None else entry.value.assignment_epoch
-        group.assigned_ms = 0 if entry.value is None else entry.value.assignment_timestamp
+def _apply_targets(group: ShareGroup, entry: Entry) -> None:
+    group.assignment_epoch = NO_EPOCH if entry.value is None else entry.value.assignment_epoch
+    group.assigned_ms = 0 if entry.value is None else entry.value.assignment_timestamp
 
 
-def _apply_target(view: View, entry: Entry) -> None:
-    key, value = entry.key, entry.value
+def _apply_target(group: ShareGroup, entry: Entry) -> None:
+    if entry.value is None:
+        group.targets.pop(entry.key.member_id, None)
+    else:
+        group.targets[entry.key.member_id] = _partitions(entry.value.topic_partitions)
+
+
+def _apply_current(group: ShareGroup, entry: Entry) -> None:
+    member_id, value = entry.key.member_id, entry.value
+    member = group.members.get(member_id)
     if value is not None:
-        _group(view, key.group_id).targets[key.member_id] = _partitions(value.topic_partitions)
-    elif (group := _existing(view, key.group_id)) is not None:
-        group.targets.pop(key.member_id, None)
-
-
-def _apply_current(view: View, entry: Entry) -> None:
-    key, value = entry.key, entry.value
-    if value is not None:
-        group = _group(view, key.group_id)
         group.put_member(
             replace(
-                group.members.get(key.member_id, ShareMember(key.member_id)),
+                member or ShareMember(member_id),
                 epoch=value.member_epoch,
                 previous_epoch=value.previous_member_epoch,
                 state=MemberState(value.state),
                 assigned=_partitions(value.assigned_partitions),
             )
         )
-        return
-    existing = _existing(view, key.group_id)
-    if existing is not None and key.member_id in existing.members:
-        member = existing.members[key.member_id]
-        existing.put_member(replace(member, epoch=NO_EPOCH, previous_epoch=NO_EPOCH, assigned=NO_PARTITIONS))
+    elif member is not None:
+        group.put_member(replace(member, epoch=NO_EPOCH, previous_epoch=NO_EPOCH, assigned=NO_PARTITIONS))
 
 
-def _apply_book(view: View, entry: Entry) -> None:
+def _apply_book(group: ShareGroup, entry: Entry) -> None:
     value = entry.value
     if value is None:
-        group = _existing(view, entry.key.group_id)
-        if group is not None:
-            group.book = None
+        group.book = None
         return
-    group = _group(view, entry.key.group_id)
     group.book = StateBook(
         _side(value.initializing_topics),
         _side(value.initialized_topics),
@@ -114,8 +89,8 @@ def _apply_book(view: View, entry: Entry) -> None:
 
 
 def _note_asked(view: View, note: Asked) -> None:
-    group = _existing(view, note.group_id)
-    if group is not None:
+    group = view.state.groups.get(note.group_id)
+    if isinstance(group, ShareGroup):
         group.initializing_since.update(dict.fromkeys(note.topic_ids, note.now_ms))
 
 
@@ -138,7 +113,7 @@ def _loaded(view: View, now_ms: int) -> Result[Entry]:
     )
 
 
-APPLY: dict[type, Any] = {
+_APPLIERS: dict[type, Callable[[ShareGroup, Entry], None]] = {
     journal.ShareGroupMetadataKey: _apply_group,
     journal.ShareGroupMemberMetadataKey: _apply_member,
     journal.ShareGroupTargetAssignmentMetadataKey: _apply_targets,
@@ -146,5 +121,6 @@ APPLY: dict[type, Any] = {
     journal.ShareGroupCurrentMemberAssignmentKey: _apply_current,
     journal.ShareGroupStatePartitionMetadataKey: _apply_book,
 }
+APPLY: dict[type, Any] = dict.fromkeys(_APPLIERS, _apply)
 NOTE: dict[type, Any] = {Asked: _note_asked}
 LOADED = _loaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ottla.groups.modern.apply import apply_target_epoch, apply_to_group
 from ottla.groups.modern.group import MemberState
 from ottla.groups.streams import entries
 from ottla.groups.streams.group import StreamsGroup
@@ -16,19 +17,7 @@ from ottla.wire.journal import streams_group as journal
 
 
 def apply_entry(view: View, entry: Entry) -> None:
-    """A tombstone of a group that is now of another kind, or gone, says nothing new."""
-    groups = view.state.groups
-    found = groups.get(entry.key.group_id)
-    group = found if isinstance(found, StreamsGroup) else None
-    if entry.value is None and group is None:
-        return
-    if entry.value is None and isinstance(entry.key, journal.StreamsGroupMetadataKey):
-        del groups[entry.key.group_id]
-        return
-    if group is None:
-        group = StreamsGroup(entry.key.group_id)
-        groups[group.group_id] = group
-    _APPLIERS[type(entry.key)](group, entry)
+    apply_to_group(view, entry, StreamsGroup, journal.StreamsGroupMetadataKey, _APPLIERS)
 
 
 def _facts(group: StreamsGroup, entry: Entry) -> None:
@@ -73,14 +62,6 @@ def _target(group: StreamsGroup, entry: Entry) -> None:
         group.targets[entry.key.member_id] = entries.target_of(entry.value)
 
 
-def _target_epoch(group: StreamsGroup, entry: Entry) -> None:
-    if entry.value is not None:
-        group.assignment_epoch = entry.value.assignment_epoch
-        group.assigned_ms = entry.value.assignment_timestamp
-    else:
-        group.assignment_epoch, group.assigned_ms = 1, 0
-
-
 def _current(group: StreamsGroup, entry: Entry) -> None:
     member_id, value = entry.key.member_id, entry.value
     old = group.members.get(member_id)
@@ -112,7 +93,7 @@ _APPLIERS: dict[type, Callable[[StreamsGroup, Entry], None]] = {
     journal.StreamsGroupMetadataKey: _facts,
     journal.StreamsGroupTopologyKey: _topology,
     journal.StreamsGroupMemberMetadataKey: _member,
-    journal.StreamsGroupTargetAssignmentMetadataKey: _target_epoch,
+    journal.StreamsGroupTargetAssignmentMetadataKey: apply_target_epoch,
     journal.StreamsGroupTargetAssignmentMemberKey: _target,
     journal.StreamsGroupCurrentMemberAssignmentKey: _current,
 }

@@ -7,8 +7,9 @@ the new epoch) instead of reading it from the group.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.metadata import metadata_hash
 from ottla.groups.modern.target import may_assign
 from ottla.groups.modern.topics_changed import MetadataSeen
@@ -23,8 +24,6 @@ from ottla.groups.streams.reconcile import Goal, reconcile
 from ottla.groups.streams.tasks import NOTHING, TaskSet
 from ottla.groups.streams.topology import Topology
 from ottla.groups.view import View
-from ottla.machine.keyed import Entry
-from ottla.machine.kit import Result, Timer
 
 STANDBY_REPLICAS = "num.standby.replicas"
 NOT_VALIDATED = -1
@@ -37,32 +36,12 @@ class Target(NamedTuple):
     tasks: TaskSet
 
 
-class Draft:
+class Draft(GroupDraft[StreamsGroup]):
     """`group` is as it was before the command."""
 
     def __init__(self, view: View, group: StreamsGroup, now_ms: int) -> None:
-        self.view = view
-        self.group = group
-        self.now_ms = now_ms
-        self.records: list[Entry] = []
-        self.notes: list[Any] = []
-        self.timers: list[Timer] = []
-        self.effects: list[Any] = []
+        super().__init__(view, group, now_ms)
         self.told: list[Told] = []  # what the member is told about the group
-
-    def setting(self, name: str) -> Any:
-        return self.view.group(self.group.group_id).get(name)
-
-    def result(self, reply: Any = None) -> Result[Entry]:
-        return Result(self.records, reply, self.timers, (), self.notes, self.effects)
-
-    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
-        self.timers.append(Timer(key, self.now_ms + delay_ms, command))
-
-    def cancel(self, key: tuple[str, ...]) -> None:
-        self.timers.append(Timer(key, None))
-
-    # --- steps
 
     def configure(self, topology: Topology) -> tuple[Configured, int]:
         """The topology against the topics there are now, and their hash."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ottla.groups.find import find_group
 from ottla.groups.group import SINCE_COMMIT, Committer, GroupKind
 from ottla.groups.modern.group import ModernGroup
 from ottla.groups.streams.configure import Configured
@@ -195,9 +196,4 @@ def _held_since(member: StreamsMember, subtopology: str, partition: int) -> int 
 
 def streams_group(view: View, group_id: str, missing: str = "Group {} not found.") -> StreamsGroup:
     """Raises GROUP_ID_NOT_FOUND."""
-    group = view.state.groups.get(group_id)
-    if group is None:
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, missing.format(group_id))
-    if not isinstance(group, StreamsGroup):
-        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-    return group
+    return find_group(view, group_id, StreamsGroup, GroupKind.STREAMS, missing)

@@ -1,0 +1,37 @@
+"""How entries find the group they change; what they change in it is each kind's own business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.groups.modern.group import ModernGroup
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+
+
+def apply_to_group(
+    view: View, entry: Entry, kind: type[Any], ends: type, appliers: Mapping[type, Callable[[Any, Entry], None]]
+) -> None:
+    """Any entry of a group makes it exist: compaction may have left out the others. A tombstone with a key of type
+    `ends` ends it; one of a group that is now of another kind, or gone, says nothing new."""
+    groups, group_id = view.state.groups, entry.key.group_id
+    found = groups.get(group_id)
+    group = found if isinstance(found, kind) else None
+    if entry.value is None and group is None:
+        return
+    if entry.value is None and isinstance(entry.key, ends):
+        del groups[group_id]
+        return
+    if group is None:
+        group = groups[group_id] = kind(group_id)
+    appliers[type(entry.key)](group, entry)
+
+
+def apply_target_epoch(group: ModernGroup[Any, Any], entry: Entry) -> None:
+    """Which epoch the targets are for, and when they were found."""
+    if entry.value is not None:
+        group.assignment_epoch = entry.value.assignment_epoch
+        group.assigned_ms = entry.value.assignment_timestamp
+    else:
+        group.assignment_epoch, group.assigned_ms = 1, 0

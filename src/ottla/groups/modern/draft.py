@@ -1,0 +1,41 @@
+"""GroupDraft: what one command makes of one group, gathered step by step into a Result.
+
+Nothing has happened until the runner carries the Result out. Each kind of group has steps of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from ottla.groups.modern.group import ModernGroup
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Answer, Result, Timer
+
+GroupT = TypeVar("GroupT", bound=ModernGroup[Any, Any])
+
+
+class GroupDraft(Generic[GroupT]):
+    """`group` is as it was before the command."""
+
+    def __init__(self, view: View, group: GroupT, now_ms: int) -> None:
+        self.view = view
+        self.group = group
+        self.now_ms = now_ms
+        self.records: list[Entry] = []
+        self.notes: list[Any] = []
+        self.timers: list[Timer] = []
+        self.answers: list[Answer] = []
+        self.effects: list[Any] = []
+
+    def setting(self, name: str) -> Any:
+        return self.view.group(self.group.group_id).get(name)
+
+    def result(self, reply: Any = None) -> Result[Entry]:
+        return Result(self.records, reply, self.timers, self.answers, self.notes, self.effects)
+
+    def after(self, key: tuple[str, ...], delay_ms: int, command: Any) -> None:
+        self.timers.append(Timer(key, self.now_ms + delay_ms, command))
+
+    def cancel(self, key: tuple[str, ...]) -> None:
+        self.timers.append(Timer(key, None))
