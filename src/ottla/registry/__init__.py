@@ -1,0 +1,1 @@
+"""The schema registry: Confluent's REST API over the compacted topic `_schemas`."""

@@ -1,0 +1,1 @@
+"""SQL over topics without a JVM: DuckDB on Arrow batches."""

@@ -1,0 +1,1 @@
+"""The HTTP kit (Starlette on uvicorn) that everything which speaks HTTP is built with."""
