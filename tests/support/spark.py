@@ -4,6 +4,7 @@ Everything listens on loopback and is small: two cores are shared with the broke
 tests use the `spark` fixture (tests/spark/conftest.py) unless they must kill the driver.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -137,17 +138,13 @@ class Process:
     def stop(self) -> None:
         """SIGTERM, and SIGKILL to what does not go."""
         self._signal(signal.SIGTERM)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(15)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill()
 
     def _signal(self, number: int) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def driver(script: Path, *arguments: str, log_path: Path, env: Mapping[str, str] | None = None) -> Process:
