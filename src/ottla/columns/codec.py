@@ -1,0 +1,48 @@
+"""What decoders and encoders of every format are: payloads in, typed Arrow columns out, and the way back.
+
+Rules:
+- A value that its schema does not describe makes its own row null, with a reason; never the batch fail.
+- A null value is a null row and nothing bad.
+- Types are those of Spark's own functions (`from_avro`, `to_avro`, `from_protobuf`), so that results are interchangeable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+class UnsupportedSchema(ValueError):
+    """The schema is valid, but has no columns: recursive types, decimals beyond 38 digits."""
+
+
+class Decoded(NamedTuple):
+    """A row per value. `reasons` says why rows are null that should not be: row → sentence."""
+
+    columns: pa.Array
+    reasons: Mapping[int, str]
+
+
+class Decoder(Protocol):
+    """Payloads of one schema, as columns of a (maybe other, newer) schema."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """A struct for records, messages and objects; for others the type itself."""
+        ...
+
+    def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> Decoded:
+        """Decode a binary array; each payload begins so many bytes into its value (after a schema id, say)."""
+        ...
+
+
+class Encoder(Protocol):
+    """Columns as payloads of one schema."""
+
+    def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
+        """A binary array: each row's payload after `prefix`; null where the row is. Raises ValueError, with the row,
+        for what the schema cannot hold."""
+        ...
