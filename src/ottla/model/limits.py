@@ -197,8 +197,22 @@ REGEX_PATTERNS_MAX = 100
 TOPIC_HASHES_MAX = 10_000
 # Hashes of names of groups and transactional ids that are kept.
 KEY_HASHES_MAX = 10_000
+# Queries of Spark's own connector whose fetches are noted, and partitions of each.
+SPARK_READERS_MAX = 1_000
+SPARK_PARTITIONS_NOTED_MAX = 100_000
 # Leader epochs kept per partition: one per election; older than the log start are dropped anyway.
 EPOCHS_PER_PARTITION_MAX = 100_000
+
+# --- schemas ----------------------------------------------------------------------------------------------------
+
+# A schema as text: what is stored in one record of `_schemas` (1 MiB by default) has room.
+SCHEMA_TEXT_CHARS_MAX = 1 * MIB
+# How deeply a schema's JSON nests, and how deeply its types do once names are followed: what walks them recurses.
+SCHEMA_DEPTH_MAX = 100
+SCHEMA_TYPES_DEPTH_MAX = 120
+# Pairs of types that one comparison looks at (seconds), and differences that it reports.
+SCHEMA_PAIRS_MAX = 200_000
+SCHEMA_DIFFERENCES_MAX = 1_000
 
 # --- client -----------------------------------------------------------------------------------------------------
 
@@ -219,7 +233,32 @@ SALTED_SOURCES_MAX = 10_000
 HASHED_KEYS_REMEMBERED = 16_384
 HASHED_KEY_BYTES_MAX = 64
 
+# --- HTTP services ----------------------------------------------------------------------------------------------
+
+# Bytes of a request's body: a schema is stored as one record, and records above max.message.bytes are refused anyway.
+HTTP_BODY_BYTES_MAX = 8 * MIB
+# Requests (and idle connections) that one service has open at a time; the others are told to come back (503).
+HTTP_REQUESTS_AT_ONCE_MAX = 10_000
+# Connections that wait to be accepted.
+HTTP_BACKLOG = 1_024
+# Requests that a registry has under way to the leader, each on a thread of its own.
+FORWARDED_REQUESTS_MAX = 16
+
 # --- observation ------------------------------------------------------------------------------------------------
 
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.
 LOG_LINE_CHARS_MAX = 4_096
+
+# --- schema registry --------------------------------------------------------------------------------------------
+
+# A subject's name is part of a record's key and of URLs; topic names end at 249.
+SUBJECT_NAME_CHARS_MAX = 1_024
+
+# --- schemas: Protobuf ------------------------------------------------------------------------------------------
+
+# The text of a .proto file (or its base64 form): protoc's own descriptor.proto has 60 KB.
+PROTOBUF_TEXT_CHARS_MAX = 4 * MIB
+# Messages in messages, and values in values of options: protoc's bound. Also what message indexes of a frame may have.
+PROTOBUF_DEPTH_MAX = 32
+# The largest number of a field: a tag has 3 bits for the wire type, and 29 for the field.
+PROTOBUF_FIELD_NUMBER_MAX = 2**29 - 1

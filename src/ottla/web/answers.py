@@ -1,0 +1,68 @@
+"""Answers: JSON in the media types of Confluent's REST APIs, and errors as they spell them.
+
+Rules:
+- An error is `{"error_code": …, "message": …}`; its first three digits are the HTTP status, unless told otherwise.
+- Which media type an answer has is the client's choice by `Accept`, among those that the service offers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+JSON = "application/json"
+REGISTRY_JSON = "application/vnd.schemaregistry.v1+json"
+# What a client may ask for and gets; the first is for those that do not care.
+REGISTRY_MEDIA_TYPES = (REGISTRY_JSON, "application/vnd.schemaregistry+json", JSON)
+
+
+def status_of(error_code: int) -> int:
+    """404 of 404, of 40401 as well."""
+    return error_code if error_code < 1_000 else error_code // 100
+
+
+def json_answer(
+    content: Any, *, status: int = 200, media_type: str = REGISTRY_JSON, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Compact JSON, as Confluent's services write it."""
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return Response(body, status, headers=dict(headers or {}), media_type=media_type)
+
+
+def error_answer(error_code: int, message: str, *, status: int | None = None, media_type: str = JSON) -> Response:
+    content = {"error_code": error_code, "message": message}
+    return json_answer(content, status=status if status is not None else status_of(error_code), media_type=media_type)
+
+
+def media_type_for(accept: str | None, offered: Sequence[str]) -> str | None:
+    """The offered media type that the client likes best; None when it wants none of them."""
+    if not accept or not accept.strip():
+        return offered[0]
+    best: tuple[float, int, str] | None = None
+    for kind, quality in _ranges(accept.split(",")):
+        for position, each in enumerate(offered):
+            if quality > 0 and _covers(kind, each):
+                found = (-quality, position if "*" in kind else -1, each)
+                best = found if best is None or found[:2] < best[:2] else best
+    return best[2] if best is not None else None
+
+
+def _ranges(parts: Iterable[str]) -> Iterable[tuple[str, float]]:
+    for part in parts:
+        kind, *parameters = (each.strip() for each in part.split(";"))
+        quality = 1.0
+        for parameter in parameters:
+            name, _, value = parameter.partition("=")
+            if name.strip() == "q":
+                try:
+                    quality = float(value)
+                except ValueError:
+                    quality = 0.0
+        yield kind.lower(), quality
+
+
+def _covers(kind: str, offered: str) -> bool:
+    return kind in ("*/*", "*", offered) or (kind.endswith("/*") and offered.startswith(kind[:-1]))

@@ -1,0 +1,87 @@
+"""Serving an ASGI application inside a running event loop.
+
+Rules:
+- `start` has bound the port when it returns (port 0: a free one, see `address`); a port that is taken is an `OSError`
+  for the caller, never an exit of the process.
+- Signals are the business of whoever owns the process.
+- `stop` lets requests under way end, for `STOP_S` at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from ottla.model import limits
+from ottla.web.bodies import BodyBound
+
+STOP_S = 3
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class WebServer:
+    """One application on one address."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int, *, body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX) -> None:
+        self._host = host
+        self._port = port
+        config = uvicorn.Config(
+            BodyBound(app, body_bytes_max),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            backlog=limits.HTTP_BACKLOG,
+            limit_concurrency=limits.HTTP_REQUESTS_AT_ONCE_MAX,
+            timeout_graceful_shutdown=STOP_S,
+        )
+        self._server = _Server(config)
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens: the host as given, the real port."""
+        return self._host, self._port
+
+    async def start(self) -> None:
+        listening = await _bind(self._host, self._port)
+        self._port = listening.getsockname()[1]
+        self._serving = asyncio.create_task(self._server.serve([listening]))
+        while not self._server.started:
+            if self._serving.done():
+                self._serving.result()
+                raise RuntimeError("the server ended before it began")
+            await asyncio.sleep(0)
+
+    async def stop(self) -> None:
+        if self._serving is not None:
+            self._server.should_exit = True
+            await self._serving
+            self._serving = None
+
+
+async def _bind(host: str, port: int) -> socket.socket:
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, kind, protocol, _, address = found[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return listening
