@@ -120,6 +120,7 @@ HONOURED: frozenset[str] = frozenset(
         "ottla.share.key.ordered",
         "ottla.share.retry.backoff.max.ms",
         "ottla.share.retry.backoff.ms",
+        "ottla.spark.groups.enable",
         "ottla.worker.threads",
         "process.roles",
         "producer.id.expiration.check.interval.ms",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.server.sessions import Sessions
     from ottla.server.share_partitions import SharePartitions
     from ottla.server.shares import ShareCoordinators
+    from ottla.server.spark_readers import SparkReaders
     from ottla.server.transactional import Line
     from ottla.server.transactions import TransactionCoordinators
     from ottla.server.waiters import Waiters
@@ -44,6 +45,7 @@ class Services:
     waiters: Waiters
     syncer: Syncer
     sessions: Sessions
+    spark_readers: SparkReaders
     now_ms: Callable[[], int]
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination

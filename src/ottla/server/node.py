@@ -33,6 +33,7 @@ from ottla.server.osdisk import OsDisk
 from ottla.server.partitions import Partitions
 from ottla.server.refusals import check_start
 from ottla.server.sessions import Sessions
+from ottla.server.spark_readers import SparkReaders
 from ottla.server.system import lock_directory, open_files_max, raise_descriptor_limit
 from ottla.server.upkeep import Upkeep
 from ottla.server.waiters import Waiters
@@ -146,6 +147,7 @@ class Node:
             waiters=waiters,
             syncer=Syncer(loop, self.ports.executor, self.partitions, waiters.notify),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
+            spark_readers=SparkReaders(),
             now_ms=self.ports.now_ms,
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop)),

@@ -46,6 +46,7 @@ class Upkeep:
         self._trash_due_ms: dict[Partition, int] = {}  # segments of theirs wait for their removal
         self._cleaner = Cleaner(loop, node, on_swap=self._has_trash)
         settings = node.configs.broker
+        self._every("spark readers", TIDY_MS, lambda: node.services.spark_readers.commit(node.services))
         self._every("connections", TIDY_MS, self._tidy_connections)
         self._every("opening", OPENING_MS, self._open_some)
         self._every("removing", REMOVING_MS, self._remove)

@@ -16,6 +16,12 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
 OTTLA_OPEN_FILES_MAX = own.int32(
     "ottla.open.files.max", OPEN_FILES_MAX, "Files kept open over all partitions.", valid=at_least(64)
 )
+OTTLA_SPARK_GROUPS_ENABLE = own.boolean(
+    "ottla.spark.groups.enable",
+    True,
+    "Show queries of Spark's own Kafka connector as consumer groups, by what their executors fetch.",
+    dynamic=CLUSTER_WIDE,
+)
 OTTLA_WORKER_THREADS = own.int32(
     "ottla.worker.threads",
     WORKER_THREADS_MAX,

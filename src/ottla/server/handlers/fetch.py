@@ -20,6 +20,7 @@ from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.sessions import INITIAL_EPOCH, Session, Wanted, asked
+from ottla.server.spark_readers import EXECUTOR
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
 TopicData = FetchResponse.FetchableTopicResponse
@@ -43,7 +44,10 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
         session = context.services.sessions.enter(request, by_id, context.now_ms())
     except ApiError as error:
         return FetchResponse(error_code=error.code, responses=[])
-    return _Fetch(request, session, by_id, context).answer()
+    fetch = _Fetch(request, session, by_id, context)
+    if EXECUTOR in context.client_id:
+        context.services.spark_readers.noted(context.client_id, fetch.wanted, context.metadata.state.topic_by_id)
+    return fetch.answer()
 
 
 class _Fetch:

@@ -1,0 +1,131 @@
+"""Spark's own Kafka connector as consumer groups, without a word of code in the job.
+
+The connector assigns partitions itself and commits nothing, so its queries are invisible to everything that shows
+groups. But the client ids of its executors name the query: `consumer-<prefix>-<run>-<checkpoint>-executor-<n>`, where
+the run is a UUID, new at each start, and the checkpoint a hash that stays. What those executors fetch from is noted
+here, and once a second committed, as any outsider may, for the group `<prefix>-<checkpoint>`: from there on it is an
+ordinary group to every tool, it survives a restart of the node, and expires like any other.
+
+Rules:
+- A position never goes back within a run: tasks that share a partition end in any order. A new run may begin earlier.
+- A fetch from an offset tells that everything before it was handed to the task. So the position is exact when a query
+  has caught up, and at most one fetched chunk behind while it runs.
+- Names that do not look like this cost one search for a substring per fetch. The tables are bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
+from ottla.model.limits import SPARK_PARTITIONS_NOTED_MAX, SPARK_READERS_MAX
+
+if TYPE_CHECKING:
+    from ottla.server.context import Services
+    from ottla.server.sessions import Wanted
+
+log = logging.getLogger(__name__)
+
+# What every executor's client id contains: the cheap question before the expensive one.
+EXECUTOR = "-executor-"
+METADATA = "fetched by Spark"  # stands beside the offsets, so that nobody takes them for a consumer's own commits
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_CLIENT_ID = re.compile(rf"consumer-(?P<prefix>.+)-(?P<run>{_UUID})-(?P<checkpoint>-?\d+)-executor-\d+")
+_UINT32 = 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class _Query:
+    """How far one run of a query has come."""
+
+    group_id: str
+    run: str
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    changed: dict[TopicPartition, None] = field(default_factory=dict)
+
+    def at(self, partition: TopicPartition, offset: int) -> None:
+        known = self.positions.get(partition)
+        if known is None and len(self.positions) >= SPARK_PARTITIONS_NOTED_MAX:
+            return
+        if known is None or offset > known:
+            self.positions[partition] = offset
+            self.changed[partition] = None
+
+
+def query_of(client_id: str) -> tuple[str, str] | None:
+    """The group and the run that an executor's client id stands for; None for everybody else's."""
+    found = _CLIENT_ID.fullmatch(client_id)
+    if found is None:
+        return None
+    # The hash is a signed number of Java's; two minus signs in a row look like a mistake.
+    return f"{found['prefix']}-{int(found['checkpoint']) & _UINT32:08x}", found["run"]
+
+
+class SparkReaders:
+    def __init__(self) -> None:
+        self._queries: dict[str, _Query] = {}  # by group, the longest silent first
+
+    def noted(self, client_id: str, wanted: Iterable[Wanted], topic_by_id: dict[bytes, Any]) -> None:
+        """An executor fetches: remember from where."""
+        named = query_of(client_id)
+        if named is None:
+            return
+        query = self._query(*named)
+        for each in wanted:
+            name = each.topic
+            if isinstance(name, bytes):
+                topic = topic_by_id.get(name)
+                if topic is None:
+                    continue
+                name = topic.name
+            query.at(TopicPartition(name, each.index), each.ask.fetch_offset)
+
+    def _query(self, group_id: str, run: str) -> _Query:
+        query = self._queries.pop(group_id, None)
+        if query is None or query.run != run:
+            query = _Query(group_id, run)
+        self._queries[group_id] = query
+        if len(self._queries) > SPARK_READERS_MAX:
+            del self._queries[next(iter(self._queries))]
+        return query
+
+    def commit(self, services: Services) -> None:
+        """Store what changed, as commits for the groups; what cannot be stored now comes next time."""
+        if not services.configs.broker.get("ottla.spark.groups.enable"):
+            self._queries.clear()
+            return
+        for query in self._queries.values():
+            if query.changed:
+                self._commit(query, services)
+
+    def _commit(self, query: _Query, services: Services) -> None:
+        # A node that no Spark reads from needs no coordinator's code for this (ADR 0012).
+        from ottla.groups.group import Committer
+        from ottla.groups.offsets.commit import CommitOffsets, NewOffset
+
+        topics = services.metadata.state.topics
+        changed, query.changed = query.changed, {}
+        offsets = tuple(
+            NewOffset(partition, query.positions[partition], -1, METADATA, topics[partition.topic].id)
+            for partition in changed
+            if partition.topic in topics
+        )
+        if not offsets:
+            return
+
+        def settle(reply: Any) -> None:
+            if isinstance(reply, ApiError):
+                log.debug("offsets of Spark's group %s were not stored: %s", query.group_id, reply)
+                query.changed = changed | query.changed
+
+        outsider = Committer(member_id="", instance_id=None, epoch=-1, request_version=0)
+        try:
+            services.groups.ensure_topic()
+            services.groups.submit(query.group_id, CommitOffsets(query.group_id, outsider, offsets)).map(settle)
+        except ApiError as error:
+            settle(error)
