@@ -1,0 +1,56 @@
+"""Avro schemas: read, written as Confluent's registry writes them, normalised, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from ottla.model import limits
+from ottla.schemas import jackson
+from ottla.schemas.avro.compare import incompatibilities
+from ottla.schemas.avro.normal import normal
+from ottla.schemas.avro.parse import Parser
+from ottla.schemas.avro.types import Schema, full_name
+from ottla.schemas.avro.write import to_text
+from ottla.schemas.schema import Incompatibility, InvalidSchema, Parsed, Source
+
+__all__ = ["AvroSchema", "parse_avro"]
+
+
+class AvroSchema:
+    """An Avro schema that was understood; `schema` is its type, `known` the full names that references define."""
+
+    def __init__(self, source: Source, *, strict: bool) -> None:
+        self._source = source
+        self._strict = strict
+        self._parser, self.known = _with_references(source, strict=strict)
+        self.schema: Schema = self._parser.parse(jackson.read(source.text, comments=True))
+        self.canonical = to_text(self.schema, self.known)
+
+    @cached_property
+    def normalized(self) -> str:
+        parser, known = _with_references(self._source, strict=self._strict)
+        return to_text(parser.parse(normal(self.schema, self.known)), known)
+
+    def incompatibilities(self, writer: Parsed) -> Sequence[Incompatibility]:
+        assert isinstance(writer, AvroSchema), "schemas of different types are not compared"
+        return incompatibilities(self.schema, writer.schema)
+
+
+def parse_avro(source: Source, *, strict: bool = True) -> AvroSchema:
+    """Understand an Avro schema; `strict` is how a new one is checked. Raises InvalidSchema."""
+    try:
+        return AvroSchema(source, strict=strict)
+    except RecursionError:
+        raise InvalidSchema(f"types are nested deeper than {limits.SCHEMA_TYPES_DEPTH_MAX} levels") from None
+
+
+def _with_references(source: Source, *, strict: bool) -> tuple[Parser, tuple[str, ...]]:
+    parser = Parser(strict=strict)
+    known = []
+    for name, text in source.resolved.items():
+        try:
+            known.append(full_name(parser.parse(jackson.read(text, comments=True))))
+        except InvalidSchema as error:
+            raise InvalidSchema(f"reference {name}: {error}") from None
+    return parser, tuple(known)

@@ -1,0 +1,173 @@
+"""Whether a reader's schema can read what a writer wrote: the resolution rules of the Avro specification, with the
+names, places and sentences that Java's Avro gives for what is wrong.
+
+Pairs of types are remembered by identity. A pair that is met again while it is being looked at (a type that contains
+itself) is taken to be fine: whatever is wrong with it is found by the look that is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.model import limits
+from ottla.schemas.avro.types import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    alias_names,
+    kind,
+)
+from ottla.schemas.jackson import java_order
+from ottla.schemas.schema import Incompatibility
+
+# What a writer's primitive may be read as, besides itself.
+_PROMOTIONS = {
+    "long": ("int",),
+    "float": ("int", "long"),
+    "double": ("int", "long", "float"),
+    "bytes": ("string",),
+    "string": ("bytes",),
+}
+
+TOO_COMPLEX = "TOO_COMPLEX"
+
+Place = tuple[str, ...]
+Found = tuple[Incompatibility, ...]
+
+
+class _Unreadable(Exception):
+    """The comparison itself failed; the sentence says why."""
+
+
+def incompatibilities(reader: Schema, writer: Schema) -> Found:
+    """Why `reader` cannot read what `writer` wrote; empty when it can."""
+    try:
+        return _Comparison().pair(reader, writer, (), 0)
+    except _Unreadable as error:
+        return (Incompatibility(TOO_COMPLEX, "/", str(error)),)
+
+
+class _Comparison:
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, int], Found] = {}
+
+    def pair(self, reader: Schema, writer: Schema, place: Place, depth: int) -> Found:
+        key = (id(reader), id(writer))
+        found = self._seen.get(key)
+        if found is None:
+            if depth > limits.SCHEMA_TYPES_DEPTH_MAX or len(self._seen) > limits.SCHEMA_PAIRS_MAX:
+                raise _Unreadable("the schemas are too large or too deeply nested to be compared")
+            self._seen[key] = ()
+            found = self._seen[key] = self._compare(reader, writer, place, depth + 1)
+        return found
+
+    def _compare(self, reader: Schema, writer: Schema, place: Place, depth: int) -> Found:
+        if isinstance(reader, Union) and isinstance(writer, Union):
+            return self._unions(reader, writer, place, depth)
+        if isinstance(writer, Union):
+            return _joined(
+                self.pair(reader, branch, (*place, str(index)), depth) for index, branch in enumerate(writer.branches)
+            )
+        if isinstance(reader, Union):
+            # Places inside a branch start anew, as in Java: nobody sees them unless the same pair is met elsewhere.
+            if any(not self.pair(branch, writer, (), depth) for branch in reader.branches):
+                return ()
+            return (_no_branch(writer, place),)
+        if isinstance(reader, Array) and isinstance(writer, Array):
+            return self.pair(reader.items, writer.items, (*place, "items"), depth)
+        if isinstance(reader, Map) and isinstance(writer, Map):
+            return self.pair(reader.values, writer.values, (*place, "values"), depth)
+        if isinstance(reader, Fixed) and isinstance(writer, Fixed):
+            return (*_names(reader, writer, place), *_sizes(reader, writer, place))
+        if isinstance(reader, Enum) and isinstance(writer, Enum):
+            return (*_names(reader, writer, place), *_symbols(reader, writer, place))
+        if isinstance(reader, Record) and isinstance(writer, Record):
+            return _joined((_names(reader, writer, place), *self._fields(reader, writer, place, depth)))
+        if isinstance(reader, Primitive) and isinstance(writer, Primitive) and _readable(reader.type, writer.type):
+            return ()
+        sentence = f"reader type: {kind(reader).upper()} not compatible with writer type: {kind(writer).upper()}"
+        return (_incompatibility("TYPE_MISMATCH", place, sentence),)
+
+    def _unions(self, reader: Union, writer: Union, place: Place, depth: int) -> Found:
+        return _joined(
+            (_no_branch(branch, (*place, str(index))),)
+            for index, branch in enumerate(writer.branches)
+            if self.pair(reader, branch, (), depth)
+        )
+
+    def _fields(self, reader: Record, writer: Record, place: Place, depth: int) -> list[Found]:
+        results: list[Found] = []
+        for index, field in enumerate(reader.fields):
+            here = (*place, "fields", str(index))
+            written = _writer_field(writer, field)
+            if written is not None:
+                results.append(self.pair(field.type, written.type, (*here, "type"), depth))
+            elif field.has_default:
+                continue
+            elif isinstance(field.type, Enum) and field.type.default is not None:
+                results.append(self.pair(field.type, writer, (*here, "type"), depth))
+            else:
+                results.append((_incompatibility("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name),))
+        return results
+
+
+def _readable(reader: str, writer: str) -> bool:
+    return reader == writer or writer in _PROMOTIONS.get(reader, ())
+
+
+def _joined(results: Iterable[Found]) -> Found:
+    """All of them, up to a bound: a type used twice in one used twice … doubles what is found with each level."""
+    joined: list[Incompatibility] = []
+    for found in results:
+        joined += found
+        if len(joined) >= limits.SCHEMA_DIFFERENCES_MAX:
+            return tuple(joined[: limits.SCHEMA_DIFFERENCES_MAX])
+    return tuple(joined)
+
+
+def _writer_field(writer: Record, field: Field) -> Field | None:
+    names = dict.fromkeys((field.name, *field.aliases))
+    matches = [writer.by_name[name] for name in names if name in writer.by_name]
+    if len(matches) > 1:
+        raise _Unreadable(
+            f"Reader record field {field.name} matches multiple fields in writer record schema {writer.name.full}"
+        )
+    return matches[0] if matches else None
+
+
+def _names(reader: Named, writer: Named, place: Place) -> Found:
+    if reader.name.simple == writer.name.simple or writer.name.full in alias_names(reader):
+        return ()
+    return (_incompatibility("NAME_MISMATCH", (*place, "name"), f"expected: {writer.name.full}"),)
+
+
+def _sizes(reader: Fixed, writer: Fixed, place: Place) -> Found:
+    if reader.size == writer.size:
+        return ()
+    sentence = f"expected: {writer.size}, found: {reader.size}"
+    return (_incompatibility("FIXED_SIZE_MISMATCH", (*place, "size"), sentence),)
+
+
+def _symbols(reader: Enum, writer: Enum, place: Place) -> Found:
+    known = set(reader.symbols)
+    missing = sorted((symbol for symbol in writer.symbols if symbol not in known), key=java_order)
+    if not missing or reader.default is not None:
+        return ()
+    return (_incompatibility("MISSING_ENUM_SYMBOLS", (*place, "symbols"), f"[{', '.join(missing)}]"),)
+
+
+def _no_branch(writer: Schema, place: Place) -> Incompatibility:
+    sentence = f"reader union lacking writer type: {kind(writer).upper()}"
+    return _incompatibility("MISSING_UNION_BRANCH", place, sentence)
+
+
+def _incompatibility(name: str, place: Place, sentence: str) -> Incompatibility:
+    pointer = "/".join(token.replace("~", "~0").replace("/", "~1") for token in place)
+    return Incompatibility(name, f"/{pointer}", sentence)

@@ -1,0 +1,41 @@
+"""Names of types, fields and symbols: what is allowed, and how a namespace completes one."""
+
+from __future__ import annotations
+
+import re
+
+from ottla.schemas.avro.types import PRIMITIVES, Name
+from ottla.schemas.schema import InvalidSchema
+
+_STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_name(name: str | None, where: str, *, strict: bool) -> str:
+    """A simple name. Letters of any script are let through unless `strict` (the specification knows ASCII only)."""
+    if name is None:
+        raise InvalidSchema(f"Null name at {where}")
+    if not name:
+        raise InvalidSchema(f"Empty name at {where}")
+    if _STRICT.fullmatch(name):
+        return name
+    if not (_STRICT.fullmatch(name[0]) or (not strict and name[0].isalpha())):
+        raise InvalidSchema(f"Illegal initial character: {name} at {where}")
+    if strict or not all(char == "_" or char.isalnum() for char in name):
+        raise InvalidSchema(f"Illegal character in: {name} at {where}")
+    return name
+
+
+def make_name(name: str, space: str | None, where: str, *, strict: bool) -> Name:
+    """A type's name; one with dots brings its namespace along."""
+    if "." in name:
+        space, _, name = name.rpartition(".")
+    return Name(check_name(name, where, strict=strict), space or None)
+
+
+def check_type_name(name: Name, where: str, *, strict: bool) -> None:
+    """What only the name of a defined type must obey."""
+    if name.full in PRIMITIVES:
+        raise InvalidSchema(f"Schemas may not be named after primitives: {name.full} at {where}")
+    if strict and name.space is not None:
+        for part in name.space.split("."):
+            check_name(part, f"{where}, namespace {name.space}", strict=True)

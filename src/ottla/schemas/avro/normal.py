@@ -1,0 +1,139 @@
+"""The same JSON for all spellings of an Avro schema, as Confluent's registry normalises it.
+
+Aliases and properties are sorted, those of a logical type first; empty docs of types are dropped, defaults are spelt in
+the type of their field, names are full, an error is a record. Reading the result and writing it gives the normal text.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from ottla.schemas.avro.logical import logical_props
+from ottla.schemas.avro.types import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Later,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    alias_names,
+)
+from ottla.schemas.jackson import Json, in_order, java_order
+
+
+def normal(schema: Schema, known: Iterable[str]) -> Json:
+    """`known` are the full names of types that are defined elsewhere."""
+    return _tree(schema, set(known))
+
+
+def _tree(schema: Schema, known: set[str]) -> Json:
+    if isinstance(schema, Union):
+        return [_tree(branch, known) for branch in schema.branches]
+    if isinstance(schema, Primitive):
+        return {"type": schema.type} | _props(schema) if schema.props else schema.type
+    if isinstance(schema, Array):
+        return {"type": "array", "items": _tree(schema.items, known)} | _props(schema)
+    if isinstance(schema, Map):
+        return {"type": "map", "values": _tree(schema.values, known)} | _props(schema)
+    assert not isinstance(schema, Later)
+    full = schema.name.full
+    if full in known:
+        return full
+    known.add(full)
+    tree: dict[str, Json] = {"name": full, "type": "record"}
+    if isinstance(schema, Enum):
+        tree |= {"type": "enum", "symbols": list(schema.symbols)}
+        if schema.default is not None:
+            tree["default"] = schema.default
+    elif isinstance(schema, Fixed):
+        tree |= {"type": "fixed", "size": schema.size}
+    else:
+        tree["fields"] = [_field(field, known) for field in schema.fields]
+    if schema.doc:
+        tree["doc"] = schema.doc
+    if schema.aliases:
+        tree["aliases"] = sorted(dict.fromkeys(alias_names(schema)), key=java_order)
+    return tree | _props(schema)
+
+
+def _field(field: Field, known: set[str]) -> Json:
+    tree: dict[str, Json] = {"name": field.name, "type": _tree(field.type, known), "order": field.order}
+    if field.doc is not None:
+        tree["doc"] = field.doc
+    if field.aliases:
+        tree["aliases"] = sorted(field.aliases, key=java_order)
+    if field.has_default:
+        found, value = _default(field.type, field.default)
+        if found:
+            tree["default"] = in_order(value)
+    return tree | in_order(field.props)
+
+
+def _props(schema: Primitive | Array | Map | Enum | Fixed | Record) -> dict[str, Json]:
+    props: dict[str, Json] = in_order(schema.props)
+    return {key: props[key] for key in logical_props(schema)} | props
+
+
+def _default(schema: Schema, value: Json) -> tuple[bool, Json]:
+    """The value as its type has it, and whether there is one (nothing is, where the value does not fit)."""
+    if value is None:
+        return True, None
+    if isinstance(schema, Union):
+        for branch in schema.branches:
+            if not (isinstance(branch, Primitive) and branch.type == "null"):
+                found, made = _default(branch, value)
+                if found:
+                    return True, made
+        return False, None
+    if isinstance(value, list):
+        if not isinstance(schema, Array):
+            return False, None
+        return True, [_default(schema.items, item)[1] for item in value]
+    if isinstance(value, dict):
+        return True, {key: _default_in(schema, key, item) for key, item in value.items()}
+    if isinstance(value, bool):
+        return True, value
+    if isinstance(value, str):
+        return isinstance(schema, Enum | Fixed) or _is(schema, "string", "bytes"), value
+    if isinstance(value, int):
+        if _is(schema, "float", "double"):
+            return True, _fraction(schema, float(value))
+        return _is(schema, "int", "long"), value
+    return _is(schema, "float", "double"), _fraction(schema, value)
+
+
+def _default_in(schema: Schema, key: str, value: Json) -> Json:
+    if isinstance(schema, Map):
+        return _default(schema.values, value)[1]
+    if isinstance(schema, Record) and key in schema.by_name:
+        return _default(schema.by_name[key].type, value)[1]
+    return value
+
+
+def _is(schema: Schema, *types: str) -> bool:
+    return isinstance(schema, Primitive) and schema.type in types
+
+
+def _fraction(schema: Schema, value: float) -> float:
+    """A float keeps no more digits than 32 bits hold."""
+    if not _is(schema, "float"):
+        return value
+    try:
+        (narrow,) = struct.unpack("<f", struct.pack("<f", value))
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+    return _shortest(narrow)
+
+
+def _shortest(narrow: float) -> float:
+    """The shortest decimal that is this 32-bit float: what Java prints for it."""
+    for digits in range(1, 10):
+        candidate = float(f"{narrow:.{digits}g}")
+        if struct.pack("<f", candidate) == struct.pack("<f", narrow):
+            return candidate
+    return narrow

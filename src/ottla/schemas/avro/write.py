@@ -1,0 +1,85 @@
+"""Avro types → the text that the registry gives back: compact, attributes in the order in which Java's Avro has them.
+
+A type is written out where it is first met and named from then on; types that belong to references are only named.
+Namespaces are left out where the enclosing one says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ottla.schemas.avro.types import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Later,
+    Map,
+    Name,
+    Named,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+from ottla.schemas.jackson import Json, write
+
+
+def to_text(schema: Schema, known: Iterable[str] = ()) -> str:
+    """`known` are the full names of types that are defined elsewhere."""
+    return write(_tree(schema, None, set(known)))
+
+
+def _tree(schema: Schema, space: str | None, known: set[str]) -> Json:
+    if isinstance(schema, Primitive):
+        return {"type": schema.type, **schema.props} if schema.props else schema.type
+    if isinstance(schema, Array):
+        return {"type": "array", "items": _tree(schema.items, space, known), **schema.props}
+    if isinstance(schema, Map):
+        return {"type": "map", "values": _tree(schema.values, space, known), **schema.props}
+    if isinstance(schema, Union):
+        return [_tree(branch, space, known) for branch in schema.branches]
+    assert not isinstance(schema, Later)
+    if schema.name.full in known:
+        return schema.name.seen_from(space)
+    known.add(schema.name.full)
+    return _definition(schema, space, known)
+
+
+def _definition(schema: Named, space: str | None, known: set[str]) -> Json:
+    kind = "enum" if isinstance(schema, Enum) else "fixed" if isinstance(schema, Fixed) else "record"
+    tree: dict[str, Json] = {"type": "error" if isinstance(schema, Record) and schema.error else kind}
+    tree |= _name(schema.name, space)
+    if schema.doc is not None:
+        tree["doc"] = schema.doc
+    if isinstance(schema, Enum):
+        tree["symbols"] = list(schema.symbols)
+        if schema.default is not None:
+            tree["default"] = schema.default
+    elif isinstance(schema, Fixed):
+        tree["size"] = schema.size
+    else:
+        tree["fields"] = [_field(field, schema.name.space, known) for field in schema.fields]
+    tree |= schema.props
+    if schema.aliases:
+        tree["aliases"] = list(dict.fromkeys(alias.seen_from(schema.name.space) for alias in schema.aliases))
+    return tree
+
+
+def _name(name: Name, space: str | None) -> dict[str, Json]:
+    if name.space == space:
+        return {"name": name.simple}
+    return {"name": name.simple, "namespace": name.space or ""}
+
+
+def _field(field: Field, space: str | None, known: set[str]) -> Json:
+    tree: dict[str, Json] = {"name": field.name, "type": _tree(field.type, space, known)}
+    if field.doc is not None:
+        tree["doc"] = field.doc
+    if field.has_default:
+        tree["default"] = field.default
+    if field.order != "ascending":
+        tree["order"] = field.order
+    if field.aliases:
+        tree["aliases"] = list(field.aliases)
+    return tree | field.props
