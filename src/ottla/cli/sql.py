@@ -1,0 +1,83 @@
+"""`ottla sql`: a quick look with SQL, without Spark and without Java."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options
+from ottla.cli.terminal import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROWS_AT_ONCE = 1_000
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Topics and records")(sql)
+
+
+def sql(
+    query: Annotated[str, typer.Argument(help="\"select … from topic('orders')\"; - reads it from stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object per row and line.")] = False,
+    max_rows: Annotated[int | None, typer.Option("--max", "-n", min=1, help="At most so many rows.")] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Run a query of DuckDB's SQL over topics: `topic('orders')` is a table.
+
+    Its columns: topic, partition, "offset" (a word of SQL, so in quotes), timestamp, timestamp_type, key, value,
+    headers. Values are typed where the registry knows them, text otherwise. Conditions on partition, "offset" and
+    timestamp decide what is read.
+    """
+    try:
+        from ottla.sql import Sql, SqlError
+    except ImportError as error:
+        raise CommandError(f"SQL needs DuckDB ({error})", "pip install 'ottla[sql]'") from None
+
+    text = sys.stdin.read() if query == "-" else query
+    with Sql(client_options(bootstrap)) as session:
+        try:
+            result = session.query(text)
+            names = [each[0] for each in result.description]
+            rows = _rows(result, max_rows)
+            _print_json(names, rows) if as_json else _print_table(names, rows)
+        except SqlError as error:
+            raise CommandError(str(error)) from None
+
+
+def _rows(result: Any, max_rows: int | None) -> Iterator[tuple[Any, ...]]:
+    left = max_rows
+    while left is None or left > 0:
+        rows = result.fetchmany(_ROWS_AT_ONCE if left is None else min(left, _ROWS_AT_ONCE))
+        if not rows:
+            return
+        yield from rows
+        left = None if left is None else left - len(rows)
+
+
+def _print_json(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    import json
+
+    for row in rows:
+        print(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_jsonable))
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "replace")
+    return str(value)
+
+
+def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    from ottla.cli.output import print_table
+
+    print_table(names, ([_cell(each) for each in row] for row in rows))
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "replace")
+    return value

@@ -1,0 +1,75 @@
+"""What a filter says about partition, offset and timestamp: what need not be read at all.
+
+DuckDB hands its filters to Arrow as expressions, which cannot be taken apart from Python; but Arrow can be asked
+whether an expression may hold at all where something else is known (that is how it leaves out files of a data set). So
+bounds are found by asking, with bisection: exact for any mixture of AND, OR, IN and BETWEEN that Arrow understands;
+where it does not, nothing is left out. The filter itself is applied to what is read all the same.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as fs
+
+_FORMAT = ds.IpcFileFormat()
+_NOWHERE = fs.LocalFileSystem()
+_TIME = pa.timestamp("us", tz="UTC")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The year 10000, which Python's times do not reach.
+_TIME_MS_END = 253_402_300_800_000
+
+
+class Bounds(NamedTuple):
+    """[start, end) of one partition, and the least timestamp that matters (None: any)."""
+
+    start: int
+    end: int
+    since_ms: int | None
+
+
+def may_hold(schema: pa.Schema, condition: Any, known: Any) -> bool:
+    """Whether `condition` can be true for a row of which `known` is."""
+    # A fragment that is never opened: Arrow only looks at what is known of it.
+    fragment = _FORMAT.make_fragment("nothing", _NOWHERE, known)
+    dataset = ds.FileSystemDataset([fragment], schema, _FORMAT, _NOWHERE)
+    return any(True for _ in dataset.get_fragments(condition))
+
+
+def bounds(schema: pa.Schema, condition: Any, partition: int, start: int, end: int) -> Bounds | None:
+    """What of [start, end) of a partition can fulfil the condition; None if nothing can."""
+    if condition is None:
+        return Bounds(start, end, None)
+    # Literals have microseconds: against a column of milliseconds Arrow would wrap the column, and understand nothing.
+    at = schema.get_field_index("timestamp")
+    fine = schema.set(at, schema.field(at).with_type(_TIME))
+    here = pc.field("partition") == pa.scalar(partition, pa.int32())
+    offset, timestamp = pc.field("offset"), pc.field("timestamp")
+
+    def holds(known: Any) -> bool:
+        return may_hold(fine, condition, here & known)
+
+    if start >= end or not holds((offset >= start) & (offset < end)):
+        return None
+    first = _last_true(start, end, lambda at: not holds(offset < at)) if not holds(offset < start) else start
+    last = _last_true(start, end, lambda at: holds(offset >= at))
+    since_ms = _last_true(0, _TIME_MS_END, lambda at: not holds(timestamp < _time(at)))
+    return Bounds(max(start, first), min(end, last + 1), since_ms or None)
+
+
+def _last_true(low: int, high: int, test: Callable[[int], bool]) -> int:
+    """The largest number of [low, high) for which the test is true, if it is true up to somewhere; `low` if never."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if test(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _time(timestamp_ms: int) -> pa.Scalar:
+    return pa.scalar(_EPOCH + timedelta(milliseconds=timestamp_ms), _TIME)

@@ -1,0 +1,116 @@
+"""A query over topics: `topic('orders')` becomes a view, DuckDB does the rest.
+
+Options of `topic()`: `format` (`auto`: typed where the registry knows the subject, else text; `text`; `raw`),
+`key_format` (the same for keys), `since` ("1h": not what is older), `last` (so many offsets of each partition).
+"""
+
+import re
+from typing import Any, Protocol
+
+import duckdb
+
+from ottla.client.blocking import Blocking
+from ottla.client.offsets import EARLIEST, LATEST, Time, list_offsets
+from ottla.client.options import ClientOptions
+from ottla.model.durations import parse_duration_ms
+from ottla.model.ids import TopicPartition
+from ottla.sql.dataset import Extent, TopicDataset
+from ottla.sql.payloads import Payloads, Raw, Text
+from ottla.sql.rewrite import BadCall, TopicCall, rewrite
+
+_OPTIONS = ("format", "key_format", "since", "last")
+# Words of SQL that are columns here: DuckDB wants them in quotes.
+_RESERVED = re.compile(r"\boffset\b", re.IGNORECASE)
+
+
+class SqlError(ValueError):
+    """The query cannot be run; the message is one sentence."""
+
+
+class Subjects(Protocol):
+    """What knows the schemas of topics."""
+
+    def payloads(self, subject: str) -> Payloads | None: ...
+
+
+class Sql:
+    """One cluster and one DuckDB. Use with `with`."""
+
+    def __init__(self, bootstrap: str | ClientOptions, subjects: Subjects | None = None) -> None:
+        self._client = Blocking(bootstrap)
+        self._subjects = subjects
+        self._duck = duckdb.connect(":memory:")
+        self._duck.execute("SET TimeZone = 'UTC'")
+        self.datasets: list[TopicDataset] = []
+
+    def __enter__(self) -> "Sql":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._duck.close()
+        self._client.close(discard=True)
+
+    def query(self, text: str) -> Any:
+        """DuckDB's result: `fetchall()`, `arrow()`, `df()`, `description`. Raises SqlError."""
+        try:
+            rewritten, calls = rewrite(text)
+        except BadCall as error:
+            raise SqlError(str(error)) from None
+        self.datasets = []
+        for call in calls:
+            dataset = self._dataset(call)
+            self.datasets.append(dataset)
+            self._duck.register(call.view, dataset)
+        try:
+            return self._duck.execute(rewritten)
+        except duckdb.Error as error:
+            raise SqlError(_one_line(error, text)) from None
+
+    def _dataset(self, call: TopicCall) -> TopicDataset:
+        unknown = sorted(set(call.options) - set(_OPTIONS))
+        if unknown:
+            raise SqlError(f"topic() has no option {unknown[0]}: there are {', '.join(_OPTIONS)}")
+        keys = self._payloads(f"{call.topic}-key", call.options.get("key_format", "auto"))
+        values = self._payloads(f"{call.topic}-value", call.options.get("format", "auto"))
+        return TopicDataset(self._client, call.topic, self._extent(call), keys, values)
+
+    def _payloads(self, subject: str, chosen: str) -> Payloads:
+        if chosen == "raw":
+            return Raw()
+        if chosen not in ("auto", "text"):
+            raise SqlError(f"format is auto, text or raw, not {chosen!r}")
+        typed = self._subjects.payloads(subject) if chosen == "auto" and self._subjects is not None else None
+        return typed or Text()
+
+    def _extent(self, call: TopicCall) -> Extent:
+        info = self._client.run(self._client.cluster.topic(call.topic))
+        parts = [TopicPartition(call.topic, each.index) for each in info.partitions]
+        starts = self._offsets(parts, EARLIEST)
+        ends = self._offsets(parts, LATEST)
+        if "since" in call.options:
+            try:
+                since_ms = self._client.cluster.options.now_ms() - parse_duration_ms(call.options["since"])
+            except ValueError as error:
+                raise SqlError(f"since: {error}") from None
+            # -1: nothing is so late
+            found = self._offsets(parts, Time(since_ms))
+            starts = {part: ends[part] if found[part] < 0 else found[part] for part in parts}
+        if "last" in call.options:
+            if not call.options["last"].isdecimal():
+                raise SqlError(f"last is a number of offsets, not {call.options['last']!r}")
+            starts = {part: max(starts[part], ends[part] - int(call.options["last"])) for part in parts}
+        return Extent({part.partition: (starts[part], ends[part]) for part in parts})
+
+    def _offsets(self, parts: list[TopicPartition], time: Time) -> dict[TopicPartition, int]:
+        found = self._client.run(list_offsets(self._client.cluster, dict.fromkeys(parts, time), read_committed=True))
+        return {part: answer.offset for part, answer in found.items()}
+
+
+def _one_line(error: duckdb.Error, text: str) -> str:
+    message = str(error).split("\n\n")[0].replace("\n", " ")
+    if isinstance(error, duckdb.ParserException) and _RESERVED.search(re.sub(r'"[^"]*"', "", text)):
+        message += ' (offset is a word of SQL: as a column it is written "offset")'
+    return message
