@@ -220,6 +220,8 @@ SCHEMA_DIFFERENCES_MAX = 1_000
 ARROW_BYTES_MAX = 1 * GIB
 # Bytes of batches, as fetched, that are gathered for one Arrow batch: unpacked they are to stay below that bound.
 ARROW_GATHERED_BYTES_MAX = 8 * MIB
+# Bytes of records (unpacked) that are handed to Spark at once: the JVM holds them outside its heap.
+SPARK_BATCH_BYTES_MAX = 32 * MIB
 # Topics whose metadata a client keeps; one that touches more asks again for those it left longest ago.
 CLIENT_TOPICS_MAX = 100_000
 # Partitions one hot key is spread over, keys watched for being hot, and keys that may be found so by one producer.
@@ -253,6 +255,17 @@ LOG_LINE_CHARS_MAX = 4_096
 
 # A subject's name is part of a record's key and of URLs; topic names end at 249.
 SUBJECT_NAME_CHARS_MAX = 1_024
+# A schema is one record of `_schemas`, escaped as JSON, beside its metadata; topics take messages of 1 MiB unless told.
+SCHEMA_TEXT_CHARS_MAX = 1_000_000
+# References are followed to parse a schema: so many of one schema, so deep.
+REFERENCES_PER_SCHEMA_MAX = 1_000
+REFERENCES_DEPTH_MAX = 64
+# Parsed schemas that are kept; parsing one again costs milliseconds.
+SCHEMAS_PARSED_REMEMBERED = 1_000
+# An older schema is part of the message that a newer one does not fit it, cut here as Confluent does.
+OLD_SCHEMA_SHOWN_CHARS_MAX = 10 * KIB
+# Names of rules, as Confluent bounds them.
+RULE_NAME_CHARS_MAX = 256
 
 # --- schemas: Protobuf ------------------------------------------------------------------------------------------
 
@@ -262,3 +275,22 @@ PROTOBUF_TEXT_CHARS_MAX = 4 * MIB
 PROTOBUF_DEPTH_MAX = 32
 # The largest number of a field: a tag has 3 bits for the wire type, and 29 for the field.
 PROTOBUF_FIELD_NUMBER_MAX = 2**29 - 1
+# Columns that one schema may become: types used in many places multiply, and every column takes its part of the arena.
+COLUMNS_MAX = 4_096
+# Items that take no bytes (nulls, empty records) in all arrays of one value: without a bound ten bytes could ask for
+# memory without end.
+ITEMS_OF_NO_SIZE_MAX = 65_536
+
+# --- Spark ------------------------------------------------------------------------------------------------------
+
+# Rows of a task that are gathered before they become record batches: enough for full batches of many partitions.
+SPARK_GATHERED_BYTES = 8 * MIB
+SPARK_GATHERED_ROWS = 100_000
+# Record batches of the Spark sink unless told otherwise: rows come in thousands, so nobody waits for them to fill.
+SPARK_BATCH_BYTES = 256 * KIB
+# How long a task's transaction may wait for the driver: what brokers allow at most by default.
+SPARK_TRANSACTION_TIMEOUT_MS = 900_000
+# The driver's own transactions are one record long. Another sink's may hold up the reading of the log for so long.
+SPARK_DECISION_TIMEOUT_MS = 30_000
+# Transactions that the driver ends at the same time.
+SPARK_ENDS_AT_ONCE_MAX = 32

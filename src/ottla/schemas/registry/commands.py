@@ -1,0 +1,77 @@
+"""What can be asked of the registry that changes it. Subjects are qualified names; None is the registry as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.schemas.registry.entities import Draft, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Register a schema under a subject. Reply: Registered (what is there now, be it new or not)."""
+
+    subject: str
+    draft: Draft
+    normalize: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteVersion:
+    """Delete a version (`-1`: the latest). Reply: its number."""
+
+    subject: str
+    version: int
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSubject:
+    """Delete all versions of a subject. Reply: their numbers."""
+
+    subject: str
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetConfig:
+    """Change settings; a value of None takes one back. Reply: the settings as they are then (a mapping)."""
+
+    subject: str | None
+    changes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteConfig:
+    """Take back all settings of a subject or context, or of all. Reply: what they were."""
+
+    subject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    """Set the mode. IMPORT wants nothing registered, unless forced. Reply: the mode."""
+
+    subject: str | None
+    mode: Mode | None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMode:
+    """Take back a mode; `recursive`, with a context: those of its subjects too. Reply: what it was."""
+
+    subject: str | None
+    recursive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteContext:
+    """Forget a context that has no subjects. Reply: None."""
+
+    context: str
+
+
+Command = Register | DeleteVersion | DeleteSubject | SetConfig | DeleteConfig | SetMode | DeleteMode | DeleteContext

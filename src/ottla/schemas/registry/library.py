@@ -1,0 +1,102 @@
+"""Schemas, understood: their references resolved from what is registered, and what was parsed remembered.
+
+Texts never change once they have been registered, so what was parsed stays true; what is remembered is keyed by
+everything that went into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ottla.model.limits import (
+    REFERENCES_DEPTH_MAX,
+    REFERENCES_PER_SCHEMA_MAX,
+    SCHEMA_TEXT_CHARS_MAX,
+    SCHEMAS_PARSED_REMEMBERED,
+)
+from ottla.schemas import schema as schemas
+from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.names import beside
+from ottla.schemas.registry.refusal import invalid_schema, too_large
+from ottla.schemas.registry.state import State
+from ottla.schemas.schema import InvalidSchema, Parsed, Reference, SchemaType, Source
+
+_Remembered = tuple[str, str, tuple[Reference, ...], tuple[tuple[str, str], ...]]
+
+
+class Library:
+    """Parses what is registered, or is about to be."""
+
+    def __init__(self, state: State, parse: Callable[[Source], Parsed] | None = None) -> None:
+        self._state = state
+        self._parse = parse or schemas.parse
+        self._remembered: dict[_Remembered, Parsed] = {}
+
+    def of(self, it: Registered) -> Parsed:
+        """Understand what is registered; its references are found even if they were soft deleted since."""
+        return self.parsed(self.source(it.subject, it.text, it.type, it.references, deleted=True))
+
+    def source(
+        self, subject: str, text: str, type_name: str | None, references: Sequence[Reference], deleted: bool = False
+    ) -> Source:
+        """A schema with all that it refers to. Raises Refused."""
+        try:
+            schema_type = SchemaType(type_name or SchemaType.AVRO)
+        except ValueError:
+            raise invalid_schema(f"Invalid schema type {type_name}") from None
+        if len(text) > SCHEMA_TEXT_CHARS_MAX:
+            raise too_large("Write failed because schema is too large")
+        latest = self.numbered(subject, references)
+        resolved: dict[str, str] = {}
+        try:
+            self._resolve(subject, latest, resolved, {}, deleted, 0)
+        except InvalidSchema as error:
+            raise invalid_schema(f"Invalid schema of type {schema_type}, details: {error}") from None
+        return Source(text, schema_type, latest, resolved)
+
+    def parsed(self, source: Source) -> Parsed:
+        """Raises Refused with the reason."""
+        key = (source.type.value, source.text, source.references, tuple(source.resolved.items()))
+        known = self._remembered.pop(key, None)
+        if known is None:
+            try:
+                known = self._parse(source)
+            except (InvalidSchema, RecursionError) as error:
+                raise invalid_schema(f"Invalid schema of type {source.type}, details: {error}") from None
+        self._remembered[key] = known
+        if len(self._remembered) > SCHEMAS_PARSED_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return known
+
+    def numbered(self, subject: str, references: Sequence[Reference]) -> tuple[Reference, ...]:
+        """References with the version that `-1`, the latest, is just now."""
+        if len(references) > REFERENCES_PER_SCHEMA_MAX:
+            raise invalid_schema(f"Invalid schema, details: more than {REFERENCES_PER_SCHEMA_MAX} references")
+        return tuple(each if each.version != -1 else self._numbered(subject, each) for each in references)
+
+    def _numbered(self, subject: str, reference: Reference) -> Reference:
+        versions = [it for it in self._state.versions(beside(subject, reference.subject)) if not it.deleted]
+        return reference._replace(version=versions[-1].version) if versions else reference
+
+    def _resolve(
+        self,
+        subject: str,
+        references: Sequence[Reference],
+        resolved: dict[str, str],
+        seen: dict[str, None],
+        deleted: bool,
+        depth: int,
+    ) -> None:
+        """Texts by the name they are referred to, dependencies first. A cycle ends where it began."""
+        if depth > REFERENCES_DEPTH_MAX:
+            raise InvalidSchema(f"references are nested more than {REFERENCES_DEPTH_MAX} deep")
+        for reference in references:
+            target = beside(subject, reference.subject)
+            found = self._state.get(target, reference.version)
+            if found is None or (found.deleted and not deleted):
+                raise InvalidSchema(f'No schema reference found for subject "{target}" and version {reference.version}')
+            if reference.name in seen:
+                continue
+            seen[reference.name] = None
+            self._resolve(target, found.references, resolved, seen, deleted, depth + 1)
+            resolved[reference.name] = found.text

@@ -1,0 +1,269 @@
+"""Finding what is registered: a schema under a subject, an id, a GUID, and whether a schema may come next.
+
+Where a name has no context and nothing of it is found in the default one, the other contexts are tried, as Confluent
+does: a client that knows nothing of contexts then finds what was registered in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ottla.schemas.compatibility import Previous, check_lazily
+from ottla.schemas.registry.carried import (
+    VERSION_PROPERTY,
+    merged_metadata,
+    merged_rules,
+    property_of,
+    with_version,
+    without_version,
+)
+from ottla.schemas.registry.digest import digest_of
+from ottla.schemas.registry.entities import Config, Draft, Registered
+from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
+from ottla.schemas.registry.refusal import Refused, invalid_schema
+from ottla.schemas.schema import Parsed, Reference, Source
+
+if TYPE_CHECKING:
+    from ottla.schemas.registry.machine import RegistryMachine
+
+LATEST = -1
+
+
+class Understood:
+    """A draft that was parsed: what would be stored of it."""
+
+    __slots__ = ("digest", "metadata", "parsed", "references", "rule_set", "text", "type")
+
+    def __init__(self, draft: Draft, source: Source, parsed: Parsed, text: str) -> None:
+        self.text = text
+        self.type = source.type.value
+        self.references: tuple[Reference, ...] = source.references
+        self.parsed = parsed
+        self.metadata = draft.metadata
+        self.rule_set = draft.rule_set
+        self.digest = digest_of(text, self.references, self.metadata, self.rule_set)
+
+
+def understand(
+    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, as_new: bool
+) -> Understood | None:
+    """Parse a draft; None if it has no text. `as_new`: what it refers to must not be deleted. Raises Refused."""
+    if draft.text is None or not draft.text.strip():
+        return None
+    source = machine.library.source(subject, draft.text, draft.type, draft.references, deleted=not as_new)
+    parsed = machine.library.parsed(source)
+    takes_as_is = machine.scope.mode(subject).takes_ids
+    return Understood(draft, source, parsed, parsed.normalized if normalize and not takes_as_is else parsed.canonical)
+
+
+def get(machine: RegistryMachine, subject: str, version: int, deleted: bool = False) -> Registered | None:
+    """A version of a subject; `-1` is the latest that is not deleted."""
+    if version == LATEST:
+        return latest(machine, subject)
+    found = machine.state.get(subject, version)
+    return None if found is None or (found.deleted and not deleted) else found
+
+
+def get_anywhere(machine: RegistryMachine, subject: str, version: int, deleted: bool = False) -> Registered | None:
+    for name in _everywhere(machine, subject):
+        if found := get(machine, name, version, deleted):
+            return found
+    return None
+
+
+def latest(machine: RegistryMachine, subject: str) -> Registered | None:
+    return next((it for it in reversed(machine.state.versions(subject)) if not it.deleted), None)
+
+
+def exists(machine: RegistryMachine, subject: str, deleted: bool = False) -> bool:
+    return any(deleted or not it.deleted for it in machine.state.versions(subject))
+
+
+def find(machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, deleted: bool) -> Registered | None:
+    """The version that this schema is, completed with the metadata of the latest if that is what it takes."""
+    if found := find_as_is(machine, subject, draft, normalize, deleted):
+        return found
+    before = latest(machine, subject)
+    if before is None:
+        return None
+    completed = complete(machine.scope.config(subject), draft, before, None)
+    return None if completed == draft else find_as_is(machine, subject, completed, normalize, deleted)
+
+
+def find_anywhere(
+    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, deleted: bool
+) -> Registered | None:
+    for number, name in enumerate(_everywhere(machine, subject)):
+        try:
+            if found := find(machine, name, draft, normalize, deleted):
+                return found
+        except Refused:
+            # What it refers to may be missing in some contexts.
+            if number == 0:
+                raise
+    return None
+
+
+def find_as_is(
+    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, deleted: bool
+) -> Registered | None:
+    understood = understand(machine, subject, draft, normalize, as_new=False)
+    if understood is None:
+        return None
+    return same(machine, subject, understood, deleted)
+
+
+def same(machine: RegistryMachine, subject: str, it: Understood, deleted: bool = False) -> Registered | None:
+    """The newest version of a subject that is this schema."""
+    under = [each for each in twins(machine, subject, it) if each.subject == subject]
+    alive = [each for each in under if not each.deleted]
+    if alive or (under and deleted):
+        return (alive or under)[-1]
+    for each in reversed(machine.state.versions(subject)):
+        if (deleted or not each.deleted) and _is_equivalent(machine, it, each):
+            return each
+    return None
+
+
+def twins(machine: RegistryMachine, subject: str, it: Understood) -> list[Registered]:
+    """Equal schemas in the subject's context. (Digests do not tell types apart.)"""
+    return [each for each in machine.state.with_digest(context_of(subject), it.digest) if each.type == it.type]
+
+
+def _is_equivalent(machine: RegistryMachine, it: Understood, other: Registered) -> bool:
+    """Whether they differ only in what does not count: the version noted in the metadata; references written out."""
+    if it.type != other.type or (it.rule_set or {}) != (other.rule_set or {}):
+        return False
+    if not _same_metadata(it, other):
+        return False
+    if it.references == other.references:
+        return it.text == other.text
+    if it.references:
+        return False
+    # Sent with its references written out, as Avro serializers do: equal if they mean the same.
+    written_out = getattr(it.parsed, "means_same", None)
+    return bool(written_out is not None and written_out(machine.library.of(other)))
+
+
+def _same_metadata(it: Understood, other: Registered) -> bool:
+    claimed, noted = property_of(it.metadata, VERSION_PROPERTY), property_of(other.metadata, VERSION_PROPERTY)
+    if (claimed is None) == (noted is None):
+        return it.metadata == other.metadata
+    if claimed is not None and claimed != str(other.version):
+        return False
+    return without_version(it.metadata) == without_version(other.metadata)
+
+
+def complete(config: Config, draft: Draft, before: Registered | None, new_version: int | None) -> Draft:
+    """Metadata and rules: the draft's own, else those of the latest version, between the defaults and the overrides."""
+    metadata = draft.metadata if draft.metadata is not None or before is None else before.metadata
+    rules = draft.rule_set if draft.rule_set is not None or before is None else before.rule_set
+    metadata = merged_metadata(merged_metadata(config.get("defaultMetadata"), metadata), config.get("overrideMetadata"))
+    rules = merged_rules(merged_rules(config.get("defaultRuleSet"), rules), config.get("overrideRuleSet"))
+    if new_version is not None and (draft.version != 0 or property_of(metadata, VERSION_PROPERTY) is not None):
+        metadata = with_version(metadata, new_version)
+    if metadata is None and rules is None:
+        return draft
+    return replace(draft, metadata=metadata, rule_set=rules)
+
+
+# --- ids and GUIDs ----------------------------------------------------------------------------------------------
+
+
+def with_id(machine: RegistryMachine, schema_id: int, subject: str | None) -> Registered | None:
+    """What has this id: in the context (and, if it is there, under the subject) that `subject` names."""
+    name = split(subject)
+    if not name.subject:
+        return _first(machine.state.with_id(name.context, schema_id))
+    for each in _everywhere(machine, name.written):
+        under = [it for it in machine.state.with_id(context_of(each), schema_id) if it.subject == each]
+        if under:
+            return _first(under)
+    return None if name.context != DEFAULT_CONTEXT else _first(machine.state.with_id(name.context, schema_id))
+
+
+def versions_with_id(
+    machine: RegistryMachine, schema_id: int, subject: str | None, deleted: bool
+) -> list[Registered] | None:
+    """The versions that have this id, one of each subject; None if nothing has it."""
+    found = with_id(machine, schema_id, subject)
+    if found is None:
+        return None
+    newest: dict[str, Registered] = {}
+    for it in machine.state.with_id(context_of(found.subject), schema_id):
+        if it.subject not in newest or not it.deleted or newest[it.subject].deleted:
+            newest[it.subject] = it
+    return [it for it in newest.values() if deleted or not it.deleted]
+
+
+def with_guid(machine: RegistryMachine, guid: str) -> list[tuple[str, Registered]]:
+    """What has this GUID, by context."""
+    try:
+        digest = UUID(guid).bytes
+    except ValueError:
+        return []
+    found = (
+        (context, _first(machine.state.with_digest(context, digest))) for context in machine.state.contexts_in_use()
+    )
+    return [(context, it) for context, it in found if it is not None]
+
+
+def referrers(machine: RegistryMachine, subject: str, version: int, deleted: bool) -> list[Registered]:
+    """Who references a version."""
+    return [it for it in machine.state.referrers(subject, version) if deleted or not it.deleted]
+
+
+def _first(found: Sequence[Registered]) -> Registered | None:
+    return next((it for it in found if not it.deleted), found[0] if found else None)
+
+
+def _everywhere(machine: RegistryMachine, subject: str) -> Iterator[str]:
+    """The subject, and if it names no context the subjects of that name in the others."""
+    yield subject
+    if split(subject).context == DEFAULT_CONTEXT:
+        yield from (prefix_of(context) + subject for context in machine.state.contexts_in_use()[1:])
+
+
+def latest_with_metadata(
+    machine: RegistryMachine, subject: str, properties: Mapping[str, str], deleted: bool
+) -> Registered | None:
+    for it in reversed(machine.state.versions(subject)):
+        if (deleted or not it.deleted) and it.metadata is not None:
+            held = it.metadata.get("properties")
+            if held is not None and all(held.get(name) == value for name, value in properties.items()):
+                return it
+    return None
+
+
+# --- compatibility ----------------------------------------------------------------------------------------------
+
+
+def incompatibilities(
+    machine: RegistryMachine, subject: str, it: Understood, previous: Sequence[Registered]
+) -> list[str]:
+    """Why this may not come after these (oldest first), under the settings of the subject."""
+    config = machine.scope.config(subject)
+    group = config.get("compatibilityGroup")
+    if group is not None:
+        value = property_of(it.metadata, group)
+        previous = [each for each in previous if property_of(each.metadata, group) == value]
+    lazily: list[Previous] = [(each.version, partial(machine.library.of, each)) for each in previous]
+    level = machine.scope.level(subject)
+    messages = check_lazily(it.parsed, lazily, level)
+    if messages:
+        validates = str(bool(config.get("validateFields"))).lower()
+        messages.append(f"{{validateFields: '{validates}', compatibility: '{level}'}}")
+    return messages
+
+
+def check_draft(
+    machine: RegistryMachine, subject: str, draft: Draft, normalize: bool, previous: Sequence[Registered]
+) -> list[str]:
+    understood = understand(machine, subject, draft, normalize, as_new=True)
+    if understood is None:
+        raise invalid_schema("Empty schema")
+    return incompatibilities(machine, subject, understood, previous)

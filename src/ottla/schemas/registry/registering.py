@@ -1,0 +1,161 @@
+"""Registering a schema under a subject.
+
+Equal schemas have one id per context, whatever subjects they are under; what a subject has already is not registered
+again. A schema that was soft deleted comes back as a new version with its old id, and the deleted version goes.
+In IMPORT mode schemas bring their ids and versions, and nothing is checked against older ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ottla.machine.kit import Result
+from ottla.model.limits import INT32_MAX
+from ottla.schemas.registry.commands import Register
+from ottla.schemas.registry.entities import Config, Draft, Registered
+from ottla.schemas.registry.lookups import (
+    LATEST,
+    Understood,
+    complete,
+    find_as_is,
+    incompatibilities,
+    latest,
+    same,
+    twins,
+    understand,
+)
+from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of
+from ottla.schemas.registry.records import ContextEntry, Entry, Record, SchemaEntry, encode
+from ottla.schemas.registry.refusal import incompatible, invalid_schema, not_permitted
+from ottla.schemas.registry.removing import keep_highest
+
+if TYPE_CHECKING:
+    from ottla.schemas.registry.machine import RegistryMachine
+
+
+def register(machine: RegistryMachine, command: Register, now_ms: int) -> Result[Record]:
+    subject, draft = command.subject, command.draft
+    config = machine.scope.config(subject)
+    normalize = command.normalize or config.get("normalize") is True
+    if known := _known_already(machine, subject, draft, config, normalize):
+        return Result(reply=known)
+    _check_mode(machine, subject, draft)
+    takes_ids = machine.scope.mode(subject).takes_ids
+    versions = machine.state.versions(subject)
+    new_version = versions[-1].version + 1 if versions else 1
+    if not takes_ids:
+        draft = _filled(machine, subject, draft, config, new_version)
+    it = understand(machine, subject, draft, normalize, as_new=draft.id < 0)
+    if it is None:
+        raise invalid_schema("Empty schema")
+    schema_id = draft.id
+    if schema_id < 0 and (equal := twins(machine, subject, it)):
+        schema_id = equal[0].id
+    if draft.version == 0:
+        present = same(machine, subject, it)
+        if present is not None and draft.id in (-1, present.id):
+            return Result(reply=present)
+    alive = [each for each in versions if not each.deleted]
+    if not takes_ids and (messages := incompatibilities(machine, subject, it, alive)):
+        raise incompatible(
+            "Schema being registered is incompatible with an earlier schema for subject "
+            f'"{subject}", details: [{", ".join(messages)}]'
+        )
+    version = _version(draft, new_version, takes_ids)
+    registered = _registered(machine, subject, it, schema_id, version, now_ms)
+    entries = [*_context(machine, subject), *_replaced(machine, registered, versions)]
+    entries.append(SchemaEntry(subject, version, registered))
+    return Result([encode(entry, now_ms) for entry in entries], registered)
+
+
+def _known_already(
+    machine: RegistryMachine, subject: str, draft: Draft, config: Config, normalize: bool
+) -> Registered | None:
+    """What a subject has can be 'registered' again in any mode."""
+    if any(name in config for name in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")):
+        return None
+    known = find_as_is(machine, subject, draft, normalize, deleted=False)
+    if known is None:
+        return None
+    if draft.version == LATEST:
+        newest = latest(machine, subject)
+        known = known if newest is not None and known.version == newest.version else None
+    if known is None or draft.version in (0, LATEST):
+        return known if draft.id < 0 or (known is not None and known.id == draft.id) else None
+    if known.id != draft.id:
+        return None
+    # The same schema may have been imported under several versions.
+    exact = machine.state.get(subject, draft.version)
+    return exact if exact is not None and not exact.deleted and exact.digest == known.digest else None
+
+
+def _check_mode(machine: RegistryMachine, subject: str, draft: Draft) -> None:
+    machine.scope.check_writable(subject)
+    where = f"Subject {subject} in context {prefix_of(context_of(subject))}"
+    mode = machine.scope.mode(subject)
+    if draft.id >= 0 and not mode.takes_ids:
+        raise not_permitted(f"{where} is not in import mode")
+    if draft.id < 0 and mode.takes_ids:
+        raise not_permitted(f"{where} is not in read-write mode")
+    if draft.id > INT32_MAX or draft.version > INT32_MAX:
+        raise invalid_schema("Ids and versions are 32-bit numbers")
+
+
+def _filled(machine: RegistryMachine, subject: str, draft: Draft, config: Config, new_version: int) -> Draft:
+    """Without a text, the latest version's; without metadata or rules, likewise."""
+    before = latest(machine, subject)
+    if draft.text is None or not draft.text.strip():
+        if before is None:
+            raise invalid_schema("Empty schema")
+        draft = replace(draft, text=before.text, type=before.type, references=before.references)
+    return complete(config, draft, before, new_version)
+
+
+def _version(draft: Draft, new_version: int, takes_ids: bool) -> int:
+    if draft.version <= 0:
+        return new_version
+    if draft.version != new_version and not takes_ids:
+        raise invalid_schema("Version is not one more than previous version")
+    return draft.version
+
+
+def _registered(
+    machine: RegistryMachine, subject: str, it: Understood, schema_id: int, version: int, now_ms: int
+) -> Registered:
+    context = context_of(subject)
+    if schema_id < 0:
+        schema_id = machine.state.highest.get(context, 0) + 1
+        if schema_id > INT32_MAX:
+            raise not_permitted(f"All ids of context {context} have been given out")
+    for holder in machine.state.with_id(context, schema_id):
+        if holder.digest != it.digest or holder.type != it.type:
+            raise not_permitted(
+                f"Overwrite new schema with id {schema_id} in context {prefix_of(context)} is not permitted."
+            )
+    return Registered(
+        subject, version, schema_id, it.text, it.type, it.references, it.metadata, it.rule_set, False, now_ms, it.digest
+    )
+
+
+def _context(machine: RegistryMachine, subject: str) -> list[Entry]:
+    context = context_of(subject)
+    return [] if context == DEFAULT_CONTEXT or context in machine.state.contexts else [ContextEntry(context)]
+
+
+def _replaced(machine: RegistryMachine, new: Registered, versions: list[Registered]) -> list[Entry]:
+    """The soft-deleted versions of the same schema go, unless something refers to them."""
+    gone = [
+        each
+        for each in versions
+        if each.deleted
+        and each.id == new.id
+        and each.version < new.version
+        and not machine.state.referrers(each.subject, each.version)
+    ]
+    # Importing over a version that has another id removes the last trace of that one.
+    overwritten = [each for each in versions if each.version == new.version and each.id != new.id]
+    return [
+        *keep_highest(machine, overwritten),
+        *(SchemaEntry(each.subject, each.version, None) for each in gone),
+    ]

@@ -1,0 +1,116 @@
+"""Deleting: softly (the version stays, marked, and keeps its id), then permanently.
+
+A schema that another one refers to stays. Whoever deletes permanently leaves a note of the highest id, so that it is
+not given out again when the records are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ottla.machine.kit import Result
+from ottla.schemas.registry.commands import DeleteContext, DeleteSubject, DeleteVersion
+from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.lookups import exists, get, referrers
+from ottla.schemas.registry.names import context_of, prefix_of
+from ottla.schemas.registry.records import (
+    ConfigEntry,
+    ContextEntry,
+    DeleteSubjectEntry,
+    Entry,
+    HighestIdsEntry,
+    ModeEntry,
+    Record,
+    SchemaEntry,
+    encode,
+)
+from ottla.schemas.registry.refusal import (
+    context_not_empty,
+    referenced,
+    subject_not_found,
+    subject_not_soft_deleted,
+    subject_soft_deleted,
+    version_not_found,
+    version_not_soft_deleted,
+    version_soft_deleted,
+)
+
+if TYPE_CHECKING:
+    from ottla.schemas.registry.machine import RegistryMachine
+
+
+def delete_version(machine: RegistryMachine, command: DeleteVersion, now_ms: int) -> Result[Record]:
+    subject, permanent = command.subject, command.permanent
+    it = get(machine, subject, command.version, deleted=True)
+    if it is None:
+        raise version_not_found(command.version) if exists(machine, subject, True) else subject_not_found(subject)
+    if it.deleted and not permanent:
+        raise version_soft_deleted(subject, it.version)
+    machine.scope.check_writable(subject)
+    if referrers(machine, subject, it.version, deleted=permanent):
+        raise referenced(_key_text(it))
+    if not permanent:
+        entries: list[Entry] = [SchemaEntry(subject, it.version, replace(it, deleted=True))]
+    elif not it.deleted:
+        raise version_not_soft_deleted(subject, it.version)
+    else:
+        entries = [*keep_highest(machine, [it]), SchemaEntry(subject, it.version, None)]
+        if len(machine.state.versions(subject)) == 1:
+            entries += _without_settings(machine, subject)
+    return Result([encode(entry, now_ms) for entry in entries], it.version)
+
+
+def delete_subject(machine: RegistryMachine, command: DeleteSubject, now_ms: int) -> Result[Record]:
+    subject, permanent = command.subject, command.permanent
+    if not exists(machine, subject, deleted=True):
+        raise subject_not_found(subject)
+    if not permanent and not exists(machine, subject):
+        raise subject_soft_deleted(subject)
+    machine.scope.check_writable(subject)
+    versions = [it for it in machine.state.versions(subject) if permanent or not it.deleted]
+    for it in versions:
+        if any(each.subject != subject for each in referrers(machine, subject, it.version, deleted=permanent)):
+            raise referenced(_key_text(it))
+        if permanent and not it.deleted:
+            raise subject_not_soft_deleted(subject)
+    entries: list[Entry]
+    if permanent:
+        # The newest first: a version may refer to an older one of its own subject.
+        entries = [*keep_highest(machine, versions)]
+        entries += [SchemaEntry(subject, it.version, None) for it in reversed(versions)]
+        entries += _without_settings(machine, subject)
+    else:
+        entries = [DeleteSubjectEntry(subject, versions[-1].version)]
+    return Result([encode(entry, now_ms) for entry in entries], [it.version for it in versions])
+
+
+def delete_context(machine: RegistryMachine, command: DeleteContext, now_ms: int) -> Result[Record]:
+    context = command.context
+    if any(context_of(subject) == context for subject in machine.state.subjects):
+        raise context_not_empty(prefix_of(context))
+    gone = [ContextEntry(context, exists=False)] if context in machine.state.contexts else []
+    return Result([encode(entry, now_ms) for entry in gone])
+
+
+def keep_highest(machine: RegistryMachine, leaving: Iterable[Registered]) -> list[Entry]:
+    """Write down the highest ids of contexts from which schemas go for good, if that is not written yet."""
+    contexts = {context_of(it.subject) for it in leaving}
+    highest = machine.state.highest
+    if all(machine.state.noted_highest.get(context, 0) == highest[context] for context in contexts):
+        return []
+    return [HighestIdsEntry({**machine.state.noted_highest, **{each: highest[each] for each in sorted(contexts)}})]
+
+
+def _without_settings(machine: RegistryMachine, subject: str) -> list[Entry]:
+    entries: list[Entry] = []
+    if subject in machine.state.modes:
+        entries.append(ModeEntry(subject, None))
+    if subject in machine.state.configs:
+        entries.append(ConfigEntry(subject, None))
+    return entries
+
+
+def _key_text(it: Registered) -> str:
+    return f"{{magic=1,keytype=SCHEMA,subject={it.subject},version={it.version}}}"

@@ -1,0 +1,183 @@
+"""What the records of `_schemas` add up to. `apply` is the only way it changes.
+
+Indexes follow from the schemas: by id and by digest (per context), and who references whom. They hold what is soft
+deleted too, since such a schema keeps its id, can be asked for by it, and can come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ottla.schemas.registry.entities import Config, Mode, Registered
+from ottla.schemas.registry.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, context_of, is_context, split
+from ottla.schemas.registry.records import (
+    BadRecord,
+    ClearSubjectEntry,
+    ConfigEntry,
+    ContextEntry,
+    DeleteSubjectEntry,
+    Entry,
+    HighestIdsEntry,
+    ModeEntry,
+    Record,
+    SchemaEntry,
+    decode,
+)
+
+Key = tuple[str, int]
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A record that changed nothing, because it makes no sense (here)."""
+
+    reason: str
+
+
+class State:
+    """Subjects, ids, settings, modes and contexts."""
+
+    def __init__(self) -> None:
+        self.subjects: dict[str, dict[int, Registered]] = {}
+        self.configs: dict[str | None, Config] = {}
+        self.modes: dict[str | None, Mode] = {}
+        self.contexts: dict[str, None] = {}
+        # The highest id ever seen, by context, and what the last HighestIds record says of it.
+        self.highest: dict[str, int] = {}
+        self.noted_highest: dict[str, int] = {}
+        self._by_id: dict[tuple[str, int], dict[Key, None]] = {}
+        self._by_digest: dict[tuple[str, bytes], dict[Key, None]] = {}
+        self._references_to: dict[Key, dict[Key, None]] = {}
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def get(self, subject: str, version: int) -> Registered | None:
+        return self.subjects.get(subject, {}).get(version)
+
+    def versions(self, subject: str) -> list[Registered]:
+        """All versions of a subject, those soft deleted too, oldest first."""
+        held = self.subjects.get(subject, {})
+        return [held[version] for version in sorted(held)]
+
+    def all(self) -> Iterator[Registered]:
+        """Everything, by subject and version."""
+        for subject in sorted(self.subjects):
+            yield from self.versions(subject)
+
+    def with_id(self, context: str, schema_id: int) -> list[Registered]:
+        """All versions of all subjects of a context that have this id, by subject and version."""
+        return self._all(self._by_id.get((context, schema_id), ()))
+
+    def with_digest(self, context: str, digest: bytes) -> list[Registered]:
+        return self._all(self._by_digest.get((context, digest), ()))
+
+    def referrers(self, subject: str, version: int) -> list[Registered]:
+        """Who references this version, those soft deleted too."""
+        return self._all(self._references_to.get((subject, version), ()))
+
+    def contexts_in_use(self) -> list[str]:
+        """The default context, and those that have had a schema."""
+        return [DEFAULT_CONTEXT, *sorted(context for context in self.contexts if context != DEFAULT_CONTEXT)]
+
+    def _all(self, keys: Iterable[Key]) -> list[Registered]:
+        return [self.subjects[subject][version] for subject, version in sorted(keys)]
+
+    # --- changing ---------------------------------------------------------------------------------------------
+
+    def apply(self, record: Record) -> Sequence[Entry | Ignored]:
+        """Take in a record; return what it said, or why it said nothing."""
+        try:
+            entry = decode(record)
+        except BadRecord as error:
+            return (Ignored(str(error)),)
+        return (self._take(entry),)
+
+    def _take(self, entry: Entry) -> Entry | Ignored:
+        match entry:
+            case SchemaEntry(subject, version, registered):
+                if registered is None:
+                    self._remove((subject, version))
+                else:
+                    return self._put(entry, registered)
+            case ConfigEntry(subject, config):
+                _set(self.configs, subject, config)
+            case ModeEntry(subject, mode):
+                _set(self.modes, subject, mode)
+            case DeleteSubjectEntry(subject, version):
+                for each in self.versions(subject):
+                    if each.version <= version and not each.deleted:
+                        self.subjects[subject][each.version] = replace(each, deleted=True)
+            case ClearSubjectEntry(subject):
+                self._clear(subject)
+            case ContextEntry(context, exists):
+                if exists:
+                    self.contexts[context] = None
+                else:
+                    self.contexts.pop(context, None)
+            case HighestIdsEntry(highest):
+                self.noted_highest = dict(highest)
+                for context, schema_id in highest.items():
+                    self.highest[context] = max(self.highest.get(context, 0), schema_id)
+        return entry
+
+    def _put(self, entry: SchemaEntry, it: Registered) -> Entry | Ignored:
+        context = context_of(it.subject)
+        others = self.with_id(context, it.id)
+        if any(other.text != it.text for other in others):
+            return Ignored(f"id {it.id} of {it.subject} version {it.version} is that of another schema")
+        self._remove(it.key)
+        self.subjects.setdefault(it.subject, {})[it.version] = it
+        self.highest[context] = max(self.highest.get(context, 0), it.id)
+        self._by_id.setdefault((context, it.id), {})[it.key] = None
+        self._by_digest.setdefault((context, it.digest), {})[it.key] = None
+        for target in _targets(it):
+            self._references_to.setdefault(target, {})[it.key] = None
+        return entry
+
+    def _remove(self, key: Key) -> None:
+        subject, version = key
+        it = self.subjects.get(subject, {}).pop(version, None)
+        if it is None:
+            return
+        if not self.subjects[subject]:
+            del self.subjects[subject]
+        context = context_of(subject)
+        _unset(self._by_id, (context, it.id), key)
+        _unset(self._by_digest, (context, it.digest), key)
+        for target in _targets(it):
+            _unset(self._references_to, target, key)
+
+    def _clear(self, subject: str | None) -> None:
+        for each in list(self.all()):
+            if each.deleted and matches(subject, each.subject):
+                self._remove(each.key)
+
+
+def matches(pattern: str | None, subject: str) -> bool:
+    """Whether a subject is meant by what somebody named: all (None), the subject itself, or its context."""
+    if pattern is None or pattern == subject:
+        return True
+    return is_context(pattern) and split(pattern).context in (GLOBAL_CONTEXT, context_of(subject))
+
+
+def _targets(it: Registered) -> list[Key]:
+    return [(beside(it.subject, reference.subject), reference.version) for reference in it.references]
+
+
+def _set(table: dict[str | None, T], key: str | None, value: T | None) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def _unset(index: dict[K, dict[Key, None]], at: K, key: Key) -> None:
+    keys = index.get(at)
+    if keys is not None:
+        keys.pop(key, None)
+        if not keys:
+            del index[at]
