@@ -49,36 +49,80 @@ class Wanted(NamedTuple):
 
 def record_batch(batches: Sequence[Wanted]) -> pa.RecordBatch:
     """All wanted records of all batches, in their order. Raises ApiError(INVALID_RECORD) on malformed ones."""
-    payloads = [_payload(batch) for batch in batches]
-    sizes = [len(payload) for payload in payloads]
-    if sum(sizes) > ARROW_BYTES_MAX:
-        raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{sum(sizes)} bytes of records are too many for one batch")
-    data = np.frombuffer(payloads[0] if len(payloads) == 1 else b"".join(payloads), dtype=np.uint8)
-    table = _table(batches, sizes)
-    count = sum(batch.header.count for batch in batches)
-    if count > len(data) or any(batch.header.count < 0 for batch in batches):
-        raise _malformed()  # no record takes less than a byte
-    columns = _Columns(count, len(data))
-    rows, key_bytes, value_bytes, headers = scan(data, table, *columns.arrays)
-    if rows == MALFORMED:
-        raise _malformed()
-    rows_of = columns.rows_of[:rows]
-    nested = _headers(data, columns, rows, headers)
+    found = Scanned(batches, [unpacked(batch) for batch in batches])
     places = list(dict.fromkeys(batch.topic for batch in batches))
     topics = np.array([places.index(batch.topic) for batch in batches], dtype=np.int32)
     partitions = np.array([batch.partition for batch in batches], dtype=np.int32)
-    kinds = np.array([int(batch.header.is_log_append_time) for batch in batches], dtype=np.int32)
     arrays = [
-        pa.DictionaryArray.from_arrays(pa.array(topics[rows_of]), pa.array(places, pa.string())),
-        pa.array(partitions[rows_of]),
-        pa.array(columns.offsets[:rows]),
-        pa.array(columns.times[:rows]).cast(pa.timestamp("ms", tz="UTC")),
-        pa.array(kinds[rows_of]),
-        _binary(rows, columns.key_there, columns.key_ends, columns.keys[:key_bytes]),
-        _binary(rows, columns.value_there, columns.value_ends, columns.values[:value_bytes]),
-        nested,
+        pa.DictionaryArray.from_arrays(pa.array(topics[found.batch_of]), pa.array(places, pa.string())),
+        pa.array(partitions[found.batch_of]),
+        pa.array(found.offsets),
+        pa.array(found.times_ms).cast(pa.timestamp("ms", tz="UTC")),
+        pa.array(found.timestamp_types()),
+        found.keys(),
+        found.values(),
+        found.headers(),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+class Scanned:
+    """The wanted records of some batches and their payloads as columns; those of variable size become Arrow when they
+    are asked for. Raises ApiError(INVALID_RECORD) on malformed records."""
+
+    def __init__(
+        self,
+        batches: Sequence[Wanted],
+        payloads: Sequence[bytes | memoryview],
+        *,
+        with_keys: bool = True,
+        with_values: bool = True,
+    ) -> None:
+        sizes = [len(payload) for payload in payloads]
+        if sum(sizes) > ARROW_BYTES_MAX:
+            raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{sum(sizes)} bytes of records are too many for one batch")
+        self._batches = batches
+        self._data = np.frombuffer(payloads[0] if len(payloads) == 1 else b"".join(payloads), dtype=np.uint8)
+        count = sum(batch.header.count for batch in batches)
+        if count > len(self._data) or any(batch.header.count < 0 for batch in batches):
+            raise _malformed()  # no record takes less than a byte
+        self._columns = _Columns(count, len(self._data))
+        table = _table(batches, sizes)
+        self.rows, self._key_bytes, self._value_bytes, self._header_count = scan(
+            self._data, table, with_keys, with_values, *self._columns.arrays
+        )
+        if self.rows == MALFORMED:
+            raise _malformed()
+
+    @property
+    def batch_of(self) -> Any:
+        """By row, the number of the batch that it came from."""
+        return self._columns.rows_of[: self.rows]
+
+    @property
+    def offsets(self) -> Any:
+        return self._columns.offsets[: self.rows]
+
+    @property
+    def times_ms(self) -> Any:
+        return self._columns.times[: self.rows]
+
+    def timestamp_types(self) -> Any:
+        """By row, 0: the producer's clock, 1: the broker's."""
+        kinds = np.array([int(batch.header.is_log_append_time) for batch in self._batches], dtype=np.int32)
+        return kinds[self.batch_of]
+
+    def keys(self) -> pa.Array:
+        found = self._columns
+        return _binary(self.rows, found.key_there, found.key_ends, found.keys[: self._key_bytes])
+
+    def values(self) -> pa.Array:
+        found = self._columns
+        return _binary(self.rows, found.value_there, found.value_ends, found.values[: self._value_bytes])
+
+    def headers(self, kind: pa.DataType = HEADERS) -> pa.Array:
+        """As a list of pairs; null where there are none."""
+        return _headers(self._data, self._columns, self.rows, self._header_count, kind)
 
 
 class _Columns:
@@ -109,7 +153,8 @@ class _Columns:
         )
 
 
-def _payload(batch: Wanted) -> bytes | memoryview:
+def unpacked(batch: Wanted) -> bytes | memoryview:
+    """The records of a batch, decompressed."""
     body = batch.data[HEADER_BYTES : batch.header.size_bytes]
     if batch.header.codec == Codec.NONE:
         return body
@@ -140,9 +185,9 @@ def _validity(there: Any) -> pa.Buffer | None:
     return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
-def _headers(data: Any, columns: _Columns, rows: int, total: int) -> pa.Array:
+def _headers(data: Any, columns: _Columns, rows: int, total: int, kind: pa.DataType) -> pa.Array:
     if total == 0:
-        return pa.nulls(rows, HEADERS)
+        return pa.nulls(rows, kind)
     if total > len(data):
         raise _malformed()
     counts = columns.header_counts[:rows]
@@ -160,11 +205,11 @@ def _headers(data: Any, columns: _Columns, rows: int, total: int) -> pa.Array:
     except pa.ArrowInvalid as error:
         raise ApiError(ErrorCode.INVALID_RECORD, "A record header's name is not UTF-8") from error
     pairs = pa.StructArray.from_arrays(
-        [text, _binary(total, there, value_ends, values[:value_bytes])], fields=list(HEADERS.value_type)
+        [text, _binary(total, there, value_ends, values[:value_bytes])], fields=list(kind.value_type)
     )
     begins = np.zeros(rows + 1, np.int32)
     np.cumsum(counts, out=begins[1:])
-    return pa.ListArray.from_arrays(pa.array(begins), pairs, type=HEADERS, mask=pa.array(counts == 0))
+    return pa.ListArray.from_arrays(pa.array(begins), pairs, type=kind, mask=pa.array(counts == 0))
 
 
 def _malformed() -> ApiError:

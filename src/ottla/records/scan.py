@@ -91,6 +91,8 @@ def _frame(data: Bytes, at: int, batch_end: int) -> tuple[int, int, int, int, in
 def scan(
     data: Bytes,
     batches: Longs,
+    with_keys: bool,
+    with_values: bool,
     offsets: Longs,
     times: Longs,
     rows_of: Ints,
@@ -107,7 +109,8 @@ def scan(
     """Fills one row per wanted record; (rows, bytes of keys, bytes of values, headers), or MALFORMED as the first.
 
     `rows_of[row]` is the batch it came from, `headers_at[row]` where its headers begin, `record_ends[row]` where it
-    ends. Records do not overlap, so `keys` and `values` of the size of `data` are large enough.
+    ends. Keys and values that are not wanted come as null. Records do not overlap, so `keys` and `values` of the size of
+    `data` are large enough.
     """
     row, key_end, value_end, header_total = 0, 0, 0, 0
     for number in range(len(batches)):
@@ -122,6 +125,10 @@ def scan(
                 continue
             offsets[row], rows_of[row] = offset, number
             times[row] = fixed_time if fixed_time >= 0 else batch[BASE_TIME] + time
+            if not with_keys:
+                key_size = -1
+            if not with_values:
+                value_size = -1
             key_there[row], value_there[row] = key_size >= 0, value_size >= 0
             for index in range(key_size):
                 keys[key_end + index] = data[key_at + index]

@@ -1,0 +1,126 @@
+"""`kafka.*` options: Kafka's client settings by their names, and what this client makes of them.
+
+Rules:
+- Settings that mean something here are mapped; those of a consumer or producer of Kafka's that mean nothing here (its
+  buffers, its group membership) are taken and do nothing, so that a job moves from `kafka` to `ottla` unchanged.
+- What Spark's connector refuses is refused in its words; what would need TLS or SASL is refused until that exists here:
+  to connect without it would be worse.
+- Any other name is an error that says which was probably meant.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.spark.options import KAFKA_PREFIX, OptionError, nearest, whole
+
+BOOTSTRAP = "bootstrap.servers"
+
+# Settings of a client, by the field of `ClientOptions`.
+_CLIENT = {
+    "request.timeout.ms": "request_timeout_ms",
+    "default.api.timeout.ms": "api_timeout_ms",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "retry.backoff.max.ms": "retry_backoff_max_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+    "socket.connection.setup.timeout.ms": "connect_timeout_ms",
+}
+_READING = (
+    *("isolation.level", "fetch.min.bytes", "fetch.max.bytes", "fetch.max.wait.ms", "max.partition.fetch.bytes"),
+    *("check.crcs", "group.id", "client.id", "client.rack"),
+)
+_WRITING = (
+    *("acks", "batch.size", "linger.ms", "compression.type", "buffer.memory", "max.block.ms", "max.request.size"),
+    *("delivery.timeout.ms", "enable.idempotence", "transactional.id", "transaction.timeout.ms", "client.id"),
+    *("max.in.flight.requests.per.connection", "partitioner.class", "compression.gzip.level"),
+    *("compression.lz4.level", "compression.zstd.level"),
+)
+_WITHOUT_MEANING = (
+    *(
+        "max.poll.records",
+        "max.poll.interval.ms",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "receive.buffer.bytes",
+    ),
+    *("send.buffer.bytes", "reconnect.backoff.ms", "reconnect.backoff.max.ms", "connections.max.idle.ms"),
+    *("group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy"),
+    *("allow.auto.create.topics", "exclude.internal.topics", "metric.reporters", "metrics.num.samples", "retries"),
+    *("metrics.sample.window.ms", "metrics.recording.level", "client.dns.lookup", "auto.commit.interval.ms"),
+    *("auto.include.jmx.reporter", "enable.metrics.push", "socket.connection.setup.timeout.max.ms"),
+    *("metadata.max.idle.ms", "metadata.recovery.strategy", "metadata.recovery.rebootstrap.trigger.ms"),
+    *("partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms", "partitioner.ignore.keys"),
+)
+_SECURITY = ("ssl.", "sasl.", "security.")
+_REFUSED = {
+    "auto.offset.reset": "set the source option 'startingOffsets' to 'earliest' or 'latest' instead: Spark keeps track "
+    "of offsets, not the consumer",
+    "key.deserializer": "keys are bytes; use DataFrame operations, or the option 'key.format'",
+    "value.deserializer": "values are bytes; use DataFrame operations, or the option 'value.format'",
+    "key.serializer": "keys are written as bytes; use DataFrame operations, or the option 'key.format'",
+    "value.serializer": "values are written as bytes; use DataFrame operations, or the option 'value.format'",
+    "enable.auto.commit": "Spark keeps track of offsets",
+    "interceptor.classes": "there are no Java classes here",
+}
+_KNOWN = (BOOTSTRAP, *_CLIENT, *_READING, *_WRITING, *_WITHOUT_MEANING, *_REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """The `kafka.*` options that were given, without their prefix, all of them known."""
+
+    bootstrap: str
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    def get(self, name: str) -> str | None:
+        """The text of one setting."""
+        return self.given.get(name)
+
+    def number(self, name: str, default: int) -> int:
+        """A setting that is a whole number."""
+        value = self.given.get(name)
+        try:
+            return default if value is None else whole(value)
+        except OptionError as error:
+            raise OptionError(f"option kafka.{name}: {error}") from None
+
+    def choice(self, name: str, *choices: str) -> str:
+        """A setting that is one of some words; the first is the default."""
+        value = self.given.get(name, choices[0]).strip().lower()
+        if value not in choices:
+            raise OptionError(f"option kafka.{name}: one of {', '.join(choices)} is expected, not {value!r}")
+        return value
+
+    def client_options(self, client_id: str) -> ClientOptions:
+        """How to reach the cluster, under this client id."""
+        numbers: dict[str, Any] = {
+            attribute: self.number(name, getattr(ClientOptions(()), attribute)) for name, attribute in _CLIENT.items()
+        }
+        try:
+            return ClientOptions(parse_bootstrap(self.bootstrap), client_id=client_id, **numbers)
+        except ValueError as error:
+            raise OptionError(f"option kafka.{BOOTSTRAP}: {error}") from None
+
+
+def parse_kafka_settings(given: Mapping[str, str]) -> KafkaSettings:
+    """The `kafka.*` ones of a source's or sink's options. OptionError on those that are unknown or refused."""
+    found: dict[str, str] = {}
+    for option, value in given.items():
+        name = option.lower().removeprefix(KAFKA_PREFIX)
+        if name == option.lower():
+            continue
+        if name in _REFUSED:
+            raise OptionError(f"Kafka option '{name}' is not supported: {_REFUSED[name]}")
+        if name == "security.protocol" and value.strip().upper() == "PLAINTEXT":
+            continue
+        if name.startswith(_SECURITY):
+            raise OptionError(f"Kafka option '{name}' is not supported: this client speaks neither TLS nor SASL yet")
+        if name not in _KNOWN:
+            hint = nearest(option, (KAFKA_PREFIX + each for each in _KNOWN))
+            raise OptionError(f"unknown option {option!r}{hint}")
+        found[name] = value
+    bootstrap = found.get(BOOTSTRAP, "").strip()
+    if not bootstrap:
+        raise OptionError(f"Option 'kafka.{BOOTSTRAP}' must be specified: it says where the cluster is")
+    return KafkaSettings(bootstrap, found)

@@ -1,0 +1,54 @@
+"""Data loss: records that were to be read and are not there any more, and why.
+
+Rules:
+- With `failOnDataLoss` (the default) a loss ends the query with the reason; without, it is logged as a warning and the
+  query goes on with what is there.
+- Gaps are no loss: control records, aborted transactions and what compaction removed leave offsets without records.
+"""
+
+import logging
+from enum import Enum
+
+from ottla.model.ids import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class Reason(Enum):
+    """Why records are gone."""
+
+    RETENTION = "retention deleted them, or DeleteRecords did"
+    TRUNCATED = "the log was truncated: an unclean election, or the broker lost data"
+    AHEAD = "the offset is beyond the end of the log: a wrong option or checkpoint, or the topic was created anew"
+    RECREATED = "the topic was deleted and created anew"
+    TOPIC_DELETED = "the topic was deleted"
+    PARTITION_GONE = "the partition does not exist any more"
+    LATE_PARTITION = "the partition is new, but its first records are gone already"
+
+
+class DataLoss(Exception):
+    """Records that were to be read are not there any more."""
+
+    def __init__(self, partition: TopicPartition | None, reason: Reason, what: str) -> None:
+        self.partition = partition
+        self.reason = reason
+        super().__init__(
+            f"data loss ({reason.name.lower()}): {what}; {reason.value}. "
+            "Set the option failOnDataLoss to false to go on with what is there."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.partition, self.reason, self.args)
+
+
+def _again(partition: TopicPartition | None, reason: Reason, args: tuple[str, ...]) -> DataLoss:
+    loss = DataLoss(partition, reason, "")
+    loss.args = args
+    return loss
+
+
+def report(loss: DataLoss, *, fail: bool) -> None:
+    """Raise it, or say it and go on."""
+    if fail:
+        raise loss
+    _log.warning("%s", loss)

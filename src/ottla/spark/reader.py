@@ -1,0 +1,115 @@
+"""The batch reader: the driver plans ranges of offsets, executors read them.
+
+Rules:
+- All that is planned is planned by the offsets as they are when the query runs, so each query of a DataFrame may see
+  more than the one before, as with Spark's connector.
+- An ending offset beyond the end of the log is data loss (it cannot be read), as is a starting one.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from ottla.spark.lookup import Assigned, Lookup
+from ottla.spark.loss import DataLoss, Reason, report
+from ottla.spark.offsets import EARLIEST_OFFSET, Everywhere, Limit, Offsets, Specific
+from ottla.spark.plan import Range, split
+from ottla.spark.read_settings import ReadSettings
+from ottla.spark.task import read_range
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_QUERY_ID = "sql.streaming.queryId"
+
+
+class RangePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, part: Range | None) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+class OttlaReader(DataSourceReader):
+    """Reads what the options say, once."""
+
+    def __init__(self, settings: ReadSettings) -> None:
+        self.settings = settings
+
+    def partitions(self) -> list[InputPartition]:
+        lookup = Lookup(self.settings, f"{self.settings.group(None)}-driver")
+        try:
+            ranges = self._ranges(lookup)
+            parts = tasks(self.settings, lookup, ranges)
+        finally:
+            lookup.close()
+        return [RangePartition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return read_partition(self.settings, partition)
+
+    def _ranges(self, lookup: Lookup) -> list[Range]:
+        settings = self.settings
+        assigned = lookup.assigned()
+        starts = lookup.resolve(settings.starting, assigned, starting=True)
+        ends = self._ends(lookup, assigned)
+        ranges = []
+        for partition, topic_id in assigned.items():
+            start, end = starts[partition], ends[partition]
+            from_earliest = _is_earliest(settings.starting, partition)
+            ranges.append(Range(partition, start, end, from_earliest, topic_id))
+        return ranges
+
+    def _ends(self, lookup: Lookup, assigned: Assigned) -> Offsets:
+        """Where to end; what lies behind the end of a log cannot be waited for."""
+        ends = lookup.resolve(self.settings.ending, assigned, starting=False)
+        if not isinstance(self.settings.ending, Specific):
+            return ends
+        latest = lookup.latest(assigned)
+        for partition, end in ends.items():
+            if end > latest[partition]:
+                what = f"the ending offset {end} of {partition} is beyond its end, {latest[partition]}"
+                report(DataLoss(partition, Reason.AHEAD, what), fail=self.settings.fail_on_data_loss)
+                ends[partition] = latest[partition]
+        return ends
+
+
+def tasks(settings: ReadSettings, lookup: Lookup, ranges: list[Range]) -> list[Range]:
+    """Ranges cut as the options say."""
+    options = settings.options
+    max_bytes = options["maxBytesPerPartition"]
+    per_offset = {}
+    if max_bytes is not None:
+        wanted = [each.partition for each in ranges if each.size > 0]
+        first, last = lookup.earliest(wanted), lookup.latest(wanted)
+        per_offset = {
+            partition: size_bytes / max(last[partition] - first[partition], 1)
+            for partition, size_bytes in lookup.sizes_bytes(wanted).items()
+        }
+    return split(
+        ranges,
+        min_partitions=options["minPartitions"],
+        max_records=options["maxRecordsPerPartition"],
+        max_bytes=max_bytes,
+        bytes_per_offset=per_offset,
+    )
+
+
+def read_partition(settings: ReadSettings, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+    """In an executor: the rows of one task."""
+    part = partition.part if isinstance(partition, RangePartition) else None
+    if part is None:
+        return iter(())
+    context = TaskContext.get()
+    query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    number = context.partitionId() if context is not None else 0
+    return read_range(settings, part, f"consumer-{settings.group(query_id)}-executor-{number}")
+
+
+def _is_earliest(limit: Limit, partition: object) -> bool:
+    if isinstance(limit, Specific):
+        return limit.offsets.get(partition) == EARLIEST_OFFSET  # type: ignore[call-overload, no-any-return]
+    return limit == Everywhere(EARLIEST_OFFSET)

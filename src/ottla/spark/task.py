@@ -1,0 +1,180 @@
+"""One Spark task: reads one range of one partition, whatever becomes of brokers meanwhile.
+
+Rules:
+- The task has an event loop of its own, run only while it waits; the next Fetch is under way while Spark takes rows.
+- What passes (leader changes, brokers that restart, a cluster not reached yet) is waited out for as long as the client
+  is patient (`kafka.default.api.timeout.ms`). What is gone for good is a `DataLoss` with its reason.
+- The range ends where its last offset is behind, records or not: gaps are no loss.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, UnsupportedApi
+from ottla.client.fetching import Cursor, Fetched, Fetcher, RawBatch
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.spark.loss import DataLoss, Reason, report
+from ottla.spark.plan import Range
+from ottla.spark.read_settings import ReadSettings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+# Answers without anything, one after the other, after which offsets below the high watermark count as a gap: a broker
+# that throttles answers like that, too, but not so often.
+_EMPTY_ANSWERS_MAX = 5
+
+
+def read_range(settings: ReadSettings, part: Range, client_id: str) -> "Iterator[pa.RecordBatch]":
+    """The rows of a range."""
+    from ottla.spark.rows import Rows  # numba and all: executors only
+
+    topic, partition = part.partition
+    rows = Rows(topic, partition, settings.columns, settings.options["rowsPerBatch"])
+    loop = asyncio.new_event_loop()
+    try:
+        answers = _Reading(settings, part, client_id).answers()
+        try:
+            while (found := loop.run_until_complete(_next(answers))) is not None:
+                yield from rows.add(found)
+        finally:
+            loop.run_until_complete(answers.aclose())
+        yield from rows.rest()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+async def _next(answers: "AsyncGenerator[list[RawBatch], None]") -> list[RawBatch] | None:
+    return await anext(answers, None)
+
+
+class _Reading:
+    """How far the range has been read."""
+
+    def __init__(self, settings: ReadSettings, part: Range, client_id: str) -> None:
+        self._settings = settings
+        self._part = part
+        self._options = settings.kafka.client_options(settings.kafka.get("client.id") or client_id)
+        self._fetch = settings.fetch_options()
+        self._cursor = Cursor(part.partition, part.start, part.end)
+        self._asked_at = part.start
+        self._empty = 0
+
+    async def answers(self) -> AsyncGenerator[list[RawBatch], None]:
+        """What each answer of a broker brings, until the range is read."""
+        async with Cluster(self._options) as cluster:
+            await self._reach(cluster)
+            fetcher = Fetcher(cluster, self._fetch)
+            try:
+                async with aclosing(self._fetched(cluster, fetcher)) as found:
+                    async for batches in found:
+                        yield batches
+            except ApiError as error:
+                if error.code not in _GONE:
+                    raise
+                self._lose(await self._why_gone(cluster))
+            finally:
+                await fetcher.close()
+
+    async def _fetched(self, cluster: Cluster, fetcher: Fetcher) -> AsyncGenerator[list[RawBatch], None]:
+        if not await self._is_same_topic(cluster):
+            return
+        while not self._cursor.done:
+            fetcher.start([self._cursor])
+            await fetcher.wait()
+            for fetched in fetcher.collect():
+                if fetched.error is not None:
+                    self._pass_over(fetched.error)
+                    continue
+                self._count_empty(fetched)
+                if not self._cursor.done:
+                    fetcher.start([self._cursor])  # the broker works while Spark takes these
+                if fetched.batches:
+                    yield fetched.batches
+            if not await self._is_same_topic(cluster):
+                return
+
+    async def _reach(self, cluster: Cluster) -> None:
+        """A broker that is down now may be up in a moment; the driver has talked to this cluster."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._options.api_timeout_ms / 1000
+        tries = 0
+        while True:
+            try:
+                await cluster.leader(self._part.partition)
+                return
+            except UnsupportedApi:
+                raise
+            except ClientError:
+                tries += 1
+                wait_s = self._options.backoff_ms(tries) / 1000
+                if loop.time() + wait_s > deadline_s:
+                    raise
+                await asyncio.sleep(wait_s)
+            except ApiError as error:
+                if error.code in _GONE:
+                    return  # the first fetch tells why
+                raise
+
+    # --- what is not there ----------------------------------------------------------------------------------------
+
+    def _lose(self, loss: DataLoss) -> None:
+        report(loss, fail=self._settings.fail_on_data_loss)
+        self._cursor.position = self._part.end
+
+    def _pass_over(self, error: ApiError) -> None:
+        """Go on behind what is gone, if that is allowed."""
+        partition, position = self._part.partition, self._cursor.position
+        if isinstance(error, OffsetOutOfRange) and error.offset < error.start_offset:
+            if not (self._part.from_earliest and position == self._part.start):
+                what = f"offsets {position} to {error.start_offset - 1} of {partition} are gone"
+                report(DataLoss(partition, Reason.RETENTION, what), fail=self._settings.fail_on_data_loss)
+            self._cursor.position = error.start_offset
+        elif isinstance(error, LogTruncated):
+            what = f"{partition} was read up to {position} and now ends at {error.end_offset}"
+            self._lose(DataLoss(partition, Reason.TRUNCATED, what))
+        elif isinstance(error, OffsetOutOfRange):
+            what = f"offsets {position} to {self._part.end - 1} of {partition} are gone: it ends at {error.end_offset}"
+            reason = Reason.AHEAD if position == self._part.start else Reason.TRUNCATED
+            self._lose(DataLoss(partition, reason, what))
+        else:
+            raise error
+
+    def _count_empty(self, fetched: Fetched) -> None:
+        """Nothing comes for offsets below the end of what may be read: compaction has removed them. Nothing comes for
+        long and the log ends before the range does: it was truncated."""
+        self._empty = 0 if fetched.next_offset > self._asked_at else self._empty + 1
+        self._asked_at = fetched.next_offset
+        readable_to = fetched.last_stable_offset if self._settings.read_committed else fetched.high_watermark
+        if self._empty >= _EMPTY_ANSWERS_MAX and readable_to >= self._part.end:
+            self._cursor.position = self._part.end
+        elif self._empty * self._fetch.max_wait_ms > self._settings.options["kafkaConsumer.pollTimeoutMs"]:
+            partition = self._part.partition
+            what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come: "
+            self._lose(DataLoss(partition, Reason.TRUNCATED, what + f"it can be read up to {readable_to}"))
+
+    async def _is_same_topic(self, cluster: Cluster) -> bool:
+        """False if the topic is another one by now, and that is not an error."""
+        if self._part.topic_id in (b"", NO_ID):
+            return True
+        info = await cluster.topic(self._part.partition.topic)
+        if info.topic_id in (NO_ID, self._part.topic_id):
+            return True
+        what = f"the rest of {self._part.partition} from offset {self._cursor.position} on is gone"
+        self._lose(DataLoss(self._part.partition, Reason.RECREATED, what))
+        return False
+
+    async def _why_gone(self, cluster: Cluster) -> DataLoss:
+        partition = self._part.partition
+        what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} are gone"
+        try:
+            await cluster.topic(partition.topic)
+        except ApiError:
+            return DataLoss(partition, Reason.TOPIC_DELETED, what)
+        return DataLoss(partition, Reason.PARTITION_GONE, what)
