@@ -8,6 +8,7 @@ from functools import cached_property
 from ottla.model import limits
 from ottla.schemas import jackson
 from ottla.schemas.avro.compare import incompatibilities
+from ottla.schemas.avro.describe import described
 from ottla.schemas.avro.normal import normal
 from ottla.schemas.avro.parse import Parser
 from ottla.schemas.avro.types import Schema, full_name
@@ -34,7 +35,7 @@ class AvroSchema:
 
     def incompatibilities(self, writer: Parsed) -> Sequence[Incompatibility]:
         assert isinstance(writer, AvroSchema), "schemas of different types are not compared"
-        return incompatibilities(self.schema, writer.schema)
+        return [described(found) for found in incompatibilities(self.schema, writer.schema)]
 
 
 def parse_avro(source: Source, *, strict: bool = True) -> AvroSchema:

@@ -24,6 +24,7 @@ from ottla.schemas.avro.types import (
     alias_names,
     kind,
 )
+from ottla.schemas.avro.write import to_text
 from ottla.schemas.jackson import java_order
 from ottla.schemas.schema import Incompatibility
 
@@ -36,8 +37,6 @@ _PROMOTIONS = {
     "string": ("bytes",),
 }
 
-TOO_COMPLEX = "TOO_COMPLEX"
-
 Place = tuple[str, ...]
 Found = tuple[Incompatibility, ...]
 
@@ -47,11 +46,11 @@ class _Unreadable(Exception):
 
 
 def incompatibilities(reader: Schema, writer: Schema) -> Found:
-    """Why `reader` cannot read what `writer` wrote; empty when it can."""
+    """Why `reader` cannot read what `writer` wrote; empty when it can. A comparison that failed has no kind."""
     try:
         return _Comparison().pair(reader, writer, (), 0)
     except _Unreadable as error:
-        return (Incompatibility(TOO_COMPLEX, "/", str(error)),)
+        return (Incompatibility("", "/", f"Unexpected exception during compatibility check: {error}"),)
 
 
 class _Comparison:
@@ -106,7 +105,7 @@ class _Comparison:
         results: list[Found] = []
         for index, field in enumerate(reader.fields):
             here = (*place, "fields", str(index))
-            written = _writer_field(writer, field)
+            written = _writer_field(reader, field, writer)
             if written is not None:
                 results.append(self.pair(field.type, written.type, (*here, "type"), depth))
             elif field.has_default:
@@ -132,12 +131,13 @@ def _joined(results: Iterable[Found]) -> Found:
     return tuple(joined)
 
 
-def _writer_field(writer: Record, field: Field) -> Field | None:
-    names = dict.fromkeys((field.name, *field.aliases))
-    matches = [writer.by_name[name] for name in names if name in writer.by_name]
+def _writer_field(reader: Record, field: Field, writer: Record) -> Field | None:
+    """The field it is read from. An alias that repeats the field's own name counts as a second match, as in Java."""
+    matches = [writer.by_name[name] for name in (field.name, *field.aliases) if name in writer.by_name]
     if len(matches) > 1:
+        shown = f"{field.name} type:{kind(field.type).upper()} pos:{reader.fields.index(field)}"
         raise _Unreadable(
-            f"Reader record field {field.name} matches multiple fields in writer record schema {writer.name.full}"
+            f"Reader record field {shown} matches multiple fields in writer record schema {to_text(writer)}"
         )
     return matches[0] if matches else None
 
