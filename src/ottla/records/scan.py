@@ -109,8 +109,8 @@ def scan(
     """Fills one row per wanted record; (rows, bytes of keys, bytes of values, headers), or MALFORMED as the first.
 
     `rows_of[row]` is the batch it came from, `headers_at[row]` where its headers begin, `record_ends[row]` where it
-    ends. Keys and values that are not wanted come as null. Records do not overlap, so `keys` and `values` of the size of
-    `data` are large enough.
+    ends. Keys and values that are not wanted come as null. Records do not overlap, so `keys` and `values` of the size
+    of `data` are large enough.
     """
     row, key_end, value_end, header_total = 0, 0, 0, 0
     for number in range(len(batches)):

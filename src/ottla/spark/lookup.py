@@ -8,9 +8,11 @@ Rules:
 
 import difflib
 import re
+import time
 from collections.abc import Iterable, Mapping
 
 from ottla.client.blocking import Blocking
+from ottla.client.errors import ClientError, UnsupportedApi
 from ottla.client.offsets import EARLIEST, LATEST, NOT_FOUND, Time, list_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -38,6 +40,22 @@ class Lookup:
 
     def close(self) -> None:
         self._client.close()
+
+    def reach(self) -> None:
+        """Wait for a cluster that is down now; a stream starts when it is up."""
+        options = self._client.cluster.options
+        deadline_s = time.monotonic() + options.api_timeout_ms / 1000
+        tries = 0
+        while True:
+            try:
+                self._client.run(self._client.cluster.refresh())
+                return
+            except ClientError as error:
+                tries += 1
+                wait_s = options.backoff_ms(tries) / 1000
+                if isinstance(error, UnsupportedApi) or time.monotonic() + wait_s > deadline_s:
+                    raise
+                time.sleep(wait_s)
 
     def assigned(self, *, missing_ok: bool = False) -> Assigned:
         """The chosen partitions as they are now, in order. TopicMissing, unless missing ones are to be left out."""

@@ -24,7 +24,12 @@ from ottla.spark.options import OptionError
 from ottla.spark.read_settings import ReadSettings, parse_read
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 _TYPES: dict[str, DataType] = {
@@ -55,6 +60,23 @@ class OttlaSource(DataSource):
         settings = parse_read(self.options, streaming=False)
         _check_schema(settings, schema)
         return OttlaReader(settings)
+
+    def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
+        from ottla.spark.stream_reader import OttlaStreamReader
+
+        settings = parse_read(self.options, streaming=True)
+        _check_schema(settings, schema)
+        return OttlaStreamReader(settings)
+
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
+        from ottla.spark.writer import BatchWriter
+
+        return BatchWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
+        from ottla.spark.writer import StreamWriter
+
+        return StreamWriter(self.options, schema)
 
 
 def _schema(settings: ReadSettings) -> StructType:
