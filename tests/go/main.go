@@ -1,5 +1,5 @@
 // Command harness drives franz-go by JSON lines: one request per line in, one answer per line out, in order.
-// The verbs are those of tests/java/clients/Groups.java, plus "copy" and "share_…".
+// The verbs are those of tests/java/clients/Groups.java, plus "copy", "share_…" and "sr_…".
 package main
 
 import (
@@ -32,6 +32,11 @@ type Request struct {
 	TimeoutMs int               `json:"timeout_ms"`
 	Isolation string            `json:"isolation"`
 	Acks      []Acknowledgement `json:"acks"`
+	URL       string            `json:"url"`
+	Subject   string            `json:"subject"`
+	Type      string            `json:"type"`
+	Schema    string            `json:"schema"`
+	Objects   []json.RawMessage `json:"objects"`
 }
 
 type verb func(context.Context, *Request) (any, error)
@@ -44,6 +49,7 @@ func main() {
 		"txn_open": txnOpen, "txn_begin": txnBegin, "txn_send": txnSend, "txn_commit": txnCommit, "txn_abort": txnAbort,
 		"txn_close": txnClose, "copy": copyAll,
 		"share_join": shareJoin, "share_poll": sharePoll, "share_ack": shareAck, "share_commit": shareCommit, "share_leave": shareLeave,
+		"sr_write": srWrite, "sr_read": srRead, "sr_tour": srTour,
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := json.NewEncoder(os.Stdout)

@@ -1,5 +1,5 @@
 // Drives kafkajs by JSON lines: one request per line in, one answer per line out, in order.
-// The verbs are those of tests/java/clients/Groups.java, plus "copy".
+// The verbs are those of tests/java/clients/Groups.java, plus "copy" and "sr_…".
 'use strict'
 
 const readline = require('node:readline')
@@ -108,6 +108,7 @@ const verbs = {
     return {}
   },
   copy,
+  ...require('./schemas')(kafka),
 }
 
 // Moves `count` records from `topics` to `target`, each batch in a transaction that holds its offsets.

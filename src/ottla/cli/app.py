@@ -15,7 +15,24 @@ import typer
 from typer.core import TyperGroup
 
 from ottla import __version__
-from ottla.cli import api, config, consume, demo, dlq, group, log, produce, server, share, sql, topic, txn, wire
+from ottla.cli import (
+    api,
+    config,
+    consume,
+    demo,
+    dlq,
+    group,
+    log,
+    produce,
+    registry,
+    schema,
+    server,
+    share,
+    sql,
+    topic,
+    txn,
+    wire,
+)
 
 
 class _Guarded(TyperGroup):
@@ -66,12 +83,14 @@ def _root(
 
 
 server.register(app)
+registry.register(app)
 demo.register(app)
 app.add_typer(topic.app, name="topic", rich_help_panel="Topics and records")
 produce.register(app)
 consume.register(app)
 sql.register(app)
 app.add_typer(config.app, name="config", rich_help_panel="Topics and records")
+app.add_typer(schema.app, name="schema", rich_help_panel="Topics and records")
 app.add_typer(group.app, name="group", rich_help_panel="Groups and transactions")
 app.add_typer(share.app, name="share", rich_help_panel="Groups and transactions")
 app.add_typer(dlq.app, name="dlq", rich_help_panel="Groups and transactions")

@@ -11,11 +11,13 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from ottla.cli.sibling import Sibling
     from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("ottla-data")
+REGISTRY_PORT = 8081
 
 
 def register(app: typer.Typer) -> None:
@@ -28,17 +30,36 @@ def up(
     data: Annotated[Path, typer.Option("--data", "-d", help="Where the log lives.")] = DEFAULT_DATA,
     ephemeral: Annotated[bool, typer.Option("--ephemeral", "-e", help="Keep nothing: a temporary directory.")] = False,
     settings: Annotated[list[str], typer.Option("--set", "-s", help="NAME=VALUE of server.properties.")] = [],  # noqa: B006
+    registry: Annotated[
+        str | None,
+        typer.Option("--registry", "-r", help="HOST:PORT of the schema registry, or `off`; port 8081 unless told."),
+    ] = None,
 ) -> None:
-    """Start the embedded node and serve until Ctrl-C."""
+    """Start the embedded node, with a schema registry beside it, and serve until Ctrl-C."""
+    beside = _registry_address(registry, listen)
     if ephemeral:
         with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
-            code = _up(listen, Path(directory), settings, "a temporary directory, deleted at the end")
+            code = _up(listen, Path(directory), settings, "a temporary directory, deleted at the end", beside)
     else:
-        code = _up(listen, data, settings, str(data.absolute()))
+        code = _up(listen, data, settings, str(data.absolute()), beside)
     raise typer.Exit(code)
 
 
-def _up(listen: str, data: Path, settings: list[str], where: str) -> int:
+def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
+    """Where the registry listens; None: there is to be none. By default on the node's host; on a free port beside a
+    node on one."""
+    if text == "off":
+        return None
+    host, colon, port = (text if text is not None else listen).rpartition("://")[2].rpartition(":")
+    if not port.isdecimal() or (text is not None and not colon):
+        raise typer.BadParameter(f"{text if text is not None else listen!r} is not HOST:PORT")
+    number = int(port)
+    if text is None and number != 0:
+        number = REGISTRY_PORT
+    return host or "127.0.0.1", number
+
+
+def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[str, int] | None) -> int:
     from ottla.cli.output import out
     from ottla.cli.start import StartOptions, UsageError, node_values, serve
 
@@ -57,16 +78,50 @@ def _up(listen: str, data: Path, settings: list[str], where: str) -> int:
             console.print(f"  [dim]try[/dim] {command}")
         console.print("[dim]Ctrl-C stops it[/dim]")
 
+    sibling: Sibling | None = None
     with RecoveryBar() as recovery:
 
         def up_and_ready(node: Node) -> None:
+            nonlocal sibling
             recovery.stop()
             ready(node)
+            if beside is not None:
+                sibling = _start_registry(node, *beside)
 
-        code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
+        try:
+            code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
+        finally:
+            if sibling is not None:
+                sibling.stop()
     if code == 0:
         out().print("[dim]stopped cleanly[/dim]")
     return code
+
+
+def _start_registry(node: Node, host: str, port: int) -> Sibling:
+    """Start it, and let it know as soon as the node is asked to stop."""
+    import asyncio
+    import signal
+
+    from ottla.cli.output import out
+    from ottla.cli.sibling import Sibling
+    from ottla.cli.terminal import print_warning
+
+    def ready(url: str) -> None:
+        out().print(f"[bold green]Schema registry[/bold green] at [bold cyan]{url}[/bold cyan]")
+
+    def failed(why: str) -> None:
+        print_warning(f"no schema registry: {why} (--registry HOST:PORT takes another address, off does without)")
+
+    sibling = Sibling(f"{node.addresses[0][0]}:{node.addresses[0][1]}", host, port, ready, failed)
+
+    def stop() -> None:
+        sibling.ask_to_stop()
+        node.request_stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    return sibling
 
 
 class RecoveryBar:

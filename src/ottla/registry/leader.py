@@ -1,0 +1,253 @@
+"""Which of several registries writes: an election through the group protocol of the log itself.
+
+    start --look--> (nobody else there: this one writes meanwhile) --join, sync--> member --heartbeats--> …
+    member --REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID, `again`--> joining, with the last verdict in force
+
+Rules:
+- The group only says who *should* write. That no two ever do is the business of the transactional id (see `writer`), so
+  a verdict may be old or provisional without harm: whoever acts on it is fenced, and asks `again`.
+- Before the first join the group is looked at. If no other instance is in it (or only what an earlier life of this one
+  left there), this one is provisionally the leader: nobody waits for the group's initial delay, or for the session of
+  a killed process to end. If it has decided on another one, that one is the leader.
+- Between generations the last verdict stays in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.client.cluster import Cluster
+from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
+from ottla.client.errors import ClientError, check, error_code
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.registry.identity import (
+    PROTOCOL,
+    PROTOCOL_TYPE,
+    Elected,
+    Identity,
+    choose,
+    read_elected,
+    read_identity,
+    write_elected,
+    write_identity,
+)
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+log = logging.getLogger(__name__)
+
+_JOIN_GRACE_MS = 5_000  # what the network may add to the time that the others have for joining
+_NO_GENERATION = -1
+_OVER = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
+_STABLE = "Stable"
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionOptions:
+    """How the group is called, and how soon a silent member is given up (brokers want 6 s at least by default)."""
+
+    group_id: str = "schema-registry"
+    session_timeout_ms: int = 6_000
+    heartbeat_interval_ms: int = 1_000
+    rebalance_timeout_ms: int = 10_000
+
+
+class Verdict(NamedTuple):
+    """Who leads: nobody known (None), this instance, or another; `number` grows with each decision of the group."""
+
+    number: int
+    leader: Identity | None
+    is_self: bool
+
+
+class Election:
+    """One member of the election group. `verdict` is what it last heard, `changed` tells of the next one."""
+
+    def __init__(self, cluster: Cluster, identity: Identity, options: ElectionOptions) -> None:
+        self.identity = identity
+        self.verdict = Verdict(0, None, is_self=False)
+        self._cluster = cluster
+        self._options = options
+        self._coordinator = Coordinator(cluster, options.group_id, CoordinatorKind.GROUP)
+        self._member_id = ""
+        self._generation = _NO_GENERATION
+        self._rejoin = asyncio.Event()
+        self._news = asyncio.Condition()
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._running = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Leave the group, so that another takes over at once."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        if self._member_id:
+            try:
+                async with asyncio.timeout(self._options.heartbeat_interval_ms / 1000):
+                    await self._leave()
+            except (ApiError, ClientError, TimeoutError) as error:
+                log.info("could not leave group %s: %s", self._options.group_id, error)
+        self._coordinator.close()
+
+    def again(self) -> None:
+        """The last verdict proved wrong: ask the group."""
+        self._rejoin.set()
+
+    async def changed(self, since: int) -> Verdict:
+        """The first verdict with a higher number."""
+        async with self._news:
+            await self._news.wait_for(lambda: self.verdict.number > since)
+            return self.verdict
+
+    # --- the member ---------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        tries, looked = 0, False
+        while True:
+            try:
+                if not looked:
+                    await self._look()
+                    looked = True
+                self._rejoin.clear()
+                if await self._join():
+                    tries = 0
+                    await self._stay()
+            except (ApiError, ClientError) as error:
+                tries += 1
+                log.warning("group %s: %s", self._options.group_id, error)
+                await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)
+
+    async def _decide(self, leader: Identity | None, *, is_self: bool) -> None:
+        before = self.verdict
+        async with self._news:
+            self.verdict = Verdict(before.number + 1, leader, is_self)
+            self._news.notify_all()
+        if (before.leader, before.is_self) != (leader, is_self):
+            log.info("the leader is %s%s", leader.url if leader else "unknown", " (this instance)" if is_self else "")
+
+    async def _look(self) -> None:
+        """What the group decided before this instance came, or whether it is alone."""
+        group_id = self._options.group_id
+        answer = await call_once(
+            self._cluster,
+            group_id,
+            CoordinatorKind.GROUP,
+            DescribeGroupsRequest(groups=[group_id]),
+            DescribeGroupsResponse,
+            lambda each: each.groups[0].error_code,
+        )
+        found = answer.groups[0]
+        if error_code(found.error_code) != ErrorCode.GROUP_ID_NOT_FOUND:
+            check(found.error_code)
+        if found.members and found.protocol_type not in ("", PROTOCOL_TYPE):
+            raise ApiError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group_id} is not one of registries; choose another one"
+            )
+        members = [read_identity(each.member_metadata) for each in found.members]
+        if all(each is not None and each.url == self.identity.url for each in members):
+            await self._decide(self.identity, is_self=True)
+        elif found.group_state == _STABLE:
+            elected = read_elected(found.members[0].member_assignment)
+            if elected.identity is not None and elected.identity.url != self.identity.url:
+                await self._decide(elected.identity, is_self=False)
+
+    async def _join(self) -> bool:
+        """Join and sync; False when it has to be done again."""
+        joined = await self._send_join()
+        if error_code(joined.error_code) == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = joined.member_id
+            joined = await self._send_join()
+        if self._is_over(error_code(joined.error_code)):
+            return False
+        check(joined.error_code)
+        self._member_id, self._generation = joined.member_id, joined.generation_id
+        answer = await self._coordinator.call(
+            SyncGroupRequest(
+                group_id=self._options.group_id,
+                generation_id=self._generation,
+                member_id=self._member_id,
+                group_instance_id=None,
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=PROTOCOL,
+                assignments=self._assign(joined) if joined.leader == joined.member_id else [],
+            ),
+            SyncGroupResponse,
+            error_of=lambda each: each.error_code,
+            timeout_ms=self._options.rebalance_timeout_ms + _JOIN_GRACE_MS,
+        )
+        if self._is_over(error_code(answer.error_code)):
+            return False
+        check(answer.error_code)
+        await self._hear(read_elected(answer.assignment))
+        return True
+
+    async def _hear(self, elected: Elected) -> None:
+        if elected.failed:
+            log.error("two registries have the URL of one (%s?): there is no leader", self.identity.url)
+        await self._decide(elected.identity, is_self=elected.member_id == self._member_id)
+
+    def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequest.Assignment]:
+        present = self.verdict.leader
+        members = {each.member_id: read_identity(each.metadata) for each in joined.members}
+        blob = write_elected(choose(members, present.url if present is not None else None))
+        return [SyncGroupRequest.Assignment(member_id=member_id, assignment=blob) for member_id in members]
+
+    async def _send_join(self) -> JoinGroupResponse:
+        protocol = JoinGroupRequest.Protocol(name=PROTOCOL, metadata=write_identity(self.identity))
+        return await self._coordinator.call(
+            JoinGroupRequest(
+                group_id=self._options.group_id,
+                session_timeout_ms=self._options.session_timeout_ms,
+                rebalance_timeout_ms=self._options.rebalance_timeout_ms,
+                member_id=self._member_id,
+                protocol_type=PROTOCOL_TYPE,
+                protocols=[protocol],
+            ),
+            JoinGroupResponse,
+            error_of=lambda each: each.error_code,
+            timeout_ms=self._options.rebalance_timeout_ms + _JOIN_GRACE_MS,
+        )
+
+    async def _stay(self) -> None:
+        """Heartbeats, until the group wants to be joined again."""
+        while not await self._is_asked_again():
+            answer = await self._coordinator.call(
+                HeartbeatRequest(
+                    group_id=self._options.group_id, generation_id=self._generation, member_id=self._member_id
+                ),
+                HeartbeatResponse,
+                error_of=lambda each: each.error_code,
+            )
+            if self._is_over(error_code(answer.error_code)):
+                return
+            check(answer.error_code)
+
+    async def _is_asked_again(self) -> bool:
+        try:
+            async with asyncio.timeout(self._options.heartbeat_interval_ms / 1000):
+                await self._rejoin.wait()
+            return True
+        except TimeoutError:
+            return False
+
+    async def _leave(self) -> None:
+        request = LeaveGroupRequest(
+            group_id=self._options.group_id,
+            member_id=self._member_id,
+            members=[LeaveGroupRequest.MemberIdentity(member_id=self._member_id, group_instance_id=None)],
+        )
+        await self._coordinator.call(request, LeaveGroupResponse, error_of=lambda each: each.error_code)
+
+    def _is_over(self, code: ErrorCode) -> bool:
+        """Whether an answer says that this generation, or the membership, has ended."""
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self._member_id, self._generation = "", _NO_GENERATION
+        return code in _OVER

@@ -1,0 +1,306 @@
+"""The registry's records in the topic `_schemas`: read by every instance, written by the one that leads.
+
+Rules:
+- State comes from the log alone: the leader too applies its own records when it reads them back.
+- The leader decides on a state that holds everything in the log: it takes the transactional id (which ends and fences
+  every earlier writer), reads to the end, and from then on each change is written, committed and read before the next
+  is decided.
+- After any failed write nobody knows by the error alone whether it is in the log. So the log is asked: the id is taken
+  anew (or somebody else has), the end is read, and either the very records are there (the change is made, and
+  answered), or they never will be, and the change is decided afresh here or by whoever leads now.
+- A follower that forwarded a change answers when it has read the log up to where it ended then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ottla import __version__
+from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError, ProducerFenced
+from ottla.client.fetching import ConsumedRecord
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.registry.forward import FORWARD_HEADER, Call, Forwarding, NotForwarded, Reply
+from ottla.registry.leader import Election
+from ottla.registry.port import About, ForwardFailed, NotLeader, Unavailable
+from ottla.registry.tail import Tail
+from ottla.registry.topic import WrongTopic, ensure_topic
+from ottla.registry.writer import Writer
+from ottla.schemas.registry.commands import Command
+from ottla.schemas.registry.machine import RegistryMachine
+from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.refusal import too_large
+
+log = logging.getLogger(__name__)
+
+_RECHECK_S = 2.0  # how soon a topic that was refused is looked at again
+_SENT_ON = ("accept", "content-type", "authorization")
+_UNSETTLED = (50003, 50004)  # what an instance answers that is not, or not yet, the leader
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """Where the records are, and how long a request may take."""
+
+    topic: str = "_schemas"
+    replication_factor: int = 3
+    timeout_ms: int = 10_000
+
+
+@dataclass(eq=False, slots=True)
+class _Written:
+    """Records that may or may not be in the log; `seen` counts those that have been read back."""
+
+    records: Sequence[Record]
+    seen: int = 0
+
+    def note(self, record: ConsumedRecord) -> None:
+        if self.seen < len(self.records):
+            wanted = self.records[self.seen]
+            self.seen = self.seen + 1 if (record.key, record.value) == (wanted.key, wanted.value) else 0
+
+    @property
+    def is_there(self) -> bool:
+        return self.seen == len(self.records)
+
+
+class TopicStore:
+    """The `Store` of a running instance."""
+
+    def __init__(self, cluster: Cluster, election: Election, group_id: str, options: StoreOptions) -> None:
+        self._cluster = cluster
+        self._election = election
+        self._group_id = group_id
+        self._options = options
+        self._transactional_id = f"{group_id}-{options.topic}"
+        self._machine = RegistryMachine()
+        self._tail = Tail(cluster, options.topic, self._apply, self._restart)
+        self._forwarding = Forwarding()
+        self._lock = asyncio.Lock()
+        self._writer: Writer | None = None
+        self._void = 0  # the verdict that made this instance write last, and was proved wrong
+        self._pending: _Written | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._loaded = False
+        self._looked = asyncio.Event()  # the topic was read, or refused
+        self._trouble = "the registry is still reading its topic"
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._loading = asyncio.create_task(self._load())
+
+    async def stop(self) -> None:
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait([self._loading])
+        await self._tail.stop()
+        await self._drop_writer()
+        self._forwarding.close()
+
+    async def loaded(self) -> None:
+        """Until everything was read once. Raises WrongTopic when the topic is not fit for a registry."""
+        await self._looked.wait()
+        if not self._loaded:
+            raise WrongTopic(self._trouble)
+
+    async def _load(self) -> None:
+        """Find or make the topic and read it, however long that takes."""
+        tries, reading = 0, False
+        while True:
+            try:
+                await ensure_topic(self._cluster, self._options.topic, self._options.replication_factor)
+                if not reading:
+                    reading = True
+                    self._tail.start()
+                await self._tail.read_to_end(committed=True)
+                self._loaded = True
+                self._looked.set()
+                return
+            except WrongTopic as wrong:
+                log.error("%s", wrong)
+                self._trouble = str(wrong)
+                self._looked.set()
+                await asyncio.sleep(_RECHECK_S)
+            except (ApiError, ClientError) as error:
+                tries += 1
+                self._trouble = f"the broker cannot be asked for {self._options.topic}: {error}"
+                log.warning("%s", self._trouble)
+                await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> RegistryMachine:
+        if not self._loaded:
+            raise Unavailable(self._trouble)
+        return self._machine
+
+    @property
+    def about(self) -> About:
+        return About(self._cluster.metadata.cluster_id or "", self._group_id, __version__)
+
+    def _apply(self, record: ConsumedRecord) -> None:
+        if self._pending is not None:
+            self._pending.note(record)
+        if record.key is not None:
+            self._machine.apply(Record(record.key, record.value, record.headers, record.timestamp))
+
+    def _restart(self) -> None:
+        self._machine = RegistryMachine()
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    async def submit(self, command: Command) -> Any:
+        try:
+            async with asyncio.timeout(2 * self._options.timeout_ms / 1000), self._lock:
+                while True:
+                    await self._lead()
+                    result = self._machine.decide(command, self._cluster.options.now_ms())
+                    if not result.records or await self._write(result.records):
+                        return result.reply
+        except TimeoutError:
+            raise Unavailable("the operation timed out", timed_out=True) from None
+
+    async def _lead(self) -> None:
+        """Returns when this instance is the one that writes and knows everything that was written."""
+        if not self._loaded:
+            raise Unavailable(self._trouble)
+        while True:
+            verdict = self._election.verdict
+            usable = verdict.number > self._void
+            if usable and verdict.is_self:
+                if self._writer is not None:
+                    return
+                await self._take(verdict.number)
+            elif usable and verdict.leader is not None:
+                await self._drop_writer()
+                raise NotLeader(verdict.leader.url)
+            else:
+                await self._wait_for_leader(verdict.number)
+
+    async def _wait_for_leader(self, number: int) -> None:
+        try:
+            async with asyncio.timeout(self._options.timeout_ms / 1000):
+                await self._election.changed(number)
+        except TimeoutError:
+            raise NotLeader(None) from None
+
+    async def _take(self, number: int) -> None:
+        """Take the transactional id, and read to the end."""
+        options = self._options
+        writer = Writer(self._cluster, options.topic, self._transactional_id, options.timeout_ms)
+        try:
+            await writer.take()
+            await self._tail.read_to_end()
+        except ProducerFenced:
+            self._distrust(number)
+            await writer.close()
+        except (ApiError, ClientError) as error:
+            await writer.close()
+            raise Unavailable(f"{options.topic} cannot be written: {error}") from error
+        except BaseException:
+            await writer.close()
+            raise
+        else:
+            self._writer = writer
+
+    async def _write(self, records: Sequence[Record]) -> bool:
+        """Write and read back. False: it is sure that nothing was written, and another decision is needed."""
+        assert self._writer is not None
+        number = self._election.verdict.number
+        pending = self._pending = _Written(records)
+        try:
+            await self._tail.wait_for(await self._writer.write(records))
+            return True
+        except (ApiError, ClientError) as error:
+            if isinstance(error, ApiError) and error.code == ErrorCode.MESSAGE_TOO_LARGE:
+                raise too_large("The schema is larger than the topic of the registry takes.") from None
+            log.warning("a write to %s failed: %s", self._options.topic, error)
+            await self._drop_writer()
+            if isinstance(error, ProducerFenced):
+                self._distrust(number)
+                await self._settle(error)
+            else:
+                await self._take(number)
+            return pending.is_there
+        except BaseException:
+            # Given up in between: what became of it is found out before the next decision.
+            await self._drop_writer()
+            raise
+        finally:
+            self._pending = None
+
+    async def _settle(self, cause: Exception) -> None:
+        """Whoever fenced this instance has ended its transaction one way or the other: read which."""
+        try:
+            await self._tail.read_to_end()
+        except (ApiError, ClientError):
+            raise Unavailable(f"{self._options.topic} cannot be read: {cause}") from cause
+
+    def _distrust(self, number: int) -> None:
+        """Another one writes, whatever the group said last."""
+        self._void = max(self._void, number)
+        self._election.again()
+
+    async def _drop_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await writer.close()
+
+    # --- forwarding ---------------------------------------------------------------------------------------------
+
+    async def forward(self, request: Request) -> Response:
+        if FORWARD_HEADER.lower() in request.headers:
+            raise ForwardFailed("this instance is not the leader either")
+        query = request.scope["query_string"].decode("ascii")
+        target = request.scope["raw_path"].decode("ascii") + (f"?{query}" if query else "")
+        headers = {name: value for name, value in request.headers.items() if name in _SENT_ON}
+        call = Call(request.method, target, headers, await request.body())
+        try:
+            async with asyncio.timeout(2 * self._options.timeout_ms / 1000):
+                reply = await self._ask_leader(call)
+        except TimeoutError:
+            raise ForwardFailed("no leader answered in time") from None
+        if reply.status < 300:
+            await self._catch_up()
+        return Response(reply.body, reply.status, media_type=reply.content_type)
+
+    async def _ask_leader(self, call: Call) -> Reply:
+        """Ask whoever leads, and again while that is being found out."""
+        tries = 0
+        while True:
+            verdict = self._election.verdict
+            if verdict.leader is None:
+                await self._wait_for_leader(verdict.number)
+                continue
+            try:
+                reply = await self._forwarding.send(
+                    verdict.leader.url, call, timeout_s=2.5 * self._options.timeout_ms / 1000
+                )
+                if not _is_unsettled(reply):
+                    return reply
+            except NotForwarded as error:
+                if error.maybe_applied and call.method == "DELETE":
+                    raise ForwardFailed(str(error)) from None
+                log.info("%s", error)
+            tries += 1
+            await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)
+
+    async def _catch_up(self) -> None:
+        try:
+            async with asyncio.timeout(self._options.timeout_ms / 1000):
+                await self._tail.read_to_end(committed=True)
+        except (ApiError, ClientError, TimeoutError) as error:
+            log.warning("a forwarded change is made, but not read here yet: %s", error)
+
+
+def _is_unsettled(reply: Reply) -> bool:
+    return reply.status == 500 and any(b'"error_code":%d' % code in reply.body for code in _UNSETTLED)
