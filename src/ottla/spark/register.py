@@ -1,7 +1,7 @@
 """Making the source known to a Spark session.
 
-Spark finds it by itself where `ottla` is installed for the Python of the driver (or of the Connect server): it looks for
-packages like `pyspark_ottla`. Registering it is for sessions whose Spark has looked before it was installed.
+Spark finds it by itself where `ottla` is installed for the Python of the driver (or of the Connect server): it looks
+for packages like `pyspark_ottla`. Registering it is for sessions whose Spark has looked before it was installed.
 """
 
 import sys
