@@ -28,7 +28,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records import batch as batches_of
 from ottla.records.batch import NO_LEADER_EPOCH, BatchHeader
-from ottla.records.control import read_marker
+from ottla.records.committed import AbortedFilter
 from ottla.records.record import Columns, Headers, columns
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -299,7 +299,7 @@ class Fetcher:
         taken: list[RawBatch] = []
         if answer.records:
             view = memoryview(answer.records)
-            filtered = _AbortedFilter(answer) if self.options.read_committed else None
+            filtered = AbortedFilter(_aborted(answer)) if self.options.read_committed else None
             for at, header in batches_of.headers(view):
                 if cursor.end is not None and position >= cursor.end:
                     break
@@ -322,23 +322,8 @@ class Fetcher:
         return Fetched(cursor, taken, position, answer.high_watermark, answer.last_stable_offset, size_bytes)
 
 
-class _AbortedFilter:
-    """Which batches of one answer belong to aborted transactions; batches must be shown to it in order."""
-
-    def __init__(self, answer: _PartitionAnswer) -> None:
-        # Last first, so that the next one to begin is popped from the end.
-        self._to_begin = sorted(answer.aborted_transactions or [], key=lambda each: -each.first_offset)
-        self._begun: dict[int, None] = {}
-
-    def is_aborted(self, header: BatchHeader, data: memoryview) -> bool:
-        while self._to_begin and self._to_begin[-1].first_offset <= header.last_offset:
-            self._begun[self._to_begin.pop().producer_id] = None
-        if header.is_control:
-            marker = read_marker(data)
-            if marker is not None and not marker.commit:
-                self._begun.pop(header.producer_id, None)
-            return False
-        return header.is_transactional and header.producer_id in self._begun
+def _aborted(answer: _PartitionAnswer) -> list[tuple[int, int]]:
+    return [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
 
 
 def decode_batch(raw: RawBatch) -> Iterator[ConsumedRecord]:

@@ -73,6 +73,9 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
         if original is not None:
             first, last, time = original.first_offset, original.last_offset, original.timestamp
             return Appended(first, last, time, log.log_start_offset, time, True, leader_epoch)
+    if config.inspect is not None:
+        records, header = config.inspect(records, header, log.name, offset)
+        size_bytes = header.length + PREFIX_BYTES
     stamp(records, 0, offset, leader_epoch)
     last = offset + header.last_offset_delta
     segment = log.active

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.model.limits import BATCH_BYTES_MAX, GIB, INT64_MAX, MIB
+from ottla.records.batch import BatchHeader
 from ottla.records.compress import Codec
 
 if TYPE_CHECKING:
@@ -21,6 +23,11 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
+# Looks at a client's batch before it is written (with the log's name and the offset it will get): returns it, or what
+# is to be written in its place with the same range of offsets, or refuses it by an ApiError. Duplicates never get here.
+Inspect: TypeAlias = Callable[
+    [bytearray | memoryview, BatchHeader, str, int], tuple[bytearray | memoryview, BatchHeader]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class LogConfig:
     timestamp_after_max_ms: int = 3_600_000
     producer_expiration_ms: int = _DAY_MS
     fsync_before_ack: bool = False
+    inspect: Inspect | None = None  # of topics with a contract
 
     @classmethod
     def of(cls, config: Config) -> LogConfig:

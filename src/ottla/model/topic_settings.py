@@ -231,5 +231,29 @@ OTTLA_FSYNC_BEFORE_ACK = topic.boolean(
     "Sync a record to disk before it is acknowledged; many appends share one sync.",
     synonyms=("ottla.fsync.before.ack",),
 )
+OTTLA_SCHEMA_VALIDATION = topic.text(
+    "ottla.schema.validation",
+    "none",
+    "What the broker checks of a record: that it names a registered schema, or that it can be read by it.",
+    valid=OneOf(("none", "id", "full")),
+)
+OTTLA_SCHEMA_VALIDATION_ACTION = topic.text(
+    "ottla.schema.validation.action",
+    "reject",
+    "What becomes of a record that fails: its batch is refused, it goes to a dead-letter topic, it gets a header.",
+    valid=OneOf(("reject", "dlq", "tag")),
+)
+OTTLA_SCHEMA_VALIDATION_OF = topic.text(
+    "ottla.schema.validation.of", "value", "What of a record is checked.", valid=OneOf(("value", "key", "both"))
+)
+OTTLA_SCHEMA_VALIDATION_SUBJECT = topic.text(
+    "ottla.schema.validation.subject",
+    "topic",
+    "Where a schema must be registered: in the topic's own subjects (<topic>-value, <topic>-key), or in any.",
+    valid=OneOf(("topic", "any")),
+)
+OTTLA_SCHEMA_VALIDATION_DLQ = topic.text(
+    "ottla.schema.validation.dlq", "", "The dead-letter topic; without one, the topic's name with .dlq behind it."
+)
 
 TOPIC_SETTINGS: Final[dict[str, Setting[Any]]] = topic.settings

@@ -7,7 +7,7 @@ request being handled and are overwritten by the next one: a handler whose answe
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.model.config import Config
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.server.configs import Configs
     from ottla.server.coordination import Coordination
     from ottla.server.coordinators import GroupCoordinators
+    from ottla.server.dead_letters import Placed
     from ottla.server.dispatch import Served
     from ottla.server.durability import Syncer
     from ottla.server.metadata import MetadataHost
@@ -50,6 +51,7 @@ class Services:
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination
     intercept: Intercept | None = None
+    letters: list[Placed] = field(default_factory=list)  # dead letters that the append being made led to
 
     @property
     def groups(self) -> GroupCoordinators:

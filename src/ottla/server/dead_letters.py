@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.log.disk import StorageError
@@ -38,6 +38,14 @@ _OVERHEAD_BYTES = 100
 _HEADER_OVERHEAD_BYTES = 10
 
 
+class Placed(NamedTuple):
+    """Letters that were appended: safe when the partition, its end never cut off since, has stored up to `end`."""
+
+    partition: Partition
+    cuts: int
+    end: int
+
+
 class DeadLetters:
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -45,15 +53,22 @@ class DeadLetters:
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
         """None when the records are where they should be, else why they are not."""
         try:
-            target = self._target(topic, source)
-            most_bytes = min(limits.DEAD_LETTER_BATCH_BYTES, target.log.batch_bytes_max)
-            letters = self._letters(group_id, source, dead)
-            waits = [self._append(target, batch) for batch in _batches(letters, most_bytes)]
+            placed = self.append(topic, source, self._letters(group_id, source, dead))
         except ApiError as error:
-            return _failed(error)
-        except StorageError as error:
-            return _failed(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            failed: Later[ApiError | None] = Later()
+            failed.set(error)
+            return failed
+        waits = [self._durable(each) for each in placed]
         return gather(waits).map(lambda errors: next((error for error in errors if error is not None), None))
+
+    def append(self, topic: str, source: Partition, letters: Iterable[Record]) -> list[Placed]:
+        """Append letters to the dead-letter topic of `source`: where they are. Raises ApiError."""
+        target = self._target(topic, source)
+        most_bytes = min(limits.DEAD_LETTER_BATCH_BYTES, target.log.batch_bytes_max)
+        try:
+            return [self._append(target, batch) for batch in _batches(letters, most_bytes)]
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _target(self, topic: str, source: Partition) -> Partition:
         """The partition for what comes from `source`; the topic is created if that is allowed."""
@@ -78,7 +93,7 @@ class DeadLetters:
             for record in _read_between(source, given_up.first, given_up.last):
                 yield _letter(record, group_id, source, given_up, now_ms)
 
-    def _append(self, target: Partition, batch: bytearray) -> Later[ApiError | None]:
+    def _append(self, target: Partition, batch: bytearray) -> Placed:
         services = self._services
         cuts = target.cuts
         end = target.append(batch, now_ms=services.now_ms(), origin=Origin.COORDINATOR).last_offset + 1
@@ -86,6 +101,11 @@ class DeadLetters:
             services.waiters.notify(target)
         if target.needs_sync:
             services.syncer.request(target)
+        return Placed(target, cuts, end)
+
+    def _durable(self, placed: Placed) -> Later[ApiError | None]:
+        services = self._services
+        target, cuts, end = placed
         stored: Later[ApiError | None] = Later()
 
         def settle(changed: Partition | None) -> bool:
@@ -146,22 +166,27 @@ def _readable(partition: Partition, data: bytes, position: int, header: BatchHea
 
 def _letter(record: Record, group_id: str, source: Partition, dead: Dead, now_ms: int) -> Record:
     """The record as it was, with its provenance; of a letter that died again, the last one."""
+    details = (("group", group_id.encode()), ("delivery-count", b"%d" % dead.count))
+    return letter(record, source, record.offset, _REASONS[dead.reason], now_ms, details)
+
+
+def letter(
+    record: Record,
+    source: Partition,
+    offset: int,
+    reason: bytes,
+    now_ms: int,
+    details: Iterable[tuple[str, bytes]] = (),
+) -> Record:
+    """A record as it was, with headers that say where it comes from (or would have been) and why it is here."""
     provenance = (
         ("topic", source.topic.encode()),
         ("partition", b"%d" % source.index),
-        ("offset", b"%d" % record.offset),
-        ("group", group_id.encode()),
-        ("delivery-count", b"%d" % dead.count),
-        ("reason", _REASONS[dead.reason]),
+        ("offset", b"%d" % offset),
+        *details,
+        ("reason", reason),
         ("timestamp", b"%d" % record.timestamp),
     )
     own = tuple(header for header in record.headers if not header[0].startswith(PREFIX))
-    return Record(
-        NO_OFFSET, now_ms, record.key, record.value, own + tuple((PREFIX + name, value) for name, value in provenance)
-    )
-
-
-def _failed(error: ApiError) -> Later[ApiError | None]:
-    outcome: Later[ApiError | None] = Later()
-    outcome.set(error)
-    return outcome
+    added = tuple((PREFIX + name, value) for name, value in provenance)
+    return Record(NO_OFFSET, now_ms, record.key, record.value, own + added)

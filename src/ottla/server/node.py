@@ -15,9 +15,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ottla.log.config import Inspect
 from ottla.log.disk import Disk
+from ottla.model.config import Config
 from ottla.model.ids import TopicPartition
 from ottla.server.configs import Configs
 from ottla.server.context import Intercept, Services
@@ -39,6 +42,7 @@ from ottla.server.upkeep import Upkeep
 from ottla.server.waiters import Waiters
 
 if TYPE_CHECKING:
+    from ottla.server.contracts import Contracts
     from ottla.server.coordinators import Parts
 
 log = logging.getLogger(__name__)
@@ -98,6 +102,7 @@ class Node:
         ports = self.ports
         self._stop_requested = asyncio.Event()
         self.configs = Configs(self.values)
+        self.configs.contracts = self._contract
         settings = self.configs.broker
         self._endpoints = listened(settings)
         check_start(self.configs, self._endpoints)
@@ -158,6 +163,24 @@ class Node:
         from ottla.server.coordinators import Parts
 
         return Parts(loop, self.services, self.ports.rng)
+
+    def _contract(self, topic: str, config: Config) -> Inspect:
+        """How the batches of a topic with a contract are looked at. Logs are opened before there are services, and
+        most nodes never need any of it: both wait for the first batch."""
+        made: list[Inspect] = []
+
+        def inspect(*batch: Any) -> Any:
+            if not made:
+                made.append(self._contracts.of(topic, config))
+            return made[0](*batch)
+
+        return inspect
+
+    @cached_property
+    def _contracts(self) -> Contracts:
+        from ottla.server.contracts import Contracts
+
+        return Contracts(self.services)
 
     def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
         sock = self.ports.net.listen(endpoint.host, endpoint.port)

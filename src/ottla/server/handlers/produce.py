@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
@@ -25,6 +26,9 @@ from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.transactional import Line
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from ottla.server.dead_letters import Placed
 
 TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
@@ -199,7 +203,17 @@ def _append(
         _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
     elif acks and (acks == ACKS_ALL or partition.durable) and partition.high_watermark <= appended.last_offset:
         pending.append((partition, cuts, appended.last_offset + 1, answer))
+    if context.services.letters:
+        _wait_for_letters(context.services.letters, acks, pending, answer)
     return answer
+
+
+def _wait_for_letters(letters: list[Placed], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
+    """Records that went to a dead-letter topic are acknowledged like those that did not."""
+    for target, cuts, end in letters:
+        if acks and (acks == ACKS_ALL or target.durable) and (target.high_watermark < end or target.cuts != cuts):
+            pending.append((target, cuts, end, answer))
+    letters.clear()
 
 
 def _refusal(index: int, error: ApiError) -> PartitionResponse:
