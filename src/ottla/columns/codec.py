@@ -3,7 +3,7 @@
 Rules:
 - A value that its schema does not describe makes its own row null, with a reason; never the batch fail.
 - A null value is a null row and nothing bad.
-- Types are those of Spark's own functions (`from_avro`, `to_avro`, `from_protobuf`), so that results are interchangeable.
+- Types are those of Spark's own functions (`from_avro`, `from_protobuf`): results are interchangeable with theirs.
 """
 
 from __future__ import annotations

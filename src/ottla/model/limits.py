@@ -264,6 +264,9 @@ REFERENCES_DEPTH_MAX = 64
 SCHEMAS_PARSED_REMEMBERED = 1_000
 # An older schema is part of the message that a newer one does not fit it, cut here as Confluent does.
 OLD_SCHEMA_SHOWN_CHARS_MAX = 10 * KIB
+# Segments of a path and parameters of a request: the API needs fewer than ten of either.
+PATH_SEGMENTS_MAX = 32
+QUERY_PARAMETERS_MAX = 1_000
 # Names of rules, as Confluent bounds them.
 RULE_NAME_CHARS_MAX = 256
 

@@ -1,7 +1,7 @@
 """Typed columns of the reader: keys and values decoded by their schemas, as the options say.
 
-`typed_columns(options, topics)` is called once, on the driver: it asks the registry for the schemas to read with, so the
-Spark schema is known and stays the same for all batches. What it returns is pickled to the executors, which call
+`typed_columns(options, topics)` is called once, on the driver: it asks the registry for the schemas to read with, so
+the Spark schema is known and stays the same for all batches. What it returns is pickled to the executors, which call
 `apply` on every batch of raw columns; they ask the registry for the schemas that records name, once per id.
 """
 

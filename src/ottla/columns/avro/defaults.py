@@ -1,0 +1,84 @@
+"""Defaults of fields as payloads: a JSON default becomes the bytes that a writer would have written for it.
+
+So a field that a writer does not have is read by the same instructions as one that it has.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ottla.columns.avro.nodes import Node
+from ottla.schemas.schema import InvalidSchema
+
+
+def default_bytes(node: Node, default: Any) -> bytes:
+    """The payload of a default. Raises InvalidSchema."""
+    try:
+        return _encode(node, default)
+    except (TypeError, ValueError, KeyError, AttributeError, struct.error, OverflowError) as error:
+        raise InvalidSchema(f"{default!r} is no default of {node.name or node.kind}") from error
+
+
+def zigzag(value: int) -> bytes:
+    """A number as Avro's variable-length one."""
+    left = (value << 1) ^ (value >> 63)
+    made = bytearray()
+    while left > 127:
+        made.append(left & 127 | 128)
+        left >>= 7
+    made.append(left)
+    return bytes(made)
+
+
+def _encode(node: Node, default: Any) -> bytes:
+    match node.kind:
+        case "null":
+            if default is not None:
+                raise ValueError
+            return b""
+        case "boolean":
+            return bytes([{True: 1, False: 0}[default]])
+        case "int" | "long":
+            return zigzag(int(default))
+        case "float":
+            return struct.pack("<f", default)
+        case "double":
+            return struct.pack("<d", default)
+        case "string":
+            return _sized(default.encode())
+        case "bytes":
+            return _sized(default.encode("iso-8859-1"))
+        case "fixed":
+            data: bytes = default.encode("iso-8859-1")
+            if len(data) != node.size:
+                raise ValueError
+            return data
+        case "enum":
+            return zigzag(node.symbols.index(default))
+        case "record":
+            return b"".join(_encode(each.node, default.get(each.name, each.default)) for each in node.fields)
+        case "array":
+            return _blocks([_encode(node.item, item) for item in default])
+        case "map":
+            return _blocks([_sized(key.encode()) + _encode(node.item, item) for key, item in default.items()])
+        case _:
+            return _union(node, default)
+
+
+def _union(node: Node, default: Any) -> bytes:
+    """As the first branch, which the specification wants; as any that it fits, which newer writers allow."""
+    for index, branch in enumerate(node.branches):
+        try:
+            return zigzag(index) + _encode(branch, default)
+        except (TypeError, ValueError, KeyError, AttributeError, struct.error, OverflowError):
+            continue
+    raise ValueError
+
+
+def _sized(data: bytes) -> bytes:
+    return zigzag(len(data)) + data
+
+
+def _blocks(items: list[bytes]) -> bytes:
+    return (zigzag(len(items)) + b"".join(items) if items else b"") + b"\0"

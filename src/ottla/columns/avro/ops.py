@@ -1,0 +1,88 @@
+"""The instructions that an Avro schema becomes: one row each of OP, COLUMN, A, B, and how a value can be bad.
+
+`A` and `B` by instruction: LONG factor, greatest magnitude; FIXED and SKIP_FIXED bytes; ENUM first symbol, symbols;
+DECIMAL row of limits, bytes (-1: a length comes first); NULLABLE branch of null, where to go on (the columns to be
+null are those of COLUMN); BRANCH first row of
+jumps, branches; BLOCK where to go on, least bytes of an item; GO where; CONSTANT begin and end of the bytes; NULLS the
+column after the last. COLUMN -1 of a list means that it is only passed over.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.columns.loops import Bytes, Longs
+
+OP, COLUMN, A, B = range(4)
+
+# Leaves first: what has no structure.
+(
+    INT,
+    LONG,
+    LONG_TO_FLOAT,
+    LONG_TO_DOUBLE,
+    STRING,
+    BYTES,
+    FIXED,
+    DOUBLE,
+    FLOAT,
+    BOOLEAN,
+    FLOAT_TO_DOUBLE,
+    ENUM,
+    DECIMAL,
+    SKIP_LONG,
+    SKIP_BYTES,
+    SKIP_FIXED,
+    NULLABLE,
+    STRUCT_BEGIN,
+    LIST_BEGIN,
+    BLOCK,
+    GO,
+    BRANCH,
+    NULLS,
+    CONSTANT,
+    CONSTANT_END,
+    BAD,
+    DONE,
+) = range(27)
+
+# Positions below zero are reasons.
+SHORT, LONG_VARINT, NEGATIVE, NOT_UTF8, NO_BRANCH, NO_SYMBOL = range(-1, -7, -1)
+TOO_LARGE, NOT_BOOLEAN, TOO_MANY, RESOLVE, NO_ROOM = range(-7, -12, -1)
+REASONS = {
+    SHORT: "the value ends too early",
+    LONG_VARINT: "a number has too many bytes",
+    NEGATIVE: "a length is negative",
+    NOT_UTF8: "a string is not UTF-8",
+    NO_BRANCH: "the union has no such branch",
+    NO_SYMBOL: "the enum has no such symbol",
+    TOO_LARGE: "the number does not fit its type",
+    NOT_BOOLEAN: "a boolean is neither 0 nor 1",
+    TOO_MANY: "more items than the value can hold",
+}
+
+
+class Code(NamedTuple):
+    """What the loop sees of a program."""
+
+    lines: Longs
+    jumps: Longs
+    symbols: Longs
+    limits: Longs
+    constants: Bytes
+
+
+class Program(NamedTuple):
+    """A schema as instructions. `paths` names the place in the schema of each (for BAD: the whole reason)."""
+
+    code: Code
+    depth: int
+    paths: tuple[str, ...]
+
+
+def reason(program: Program, instruction: int, outcome: int) -> str:
+    """Why a row is bad, for people."""
+    path = program.paths[instruction]
+    if outcome == RESOLVE:
+        return path
+    return f"{path}: {REASONS[outcome]}" if path else REASONS[outcome]

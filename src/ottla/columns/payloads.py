@@ -1,0 +1,41 @@
+"""Binary arrays as compiled loops take them: all bytes, and where each value begins and ends."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ottla.columns.loops import Bools, Bytes, Longs, frozen_bytes
+
+
+class Payloads(NamedTuple):
+    """`data[begins[i]:ends[i]]` is the i-th value, if it is `there`. Too short a value begins beyond its end."""
+
+    data: Bytes
+    begins: Longs
+    ends: Longs
+    there: Bools
+
+    @classmethod
+    def of(cls, values: pa.Array, skipped: int | NDArray[Any] = 0) -> Payloads:
+        """Of a binary or string array, without the first bytes of each value."""
+        wide = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
+        _, ends, data = values.buffers()
+        count = len(values)
+        offsets = np.zeros(1, np.int64)
+        if count:
+            whole = np.frombuffer(ends, np.int64 if wide else np.int32)
+            offsets = whole[values.offset : values.offset + count + 1].astype(np.int64)
+        there = np.ones(count, np.bool_)
+        if values.null_count:
+            there = values.is_valid().to_numpy(zero_copy_only=False)
+        content = frozen_bytes(data if data is not None else b"")
+        return cls(content, offsets[:-1] + skipped, offsets[1:], there)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all values together."""
+        return int(self.ends[-1] - self.begins[0]) + len(self.begins) if len(self.begins) else 0
