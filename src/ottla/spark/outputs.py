@@ -1,0 +1,230 @@
+"""Where results go: topics, changelogs, Parquet, Delta, JDBC, and dead letters.
+
+Each function gives an `Output`: the DataFrame, and how Spark is to write it. `start` starts a streaming query, `save`
+writes a batch, `writer` is Spark's own writer to go on with; a pipeline does it by itself.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.places import bootstrap_of, registry_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+MODES = ("append", "update", "complete")
+# What the sink takes from columns of their own; everything else is the value.
+_OWN_COLUMNS = ("key", "value", "headers", "topic", "partition")
+_DLQ = "ottla.dlq."
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A DataFrame and where it goes."""
+
+    frame: "DataFrame"
+    target: str
+    format: str | None
+    mode: str = "append"
+    options: Mapping[str, str] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    each_batch: "Callable[[DataFrame, int], None] | None" = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"the output mode is one of {', '.join(MODES)}, not {self.mode!r}")
+
+    def writer(self) -> "DataStreamWriter":
+        """Spark's writer, ready to be started."""
+        writer = self.frame.writeStream.outputMode(self.mode).options(**self.options)
+        if self.each_batch is not None:
+            return writer.foreachBatch(self.each_batch)
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        assert self.format is not None
+        return writer.format(self.format)
+
+    def start(self, *, checkpoint: str, name: str | None = None, trigger: str | None = None) -> "StreamingQuery":
+        """Start the query. `trigger`: "10 seconds" between batches, or "once" for what is there now."""
+        writer = self.writer().option("checkpointLocation", checkpoint)
+        if name is not None:
+            writer = writer.queryName(name)
+        return triggered(writer, trigger).start()
+
+    def save(self) -> None:
+        """Write a batch DataFrame."""
+        if self.each_batch is not None:
+            self.each_batch(self.frame, 0)
+            return
+        assert self.format is not None
+        self.frame.write.format(self.format).options(**self.options).mode("append").save()
+
+
+def triggered(writer: "DataStreamWriter", trigger: str | None) -> "DataStreamWriter":
+    """None: the next batch as soon as the last is done."""
+    if trigger is None:
+        return writer
+    return writer.trigger(availableNow=True) if trigger == "once" else writer.trigger(processingTime=trigger)
+
+
+def to(
+    frame: "DataFrame",
+    topic: str,
+    *,
+    key: "Column | str | None" = None,
+    value: "Column | str | None" = None,
+    format: str | None = None,
+    mode: str = "append",
+    dead: "Mapping[str, DataFrame] | None" = None,
+    bootstrap: str | None = None,
+    registry: str | None = None,
+    **options: object,
+) -> Output:
+    """Into a topic, exactly once. Kafka Streams: `to`.
+
+    `key` and `value` are columns or expressions; without `value` it is the column of that name, else all other columns:
+    as JSON, or encoded by the registry's schema with `format` (avro, json, protobuf). `dead`: other records (see
+    `dead_letters`) that go to other topics within the same query, by topic.
+    """
+    told = {"kafka.bootstrap.servers": bootstrap_of(frame.sparkSession, bootstrap)}
+    rows = _records(frame, key, value, typed=format is not None)
+    if format is not None:
+        told["value.format"] = format
+        address = registry_of(frame.sparkSession, registry)
+        if address is not None:
+            told["schema.registry.url"] = address
+    if dead:
+        if format is not None:
+            raise ValueError(
+                "dead letters are bytes as they came: write them with a query of their own, not with format="
+            )
+        rows = _with_dead(rows, topic, dead)
+        told["includeHeaders"] = "true"
+    else:
+        told["topic"] = topic
+    told.update({name: str(each) for name, each in options.items()})
+    return Output(rows, f"topic {topic}", "ottla", mode, told, (topic, *(dead or {})))
+
+
+def to_changelog(
+    frame: "DataFrame",
+    topic: str,
+    *,
+    key: "Column | str",
+    value: "Column | str | None" = None,
+    deleted: "Column | str | None" = None,
+    mode: str = "update",
+    **options: Any,
+) -> Output:
+    """Changes of a result into a compacted topic: the latest value per key, none for deleted keys. Kafka Streams:
+    `toStream().to` of a table.
+
+    For an aggregation with mode `update` each micro-batch writes the keys that changed. `deleted` says which rows
+    delete their key. Read it back with `table(topic)`.
+    """
+    from pyspark.sql import functions as F
+
+    if deleted is not None:
+        gone = F.expr(deleted) if isinstance(deleted, str) else deleted
+        own = value if value is not None else "value" if "value" in frame.columns else _as_json(frame, ())
+        frame = frame.withColumn("_value", F.when(~gone, F.expr(own) if isinstance(own, str) else own))
+        value = "_value"
+    return to(frame, topic, key=key, value=value, mode=mode, **options)
+
+
+def to_parquet(frame: "DataFrame", path: str, *, partition_by: Sequence[str] = (), mode: str = "append") -> Output:
+    """Into Parquet files, exactly once for those who read the directory with Spark (it has a log of what counts)."""
+    return Output(frame, path, "parquet", mode, {"path": path}, partition_by=tuple(partition_by))
+
+
+def to_jdbc(
+    frame: "DataFrame", url: str, table: str, *, mode: str = "append", properties: Mapping[str, str] | None = None
+) -> Output:
+    """Into a table of a database; at least once: a batch that was cut short is written again. The driver's jar must be
+    on Spark's class path."""
+    settings = dict(properties or {})
+
+    def write(batch: "DataFrame", batch_id: int) -> None:
+        batch.write.jdbc(url, table, mode="append", properties=settings)
+
+    return Output(frame, f"table {table}", None, mode, each_batch=write)
+
+
+def dead_letters(records: "DataFrame", reason: "Column | str", *, by: str = "spark") -> "DataFrame":
+    """Records as letters for a dead-letter topic: as they were, with headers that say where they come from and why they
+    are there, as `ottla dlq list` and `ottla dlq redrive` read them.
+
+    `records` needs the columns of the source: key, value, topic, partition, offset, timestamp. `by`: who gave them up.
+    """
+    from pyspark.sql import functions as F
+
+    why = F.lit(reason) if isinstance(reason, str) else reason
+    told = {
+        "topic": F.col("topic"),
+        "partition": F.col("partition").cast("string"),
+        "offset": F.col("offset").cast("string"),
+        "timestamp": F.unix_millis("timestamp").cast("string"),
+        "group": F.lit(by),
+        "delivery-count": F.lit("1"),
+        "reason": why,
+    }
+    headers = F.array(
+        *(
+            F.struct(F.lit(_DLQ + name).alias("key"), column.cast("binary").alias("value"))
+            for name, column in told.items()
+        )
+    )
+    kept = F.coalesce(F.col("headers"), F.array()) if "headers" in records.columns else F.array()
+    return records.select(
+        F.col("key").cast("binary").alias("key"),
+        F.col("value").cast("binary").alias("value"),
+        F.concat(kept.cast("array<struct<key:string,value:binary>>"), headers).alias("headers"),
+    )
+
+
+def _records(
+    frame: "DataFrame", key: "Column | str | None", value: "Column | str | None", *, typed: bool
+) -> "DataFrame":
+    """Columns as the sink wants them."""
+    from pyspark.sql import functions as F
+
+    if value is None and "value" not in frame.columns and not typed:
+        value = _as_json(frame, _OWN_COLUMNS)
+    columns = {name: F.col(name) for name in frame.columns if typed or name in ("key", "value", "headers", "partition")}
+    if key is not None:
+        columns["key"] = F.expr(key) if isinstance(key, str) else key
+    if value is not None:
+        columns["value"] = F.expr(value) if isinstance(value, str) else value
+    # A table has topic, partition, offset of where it was read: they are not where it goes.
+    if "offset" in frame.columns and not typed:
+        columns.pop("partition", None)
+    return frame.select(*(column.alias(name) for name, column in columns.items()))
+
+
+def _as_json(frame: "DataFrame", without: Sequence[str]) -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.to_json(F.struct(*(F.col(f"`{name}`") for name in frame.columns if name not in without)))
+
+
+def _with_dead(rows: "DataFrame", topic: str, dead: "Mapping[str, DataFrame]") -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    def shaped(frame: "DataFrame", name: str) -> "DataFrame":
+        headers = F.col("headers") if "headers" in frame.columns else F.lit(None)
+        key = F.col("key") if "key" in frame.columns else F.lit(None)
+        return frame.select(
+            key.cast("binary").alias("key"),
+            F.col("value").cast("binary").alias("value"),
+            headers.cast("array<struct<key:string,value:binary>>").alias("headers"),
+            F.lit(name).alias("topic"),
+        )
+
+    found = shaped(rows, topic)
+    for name, letters in dead.items():
+        found = found.unionByName(shaped(letters, name))
+    return found

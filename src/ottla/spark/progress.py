@@ -1,0 +1,214 @@
+"""Queries as consumer groups: after every micro-batch, what it has read is committed under the query's group.
+
+    ottla group describe spark-revenue        # lag in records and in seconds
+
+Rules:
+- Committed are the end offsets of the batch that has just been finished, never more; also of the last one of an
+  `availableNow` run. Spark itself goes on from its checkpoint and never looks at the group.
+- The group is the source's `kafka.group.id`, else `spark-` and the query's name, else `spark-` and the query's id.
+- Only sources `ottla` count: the broker does the same for those of Spark's own connector, without code in the job.
+- A broker that cannot be reached costs a warning in the log and nothing else: the next batch commits again.
+"""
+
+import atexit
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from ottla.client.blocking import Blocking
+from ottla.client.errors import ClientError
+from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
+from ottla.spark.places import bootstrap_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+log = logging.getLogger(__name__)
+
+GROUP_PREFIX = "spark-"
+_FAILURES = (ClientError, ApiError, OSError, ValueError)
+# What Spark calls a stream of any source written in Python.
+_PYTHON_SOURCE = "PythonMicroBatchStream"
+
+
+class Source(NamedTuple):
+    """How a query reads one of its sources, as far as commits are concerned; group None: by the query's name."""
+
+    bootstrap: str
+    group: str | None
+
+
+class Commit(NamedTuple):
+    """What one source has read."""
+
+    bootstrap: str
+    group: str
+    offsets: Mapping[TopicPartition, int]
+
+
+def group_of(name: str | None, query_id: object, given: str | None = None) -> str:
+    """The group under which a query is seen."""
+    return given or f"{GROUP_PREFIX}{name or query_id}"
+
+
+def commits(
+    progress: "StreamingQueryProgress", sources: Iterable[Source | None], default_bootstrap: str
+) -> list[Commit]:
+    """What to commit after a batch. `sources` in the order of the progress' own; where it says nothing, defaults."""
+    known = list(sources)
+    found = []
+    for index, told in enumerate(progress.sources):
+        source = known[index] if index < len(known) else None
+        if source is None:
+            if known or _PYTHON_SOURCE not in told.description:
+                continue  # another kind of source
+            source = Source(default_bootstrap, None)
+        offsets = read_offsets(told.endOffset)
+        if offsets:
+            found.append(Commit(source.bootstrap, group_of(progress.name, progress.id, source.group), offsets))
+    return found
+
+
+def read_offsets(text: str | None) -> dict[TopicPartition, int]:
+    """`{"topic": {"0": 123}}`; nothing if it is anything else."""
+    try:
+        told = json.loads(text or "null")
+    except ValueError:
+        return {}
+    if not isinstance(told, dict) or not all(isinstance(each, dict) for each in told.values()):
+        return {}
+    return {
+        TopicPartition(topic, int(index)): offset
+        for topic, places in told.items()
+        for index, offset in places.items()
+        if index.isdecimal() and isinstance(offset, int)
+    }
+
+
+class Committer(StreamingQueryListener):
+    """Listens to one session's queries and commits. `close` ends its connections."""
+
+    def __init__(self, session: "SparkSession") -> None:
+        self._session = session
+        self._clients: dict[str, Blocking] = {}
+        self._sources: dict[str, list[Source | None]] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self.commit(event.progress)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self._sources.pop(str(event.runId), None)
+
+    def commit(self, progress: "StreamingQueryProgress") -> None:
+        """Commit what a batch has read; failures are logged."""
+        try:
+            sources = self._sources_of(progress)
+            default = bootstrap_of(self._session) if not sources else ""
+            for commit in commits(progress, sources, default):
+                client = self._client(commit.bootstrap)
+                if client is not None:
+                    client.admin.groups.set_offsets(commit.group, commit.offsets)
+        except _FAILURES as error:
+            log.warning("what query %s has read could not be committed: %s", progress.name or progress.id, error)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            with contextlib.suppress(*_FAILURES):
+                client.close(discard=True)
+
+    def _client(self, bootstrap: str) -> Blocking | None:
+        with self._lock:
+            if self._is_closed:
+                return None
+            if bootstrap not in self._clients:
+                options = ClientOptions(parse_bootstrap(bootstrap), client_id="ottla-spark-progress")
+                self._clients[bootstrap] = Blocking(options)
+            return self._clients[bootstrap]
+
+    def _sources_of(self, progress: "StreamingQueryProgress") -> list[Source | None]:
+        """From the query's plan, once per run; nothing through Connect, where nobody can look at it."""
+        run = str(progress.runId)
+        if run not in self._sources:
+            self._sources[run] = planned_sources(self._session, str(progress.id))
+        return self._sources[run]
+
+
+def planned_sources(session: "SparkSession", query_id: str) -> list[Source | None]:
+    """The sources of a running query in the order of its progress; None for those that are not `ottla`."""
+    plan = _analysed_plan(session, query_id)
+    if plan is None:
+        return []
+    leaves = plan.collectLeaves()
+    found: list[Source | None] = []
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
+        if not leaf.isStreaming():
+            continue
+        options = _options_of(leaf)
+        found.append(
+            None if options is None else Source(options.get("kafka.bootstrap.servers"), options.get("kafka.group.id"))
+        )
+    return found
+
+
+def _analysed_plan(session: "SparkSession", query_id: str) -> Any:
+    """Spark's own object, where there is a driver in this process and the query still runs."""
+    query: Any = session.streams.get(query_id) if hasattr(session, "_jsparkSession") else None
+    wrapper = getattr(query, "_jsq", None)
+    return None if wrapper is None else wrapper.streamingQuery().analyzedPlan()
+
+
+def _options_of(leaf: Any) -> Any:
+    """The options of a stream that the data source `ottla` reads; None for others."""
+    if leaf.getClass().getSimpleName() != "StreamingRelationV2":
+        return None
+    return leaf.extraOptions() if leaf.sourceName().lower() == "ottla" else None
+
+
+_watching: "WeakKeyDictionary[SparkSession, Committer]" = WeakKeyDictionary()
+
+
+def watch(session: "SparkSession") -> Committer:
+    """Commit for all queries of this session from now on; asking again changes nothing."""
+    found = _watching.get(session)
+    if found is None:
+        found = _watching[session] = Committer(session)
+        session.streams.addListener(found)
+        atexit.register(found.close)
+    return found
+
+
+def unwatch(session: "SparkSession") -> None:
+    """Stop doing so."""
+    found = _watching.pop(session, None)
+    if found is not None:
+        with contextlib.suppress(Exception):  # the session may be gone already
+            session.streams.removeListener(found)
+        found.close()
+        atexit.unregister(found.close)

@@ -1,0 +1,48 @@
+"""Tables: the latest record of each key, where one without a value deletes its key.
+
+A topic that is compacted is such a table by itself; any stream with keys can be read as one.
+
+Rules:
+- The latest record is the one with the highest offset. That orders the records of a key as long as all of them are in
+  one partition, which is what producers see to.
+- A key whose latest value is null is not in a snapshot; among changes it is a row with a null value.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.streams import topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def table(*names: str, **options: Any) -> "DataFrame":
+    """Topics as a table as it is now: one row per key, deleted keys left out. Kafka Streams: `builder.globalTable`.
+
+    A batch DataFrame. Joined with a stream it is read anew for every micro-batch, so the stream always meets the table
+    of that moment; that costs a read of the whole topic each time. For large tables use `changes` and `join_changes`.
+    """
+    from pyspark.sql import functions as F
+
+    records = topic(*names, stream=False, **options)
+    return latest(records).where(F.col("value").isNotNull())
+
+
+def changes(*names: str, **options: Any) -> "DataFrame":
+    """Topics as a table that is kept up to date: a stream of the rows that change. Kafka Streams: `builder.table`.
+
+    Each micro-batch gives the keys that changed with their latest values (null: deleted), so that whoever overwrites by
+    key (`to_changelog`, `to_delta(merge=...)`, a view in memory) has the table. Output mode `update`; Spark keeps one
+    row of state per key.
+    """
+    return latest(topic(*names, stream=True, **options))
+
+
+def latest(records: "DataFrame", by: str = "key", order: str = "offset") -> "DataFrame":
+    """The latest row of each `by`, all columns kept. Kafka Streams: `toTable`. On a stream: output mode `update`."""
+    from pyspark.sql import functions as F
+
+    others = [name for name in records.columns if name != by]
+    newest = F.max_by(F.struct(*(F.col(f"`{name}`") for name in others)), F.col(order))
+    found = records.groupBy(by).agg(newest.alias("_newest"))
+    return found.select(*(by if name == by else F.col(f"_newest.`{name}`").alias(name) for name in records.columns))
