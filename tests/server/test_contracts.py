@@ -22,10 +22,6 @@ ORDER = {
     "name": "Order",
     "fields": [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}],
 }
-    "type": "record",
-    "name": "Order",
-    "fields": [{"name": "id", "type": "long"}, {"name": "who", "type": "string"}],
-}
 
 
 class Registry:
