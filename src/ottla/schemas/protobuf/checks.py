@@ -1,0 +1,93 @@
+"""What protoc refuses and descriptors alone do not show: numbers used twice or reserved, keys of maps, empty oneofs."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ottla.schemas.protobuf.elements import EnumType, Field, File, Message, Position, Reserved, Span
+from ottla.schemas.protobuf.linking import SCALARS, walk_messages
+from ottla.schemas.schema import InvalidSchema
+
+_NO_KEYS = ("double", "float", "bytes")
+# Numbers that Protobuf keeps for itself.
+_KEPT = range(19_000, 20_000)
+
+
+def check(file: File) -> None:
+    """Raises InvalidSchema."""
+    for enum in file.enums:
+        _check_enum(enum, file.is_proto3)
+    for name, message in walk_messages(file):
+        _check_fields(name, message)
+        _check_oneofs(name, message)
+        for enum in message.enums:
+            _check_enum(enum, file.is_proto3)
+
+
+def _fail(position: Position, message: str) -> NoReturn:
+    where = f"line {position.line}, column {position.column}: " if position.line else ""
+    raise InvalidSchema(where + message)
+
+
+def _check_fields(name: str, message: Message) -> None:
+    numbers: dict[int, str] = {}
+    names: set[str] = set()
+    spans, words = _reserved(message.reserved)
+    for each in message.fields:
+        if each.number in numbers:
+            _fail(each.position, f"{name}: number {each.number} is used by {numbers[each.number]} and {each.name}")
+        if each.name in names:
+            _fail(each.position, f"{name}: the field {each.name} is defined twice")
+        numbers[each.number] = each.name
+        names.add(each.name)
+        _check_number(name, each)
+        if any(first <= each.number <= last for first, last in spans):
+            _fail(each.position, f"{name}: the field {each.name} uses the reserved number {each.number}")
+        if each.name in words:
+            _fail(each.position, f"{name}: the field {each.name} uses a reserved name")
+        if each.key is not None and (each.key not in SCALARS or each.key in _NO_KEYS):
+            _fail(each.position, f"{name}: the keys of the map {each.name} cannot be {each.key}")
+
+
+def _check_number(name: str, each: Field) -> None:
+    if each.number in _KEPT:
+        _fail(each.position, f"{name}: the field {each.name} has a number from 19000 to 19999, which Protobuf reserves")
+
+
+def _check_oneofs(name: str, message: Message) -> None:
+    used = {each.oneof for each in message.fields}
+    for oneof in message.oneofs:
+        if oneof.name not in used:
+            _fail(message.position, f"{name}: the oneof {oneof.name} has no fields")
+
+
+def _check_enum(enum: EnumType, is_proto3: bool) -> None:
+    if not enum.values:
+        _fail(enum.position, f"the enum {enum.name} has no values")
+    if is_proto3 and enum.values[0].number != 0:
+        _fail(enum.values[0].position, f"the first value of the enum {enum.name} must be 0 in proto3")
+    may_repeat = any(option.is_plain("allow_alias") for option in enum.options)
+    numbers: set[int] = set()
+    names: set[str] = set()
+    spans, words = _reserved(enum.reserved)
+    for each in enum.values:
+        if each.name in names:
+            _fail(each.position, f"the enum {enum.name} has the value {each.name} twice")
+        if each.number in numbers and not may_repeat:
+            _fail(each.position, f"the enum {enum.name} has the number {each.number} twice (see allow_alias)")
+        if each.name in words or any(first <= each.number <= last for first, last in spans):
+            _fail(each.position, f"the enum {enum.name} has the reserved value {each.name} = {each.number}")
+        numbers.add(each.number)
+        names.add(each.name)
+
+
+def _reserved(statements: tuple[Reserved, ...]) -> tuple[list[tuple[int, int]], set[str]]:
+    spans = []
+    words = set()
+    for statement in statements:
+        for value in statement.values:
+            if isinstance(value, Span):
+                spans.append((value.first, value.first if value.last is None else value.last))
+            else:
+                words.add(value)
+    return spans, words

@@ -1,0 +1,224 @@
+"""A .proto file as it was written: what the parser reads, the printer prints, and the other modules interpret.
+
+Rules:
+- Names of types stay as they were spelt (`linking` resolves them); options stay uninterpreted (`options` does that).
+- Order within a kind is the order of the text. Where kinds interleave (a nested message between two map fields), the
+  positions tell; they do not take part in comparisons, so that a file equals the same file laid out differently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+
+class Position(NamedTuple):
+    """Line and column, both from 1."""
+
+    line: int = 0
+    column: int = 0
+
+
+NOWHERE = Position()
+
+
+class Kind(Enum):
+    """What a literal in an option is."""
+
+    STRING = "string"
+    NUMBER = "number"
+    WORD = "word"  # true, false, inf, nan, the name of an enum value
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A single value: `text` for numbers (with its sign) and words, `data` for strings (escapes undone)."""
+
+    kind: Kind
+    text: str = ""
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A message in braces. A key is a field's name, or an extension's (or a URL with a type) in brackets."""
+
+    entries: tuple[tuple[str, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list in brackets."""
+
+    values: tuple[Value, ...] = ()
+
+
+Value = Literal | Aggregate | Items
+
+
+class NamePart(NamedTuple):
+    """One part of an option's name: `(a.b)` names an extension, `a` a field."""
+
+    name: str
+    is_extension: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    name: tuple[NamePart, ...]
+    value: Value
+    position: Position = field(default=NOWHERE, compare=False)
+
+    def is_plain(self, name: str) -> bool:
+        return self.name == (NamePart(name, False),)
+
+
+class Span(NamedTuple):
+    """A number, or with `last` a range with both ends in it."""
+
+    first: int
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """One statement: numbers and names that may not be used."""
+
+    values: tuple[Span | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """One statement: numbers that other files may use."""
+
+    spans: tuple[Span, ...]
+    options: tuple[Option, ...] = ()
+
+
+class Label(Enum):
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+    REPEATED = "repeated"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field. `key` is the type of a map's keys (then `type` is that of its values); `group` is a group's body."""
+
+    name: str
+    type: str
+    number: int
+    label: Label | None = None
+    key: str | None = None
+    group: Message | None = None
+    oneof: str | None = None
+    options: tuple[Option, ...] = ()
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    name: str
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    extendee: str
+    fields: tuple[Field, ...]
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnumValue:
+    name: str
+    number: int
+    options: tuple[Option, ...] = ()
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    name: str
+    values: tuple[EnumValue, ...] = ()
+    options: tuple[Option, ...] = ()
+    reserved: tuple[Reserved, ...] = ()
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message. `fields` holds the members of oneofs too, at their places; `nested` does not hold groups."""
+
+    name: str
+    fields: tuple[Field, ...] = ()
+    oneofs: tuple[OneOf, ...] = ()
+    nested: tuple[Message, ...] = ()
+    enums: tuple[EnumType, ...] = ()
+    extends: tuple[Extend, ...] = ()
+    extensions: tuple[Extensions, ...] = ()
+    reserved: tuple[Reserved, ...] = ()
+    options: tuple[Option, ...] = ()
+    position: Position = field(default=NOWHERE, compare=False)
+
+    @property
+    def is_map_entry(self) -> bool:
+        """Whether this is the message of a map's entries that descriptors have in place of a map."""
+        return any(option.is_plain("map_entry") and option.value == TRUE for option in self.options)
+
+
+TRUE = Literal(Kind.WORD, "true")
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc:
+    """A method. `has_body`: braces follow, be they empty (protoc then makes empty options)."""
+
+    name: str
+    request: str
+    response: str
+    is_request_stream: bool = False
+    is_response_stream: bool = False
+    options: tuple[Option, ...] = ()
+    has_body: bool = field(default=False, compare=False)
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: str
+    rpcs: tuple[Rpc, ...] = ()
+    options: tuple[Option, ...] = ()
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+class ImportKind(Enum):
+    PLAIN = ""
+    PUBLIC = "public"
+    WEAK = "weak"
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    path: str
+    kind: ImportKind = ImportKind.PLAIN
+    position: Position = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A whole file. `syntax` is None where the text says nothing (which means proto2)."""
+
+    syntax: str | None = None
+    package: str | None = None
+    imports: tuple[Import, ...] = ()
+    options: tuple[Option, ...] = ()
+    messages: tuple[Message, ...] = ()
+    enums: tuple[EnumType, ...] = ()
+    extends: tuple[Extend, ...] = ()
+    services: tuple[Service, ...] = ()
+
+    @property
+    def is_proto3(self) -> bool:
+        return self.syntax == "proto3"

@@ -1,0 +1,237 @@
+"""A schema together with all that it imports: parsed, linked, and with descriptors.
+
+Rules:
+- An import is found among Google's own files, then among the references, then among Confluent's files.
+- An import that is nowhere is not an error by itself (Confluent accepts it too: often only options need it). If a type
+  is missing then, the error names such imports.
+- Chains of imports are walked without recursion; a circle of them is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as ProtoMessage
+from google.protobuf.message_factory import GetMessageClass
+
+from ottla.model.limits import PROTOBUF_TEXT_CHARS_MAX
+from ottla.schemas.protobuf.building import build
+from ottla.schemas.protobuf.checks import check
+from ottla.schemas.protobuf.elements import File, ImportKind
+from ottla.schemas.protobuf.known import CONFLUENT, DESCRIPTOR_FILE, known_descriptor
+from ottla.schemas.protobuf.linking import NameKind, Names, link, names_in
+from ottla.schemas.protobuf.options import interpret
+from ottla.schemas.protobuf.parser import parse_file
+from ottla.schemas.protobuf.unbuilding import unbuild
+from ottla.schemas.schema import InvalidSchema
+
+# The name that Confluent gives the file of a schema.
+MAIN = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A file that is understood: as spelt, with full names, what it may name, and its descriptor."""
+
+    path: str
+    spelt: File
+    file: File
+    names: Names
+    exported: Mapping[str, NameKind]
+    descriptor: FileDescriptorProto
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A schema's file, and before it all files that it needs, dependencies first."""
+
+    main: Linked
+    imports: Mapping[str, Linked]
+
+    def pool(self) -> DescriptorPool:
+        """A new pool that holds all of them."""
+        return _pool_of({**self.imports, MAIN: self.main})
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file that is parsed, or has been given as a descriptor (which becomes elements once its imports are there)."""
+
+    file: File | None
+    descriptor: FileDescriptorProto | None
+    imports: tuple[str, ...]
+
+
+def load(text: str, resolved: Mapping[str, str]) -> Library:
+    """Understand a schema and its imports. Raises InvalidSchema."""
+    done: dict[str, Linked] = {}
+    main = _read(text)
+    reads: dict[str, _Read | None] = {}
+    open_paths: list[str] = []
+    stack = [(path, False) for path in reversed(main.imports)]
+    while stack:
+        path, is_walked = stack.pop()
+        if is_walked:
+            open_paths.remove(path)
+            read = reads[path]
+            assert read is not None
+            done[path] = _link_import(path, read, done)
+            continue
+        if path in open_paths:
+            raise InvalidSchema(f'"{path}" imports itself: {" -> ".join([*open_paths, path])}')
+        if path in reads:
+            continue
+        reads[path] = read = _find(path, resolved)
+        if read is not None:
+            open_paths.append(path)
+            stack.append((path, True))
+            stack += [(each, False) for each in reversed(read.imports)]
+    return Library(_link(MAIN, main, done), done)
+
+
+def _link_import(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
+    if path in _ready():
+        return _ready()[path]
+    try:
+        return _link(path, read, done)
+    except InvalidSchema as invalid:
+        raise InvalidSchema(f'in "{path}": {invalid}') from None
+
+
+@cache
+def _ready() -> dict[str, Linked]:
+    """Google's files that options need in every schema are linked once."""
+    made = known_descriptor(DESCRIPTOR_FILE)
+    assert made is not None
+    return {DESCRIPTOR_FILE: _linked_descriptor(DESCRIPTOR_FILE, made, {})}
+
+
+def _find(path: str, resolved: Mapping[str, str]) -> _Read | None:
+    known = known_descriptor(path)
+    if known is not None:
+        return _Read(None, known, tuple(known.dependency))
+    text = resolved.get(path, CONFLUENT.get(path))
+    if text is None:
+        return None
+    try:
+        return _read(text)
+    except InvalidSchema as invalid:
+        raise InvalidSchema(f'in "{path}": {invalid}') from None
+
+
+def _read(text: str) -> _Read:
+    try:
+        file = parse_file(text)
+    except InvalidSchema:
+        made = _decode(text)
+        if made is None:
+            raise
+        return _Read(None, made, tuple(made.dependency))
+    return _Read(file, None, tuple(dict.fromkeys(each.path for each in file.imports)))
+
+
+def _decode(text: str) -> FileDescriptorProto | None:
+    """The descriptor that a text is in base64, if it is one."""
+    if len(text) > PROTOBUF_TEXT_CHARS_MAX:
+        return None
+    try:
+        made = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError, DecodeError):
+        return None
+    return made if text else None
+
+
+def _link(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
+    if read.file is None:
+        assert read.descriptor is not None
+        return _linked_descriptor(path, read.descriptor, done)
+    return _linked_file(path, read.file, done)
+
+
+def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, Linked]) -> Linked:
+    """A descriptor is made into elements, with the options of the extensions in reach, and then taken like a text."""
+    probe = FileDescriptorProto()
+    probe.CopyFrom(made)
+    probe.name = path
+    present = [name for name in made.dependency if name in done]
+    pool = _pool_for(_describes_options(made.package, [each.name for each in made.message_type]), present, done)
+    try:
+        pool.Add(probe)
+        known = pool.FindMessageTypeByName
+
+        def with_extensions(options: ProtoMessage) -> ProtoMessage:
+            return GetMessageClass(known(options.DESCRIPTOR.full_name)).FromString(options.SerializeToString())
+
+        file = unbuild(made, with_extensions)
+    except (TypeError, KeyError):
+        # Imports are missing: options that they define cannot be read. Everything else is checked when it is linked.
+        file = unbuild(made, lambda options: options)
+    return _linked_file(path, file, done)
+
+
+def _closure(paths: list[str], done: Mapping[str, Linked]) -> list[str]:
+    """The files and all they import; in the order of `done`, where dependencies are first."""
+    wanted: set[str] = set()
+    stack = list(paths)
+    while stack:
+        path = stack.pop()
+        if path in done and path not in wanted:
+            wanted.add(path)
+            stack += done[path].descriptor.dependency
+    return [path for path in done if path in wanted]
+
+
+def _linked_file(path: str, spelt: File, done: Mapping[str, Linked]) -> Linked:
+    own = names_in(spelt)
+    visible = dict(own)
+    exported = dict(own)
+    for each in spelt.imports:
+        found = done.get(each.path)
+        if found is not None:
+            visible |= found.exported
+            if each.kind is ImportKind.PUBLIC:
+                exported |= found.exported
+    missing = tuple(each.path for each in spelt.imports if each.path not in done)
+    names = Names(visible, missing)
+    file = link(spelt, names)
+    check(file)
+    made, pending = build(file, path, names)
+    describes = _describes_options(spelt.package, [each.name for each in spelt.messages])
+    pool = _pool_for(describes, list(made.dependency), done)
+    _add(pool, made)
+    interpret(pending, pool, names)
+    return Linked(path, spelt, file, names, exported, made)
+
+
+def _describes_options(package: str | None, messages: list[str]) -> bool:
+    """Whether this is Google's own descriptor.proto, under whatever name it is registered."""
+    return package == "google.protobuf" and "FieldOptions" in messages
+
+
+def _pool_for(describes_options: bool, dependencies: list[str], done: Mapping[str, Linked]) -> DescriptorPool:
+    """A pool to which a file can be added. What describes options is in it, unless the file is that very one."""
+    files = {name: done[name] for name in _closure(dependencies, done)}
+    return _pool_of(files if describes_options else {**_ready(), **files})
+
+
+def _pool_of(files: Mapping[str, Linked]) -> DescriptorPool:
+    pool = DescriptorPool()
+    for linked in files.values():
+        _add(pool, linked.descriptor)
+    return pool
+
+
+def _add(pool: DescriptorPool, made: FileDescriptorProto) -> None:
+    try:
+        pool.Add(made)
+    except TypeError as error:
+        # The library's words are the best there are, but for the name that it was given.
+        said = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")
+        raise InvalidSchema(said) from None
