@@ -78,8 +78,14 @@ def _between(new: Parsed, version: int, old: Parsed, level: Level) -> list[str]:
 
 
 def _sentences(found: Iterable[Incompatibility], reader: str, writer: str) -> list[str]:
-    """Messages name the two sides as `%s`: the reader first, then the writer."""
-    return [each.message.replace("%s", reader, 1).replace("%s", writer, 1) for each in found]
+    """Types say the whole message or only what it describes; `%s` in it are the two sides, the reader first."""
+    return [_message(each).replace("%s", reader, 1).replace("%s", writer, 1) for each in found]
+
+
+def _message(it: Incompatibility) -> str:
+    if not it.kind or it.message.startswith("{"):
+        return it.message
+    return f'{{errorType:"{it.kind}", description:"{it.message}"}}'
 
 
 def _about(version: int, old: Parsed) -> list[str]:

@@ -6,7 +6,7 @@ everything that went into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ottla.model.limits import (
     REFERENCES_DEPTH_MAX,
@@ -14,27 +14,25 @@ from ottla.model.limits import (
     SCHEMA_TEXT_CHARS_MAX,
     SCHEMAS_PARSED_REMEMBERED,
 )
-from ottla.schemas import schema as schemas
 from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.names import beside
 from ottla.schemas.registry.refusal import invalid_schema, too_large
 from ottla.schemas.registry.state import State
-from ottla.schemas.schema import InvalidSchema, Parsed, Reference, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, Parsed, Reference, SchemaType, Source, parse
 
-_Remembered = tuple[str, str, tuple[Reference, ...], tuple[tuple[str, str], ...]]
+_Remembered = tuple[bool, str, str, tuple[Reference, ...], tuple[tuple[str, str], ...]]
 
 
 class Library:
     """Parses what is registered, or is about to be."""
 
-    def __init__(self, state: State, parse: Callable[[Source], Parsed] | None = None) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._parse = parse or schemas.parse
         self._remembered: dict[_Remembered, Parsed] = {}
 
     def of(self, it: Registered) -> Parsed:
         """Understand what is registered; its references are found even if they were soft deleted since."""
-        return self.parsed(self.source(it.subject, it.text, it.type, it.references, deleted=True))
+        return self.parsed(self.source(it.subject, it.text, it.type, it.references, deleted=True), as_new=False)
 
     def source(
         self, subject: str, text: str, type_name: str | None, references: Sequence[Reference], deleted: bool = False
@@ -54,13 +52,13 @@ class Library:
             raise invalid_schema(f"Invalid schema of type {schema_type}, details: {error}") from None
         return Source(text, schema_type, latest, resolved)
 
-    def parsed(self, source: Source) -> Parsed:
-        """Raises Refused with the reason."""
-        key = (source.type.value, source.text, source.references, tuple(source.resolved.items()))
+    def parsed(self, source: Source, as_new: bool) -> Parsed:
+        """What is registered was good enough once: only what is new is checked for everything. Raises Refused."""
+        key = (as_new, source.type.value, source.text, source.references, tuple(source.resolved.items()))
         known = self._remembered.pop(key, None)
         if known is None:
             try:
-                known = self._parse(source)
+                known = parse(source) if as_new else _leniently(source)
             except (InvalidSchema, RecursionError) as error:
                 raise invalid_schema(f"Invalid schema of type {source.type}, details: {error}") from None
         self._remembered[key] = known
@@ -100,3 +98,11 @@ class Library:
             seen[reference.name] = None
             self._resolve(target, found.references, resolved, seen, deleted, depth + 1)
             resolved[reference.name] = found.text
+
+
+def _leniently(source: Source) -> Parsed:
+    if source.type is SchemaType.AVRO:
+        from ottla.schemas.avro import parse_avro
+
+        return parse_avro(source, strict=False)
+    return parse(source)

@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ottla.schemas.avro import AvroSchema
+from ottla.schemas.avro.equal import equal
 from ottla.schemas.compatibility import Previous, check_lazily
 from ottla.schemas.registry.carried import (
     VERSION_PROPERTY,
@@ -55,7 +57,7 @@ def understand(
     if draft.text is None or not draft.text.strip():
         return None
     source = machine.library.source(subject, draft.text, draft.type, draft.references, deleted=not as_new)
-    parsed = machine.library.parsed(source)
+    parsed = machine.library.parsed(source, as_new)
     takes_as_is = machine.scope.mode(subject).takes_ids
     return Understood(draft, source, parsed, parsed.normalized if normalize and not takes_as_is else parsed.canonical)
 
@@ -145,8 +147,8 @@ def _is_equivalent(machine: RegistryMachine, it: Understood, other: Registered) 
     if it.references:
         return False
     # Sent with its references written out, as Avro serializers do: equal if they mean the same.
-    written_out = getattr(it.parsed, "means_same", None)
-    return bool(written_out is not None and written_out(machine.library.of(other)))
+    mine, its = it.parsed, machine.library.of(other)
+    return isinstance(mine, AvroSchema) and isinstance(its, AvroSchema) and equal(mine.schema, its.schema)
 
 
 def _same_metadata(it: Understood, other: Registered) -> bool:

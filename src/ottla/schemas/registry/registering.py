@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 def register(machine: RegistryMachine, command: Register, now_ms: int) -> Result[Record]:
     subject, draft = command.subject, command.draft
+    if known := known_already(machine, command):
+        return Result(reply=known)
     config = machine.scope.config(subject)
     normalize = command.normalize or config.get("normalize") is True
-    if known := _known_already(machine, subject, draft, config, normalize):
-        return Result(reply=known)
     _check_mode(machine, subject, draft)
     takes_ids = machine.scope.mode(subject).takes_ids
     versions = machine.state.versions(subject)
@@ -69,10 +69,11 @@ def register(machine: RegistryMachine, command: Register, now_ms: int) -> Result
     return Result([encode(entry, now_ms) for entry in entries], registered)
 
 
-def _known_already(
-    machine: RegistryMachine, subject: str, draft: Draft, config: Config, normalize: bool
-) -> Registered | None:
-    """What a subject has can be 'registered' again in any mode."""
+def known_already(machine: RegistryMachine, command: Register) -> Registered | None:
+    """What a subject has can be 'registered' again in any mode, and by any instance."""
+    subject, draft = command.subject, command.draft
+    config = machine.scope.config(subject)
+    normalize = command.normalize or config.get("normalize") is True
     if any(name in config for name in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")):
         return None
     known = find_as_is(machine, subject, draft, normalize, deleted=False)

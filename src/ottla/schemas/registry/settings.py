@@ -9,7 +9,7 @@ from ottla.schemas.registry.commands import DeleteConfig, DeleteMode, SetConfig,
 from ottla.schemas.registry.entities import CONFIG_FIELDS, Mode
 from ottla.schemas.registry.names import is_context, prefix_of, split
 from ottla.schemas.registry.records import ClearSubjectEntry, ConfigEntry, Entry, ModeEntry, Record, SchemaEntry, encode
-from ottla.schemas.registry.refusal import no_level, no_mode, not_permitted, referenced
+from ottla.schemas.registry.refusal import not_permitted, referenced, subject_not_found
 from ottla.schemas.registry.removing import keep_highest
 from ottla.schemas.registry.state import matches
 
@@ -28,7 +28,7 @@ def delete_config(machine: RegistryMachine, command: DeleteConfig, now_ms: int) 
     machine.scope.check_writable(command.subject)
     before = machine.scope.own_config(command.subject)
     if before is None:
-        raise no_level(command.subject)
+        raise subject_not_found(command.subject)
     return Result([encode(ConfigEntry(command.subject, None), now_ms)], before)
 
 
@@ -61,7 +61,7 @@ def delete_mode(machine: RegistryMachine, command: DeleteMode, now_ms: int) -> R
     recursive = command.recursive and is_context(subject)
     before = machine.scope.own_mode(subject)
     if before is None and not recursive:
-        raise no_mode(subject)
+        raise subject_not_found(subject)
     entries = [ModeEntry(subject, None)]
     if recursive:
         prefix = prefix_of(split(subject).context)

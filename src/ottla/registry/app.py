@@ -1,0 +1,88 @@
+"""The REST API of the registry as an ASGI application: Confluent's paths, answers, codes and media types.
+
+What a client accepts decides the media type of the answer: any of Confluent's two, or plain JSON; the first if it does
+not care, 406 if it wants something else. Bodies are taken in all three (and as `application/octet-stream`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ottla.registry.errors import EXPECTED, BadRequest, answer_of
+from ottla.registry.port import Store
+from ottla.registry.routes import paths, table
+from ottla.registry.routes.call import Call, Forwarded, Text
+from ottla.web.answers import REGISTRY_JSON, REGISTRY_MEDIA_TYPES, error_answer, json_answer, media_type_for
+
+log = logging.getLogger(__name__)
+
+_CONSUMED = (*REGISTRY_MEDIA_TYPES, "application/octet-stream")
+_ALWAYS = {
+    b"cache-control": b"no-cache, no-store, must-revalidate",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"SAMEORIGIN",
+    b"x-xss-protection": b"1; mode=block",
+    b"vary": b"Accept-Encoding",
+}
+
+
+def build(store: Store) -> ASGIApp:
+    """The application over a store."""
+    table.load()
+    return _App(store)
+
+
+class _App:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        response.raw_headers.extend(_ALWAYS.items())
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        media_type = media_type_for(request.headers.get("accept"), REGISTRY_MEDIA_TYPES)
+        try:
+            if media_type is None:
+                raise BadRequest(406, "HTTP 406 Not Acceptable")
+            return _respond(await self._handle(request), media_type)
+        except Forwarded as forwarded:
+            return forwarded.response
+        except EXPECTED as error:
+            return answer_of(error, media_type or REGISTRY_JSON)
+        except Exception:
+            log.exception("%s %s failed", request.method, request.url.path)
+            return error_answer(500, "Internal Server Error", media_type=media_type or REGISTRY_JSON)
+
+    async def _handle(self, request: Request) -> Any:
+        raw = request.scope.get("raw_path") or request.scope["path"].encode()
+        segments, query = paths.in_context(
+            paths.segments_of(raw.partition(b"?")[0]), paths.query_of(request.scope["query_string"])
+        )
+        if paths.may_be_aliased(segments):
+            segments, query = paths.unaliased(segments, query, self._store.state.scope)
+        found = table.find(request.method, segments)
+        if request.method in ("POST", "PUT"):
+            _check_content(request)
+        return await found.handler(Call(request, self._store, found.params, query))
+
+
+def _check_content(request: Request) -> None:
+    given = (request.headers.get("content-type") or REGISTRY_JSON).partition(";")[0].strip().lower()
+    if given not in _CONSUMED:
+        raise BadRequest(415, "HTTP 415 Unsupported Media Type")
+
+
+def _respond(answer: Any, media_type: str) -> Response:
+    if isinstance(answer, Text):
+        return Response(answer.text.encode(), media_type=media_type)
+    return answer if isinstance(answer, Response) else json_answer(answer, media_type=media_type)

@@ -1,0 +1,40 @@
+"""Errors as the REST API tells them: `{"error_code": …, "message": …}`, with Confluent's codes."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from ottla.registry.port import ForwardFailed, NotLeader, Unavailable
+from ottla.schemas.registry.refusal import Refused
+from ottla.web.answers import error_answer
+
+
+class BadRequest(Exception):
+    """A request that is none: no such path, no such method, not JSON, not of the form it should have."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+# What may come of a request besides an answer.
+EXPECTED = (BadRequest, Refused, NotLeader, Unavailable, ForwardFailed)
+
+
+def answer_of(error: Exception, media_type: str) -> Response:
+    """The answer that tells of an expected error."""
+    match error:
+        case BadRequest():
+            return error_answer(error.code, error.message, media_type=media_type)
+        case Refused():
+            return error_answer(error.code, error.message, status=error.status, media_type=media_type)
+        case Unavailable() if error.timed_out:
+            return error_answer(50002, str(error), media_type=media_type)
+        case Unavailable():
+            return error_answer(50001, f"Error in the backend data store: {error}", media_type=media_type)
+        case ForwardFailed():
+            return error_answer(50003, f"Error while forwarding to the leader: {error}", media_type=media_type)
+        case NotLeader():
+            return error_answer(50004, "Leader not known.", media_type=media_type)
+    raise AssertionError(f"{error!r} was not expected")

@@ -1,0 +1,112 @@
+"""A request as handlers see it: where it goes, with contexts and aliases resolved; its parameters; its body as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ottla.model.limits import INT32_MAX
+from ottla.registry.errors import BadRequest
+from ottla.registry.port import NotLeader, Store
+from ottla.schemas.registry.commands import Command
+from ottla.schemas.registry.machine import RegistryMachine
+from ottla.schemas.registry.refusal import invalid_version
+
+
+class Forwarded(Exception):
+    """The leader has answered in our place."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__("answered by the leader")
+        self.response = response
+
+
+class Text(NamedTuple):
+    """The text of a schema as the whole answer: itself, not as a JSON string."""
+
+    text: str
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One request. `params` are the named segments of its path, `query` its parameters (each with all its values)."""
+
+    request: Request
+    store: Store
+    params: dict[str, str]
+    query: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def machine(self) -> RegistryMachine:
+        return self.store.state
+
+    async def submit(self, command: Command) -> Any:
+        """Have the leader do it: this instance, or the one that is. What came from another one is not passed on."""
+        try:
+            return await self.store.submit(command)
+        except NotLeader:
+            if self.request.headers.get("x-forward") is not None:
+                raise
+        raise Forwarded(await self.store.forward(self.request))
+
+    async def body(self) -> dict[str, Any]:
+        """The JSON object that was sent. Raises BadRequest."""
+        sent = await self.request.body()
+        if not sent.strip():
+            raise BadRequest(422, "The request body must not be null")
+        try:
+            value = json.loads(sent)
+        except (ValueError, RecursionError) as error:
+            raise BadRequest(400, f"The request body is not JSON: {error}") from None
+        if value is None:
+            raise BadRequest(422, "The request body must not be null")
+        if not isinstance(value, dict):
+            raise BadRequest(400, "The request body is not a JSON object")
+        return value
+
+    def text(self, name: str) -> str | None:
+        """A parameter; None if it was not given."""
+        values = self.query.get(name)
+        return values[0] if values else None
+
+    def flag(self, name: str) -> bool:
+        """Only `true` is true, in any case of letters."""
+        return (self.text(name) or "").lower() == "true"
+
+    def number(self, name: str, default: int) -> int:
+        given = self.text(name)
+        return default if given is None or given == "" else number(given)
+
+    def page(self, items: list[Any]) -> list[Any]:
+        """The part that `offset` and `limit` ask for."""
+        begin, limit = self.number("offset", 0), self.number("limit", -1)
+        if begin < 0:
+            raise BadRequest(400, "offset must not be negative")
+        return items[begin : begin + limit] if limit > 0 else items[begin:]
+
+
+def number(given: str) -> int:
+    """A 32-bit number; a path with anything else in this place is a path to nowhere."""
+    text = given.strip()
+    digits = text.removeprefix("-").removeprefix("+")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 10 or abs(int(text)) > INT32_MAX:
+        raise BadRequest(404, "HTTP 404 Not Found")
+    return int(text)
+
+
+def version_number(given: str) -> int:
+    """A version as it is written in paths: a number, or `latest`, which is -1."""
+    text = given.strip()
+    if text.lower() == "latest":
+        return -1
+    try:
+        version = number(text)
+    except BadRequest:
+        raise invalid_version(given) from None
+    if version <= 0 and version != -1:
+        raise invalid_version(text)
+    return version

@@ -1,0 +1,44 @@
+"""/compatibility: whether a schema could be registered, without registering it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.registry.routes.bodies import draft_of
+from ottla.registry.routes.call import Call, version_number
+from ottla.registry.routes.table import route
+from ottla.schemas.registry import lookups
+from ottla.schemas.registry.entities import Draft, Registered
+from ottla.schemas.registry.names import normal
+from ottla.schemas.registry.refusal import Refused, version_not_found
+
+_INVALID_SCHEMA = 42201
+
+
+@route("POST", "/compatibility/subjects/{subject}/versions/{version}")
+async def check_version(call: Call) -> Any:
+    draft = draft_of(await call.body())
+    subject, version = normal(call.params["subject"]), version_number(call.params["version"])
+    against = lookups.get(call.machine, subject, version)
+    if against is None and version != lookups.LATEST:
+        raise version_not_found(version)
+    return _checked(call, subject, draft, [] if against is None else [against])
+
+
+@route("POST", "/compatibility/subjects/{subject}/versions")
+async def check_subject(call: Call) -> Any:
+    draft, subject = draft_of(await call.body()), normal(call.params["subject"])
+    return _checked(call, subject, draft, [it for it in call.machine.state.versions(subject) if not it.deleted])
+
+
+def _checked(call: Call, subject: str, draft: Draft, previous: Sequence[Registered]) -> dict[str, Any]:
+    verbose = call.flag("verbose")
+    normalize = call.flag("normalize") or call.machine.scope.config(subject).get("normalize") is True
+    try:
+        messages = lookups.check_draft(call.machine, subject, draft, normalize, previous)
+    except Refused as refused:
+        if not verbose or refused.code != _INVALID_SCHEMA:
+            raise
+        messages = [refused.message]
+    return {"is_compatible": not messages, **({"messages": messages} if verbose else {})}

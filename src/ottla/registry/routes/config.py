@@ -1,0 +1,48 @@
+"""/config: settings of the registry as a whole, of a context (`:.context:`), of a subject."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.registry.routes.bodies import changes_of
+from ottla.registry.routes.call import Call
+from ottla.registry.routes.entities import changed_config_json, config_json
+from ottla.registry.routes.table import route
+from ottla.schemas.registry.commands import DeleteConfig, SetConfig
+from ottla.schemas.registry.names import is_valid, normal
+from ottla.schemas.registry.refusal import invalid_subject, no_level
+
+
+@route("GET", "/config")
+@route("GET", "/config/{subject}")
+async def get_config(call: Call) -> Any:
+    subject, scope = setting_of(call), call.machine.scope
+    config = scope.config(subject) if call.flag("defaultToGlobal") else scope.own_config(subject)
+    if config is None:
+        raise no_level(subject)
+    return config_json(config)
+
+
+@route("PUT", "/config")
+@route("PUT", "/config/{subject}")
+async def put_config(call: Call) -> Any:
+    changes = changes_of(await call.body())
+    return changed_config_json(await call.submit(SetConfig(settable(call), changes)))
+
+
+@route("DELETE", "/config")
+@route("DELETE", "/config/{subject}")
+async def delete_config(call: Call) -> Any:
+    return config_json(await call.submit(DeleteConfig(setting_of(call))))
+
+
+def setting_of(call: Call) -> str | None:
+    """What a setting is for; the default context, and no name at all, are the registry as a whole."""
+    return normal(call.params.get("subject", "")) or None
+
+
+def settable(call: Call) -> str | None:
+    given = call.params.get("subject", "")
+    if not is_valid(given, for_settings=True):
+        raise invalid_subject(given)
+    return setting_of(call)

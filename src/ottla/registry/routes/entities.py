@@ -1,0 +1,117 @@
+"""What is registered, as JSON: Confluent's entities, with its names, in its order, without what is empty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.registry.routes.call import Call
+from ottla.schemas.avro import AvroSchema
+from ottla.schemas.avro.write import to_text
+from ottla.schemas.registry.digest import guid_text
+from ottla.schemas.registry.entities import Config, Registered
+from ottla.schemas.registry.names import DEFAULT_CONTEXT, beside, context_of
+from ottla.schemas.registry.tags import tags_in
+
+
+def schema_json(call: Call, it: Registered) -> dict[str, Any]:
+    """A version of a subject, in the format and with the references that were asked for."""
+    return {
+        "subject": it.subject,
+        "version": it.version,
+        "id": it.id,
+        "guid": guid_text(it.digest),
+        "schemaType": it.type,
+        **_references(call, it),
+        **_carried(it),
+        "schema": text_of(call, it),
+        **_state(it),
+    }
+
+
+def schema_string_json(call: Call, it: Registered, named: bool) -> dict[str, Any]:
+    """A schema that was asked for by its id; `named`: with the subject it was asked for with."""
+    return {
+        **({"subject": it.subject, "version": it.version} if named else {}),
+        "guid": guid_text(it.digest),
+        "schemaType": it.type,
+        "schema": text_of(call, it),
+        **_references(call, it),
+        **_carried(it),
+        **_state(it),
+    }
+
+
+def registered_json(call: Call, it: Registered) -> dict[str, Any]:
+    """The answer to registering."""
+    return {
+        "id": it.id,
+        "version": it.version,
+        "guid": guid_text(it.digest),
+        "schemaType": it.type,
+        **_references(call, it),
+        **_carried(it),
+        "schema": text_of(call, it),
+        **_state(it),
+    }
+
+
+def tags_json(call: Call, it: Registered) -> dict[str, Any]:
+    """With `findTags`: where in the schema those tags are (`*`: any)."""
+    wanted = call.query.get("findTags")
+    if not wanted:
+        return {}
+    found = [
+        {"schemaEntity": {"entityPath": each.path, "entityType": each.kind}, "tags": list(each.tags)}
+        for each in tags_in(call.machine.library.of(it))
+        if "*" in wanted or any(tag in wanted for tag in each.tags)
+    ]
+    return {"schemaTags": found} if found else {}
+
+
+def config_json(config: Config) -> dict[str, Any]:
+    return dict(config)
+
+
+def changed_config_json(config: Config) -> dict[str, Any]:
+    """What was set, under the names by which it is set."""
+    return {"compatibility" if name == "compatibilityLevel" else name: value for name, value in config.items()}
+
+
+def text_of(call: Call, it: Registered) -> str:
+    """The text; `format=resolved` writes an Avro schema's references out, `serialized` is Protobuf's own form.
+
+    A format that nobody knows is ignored, so that clients may ask for what newer registries know.
+    """
+    wanted = (call.text("format") or "").strip().lower()
+    if not wanted:
+        return it.text
+    parsed = call.machine.library.of(it)
+    if isinstance(parsed, AvroSchema):
+        return to_text(parsed.schema, ()) if wanted == "resolved" else it.text
+    formatted = getattr(parsed, "formatted", None)
+    return str(formatted(wanted)) if formatted is not None else it.text
+
+
+def _references(call: Call, it: Registered) -> dict[str, Any]:
+    if not it.references:
+        return {}
+    qualified = call.text("referenceFormat") == "qualified" and context_of(it.subject) != DEFAULT_CONTEXT
+    return {
+        "references": [
+            {**each._asdict(), **({"subject": beside(it.subject, each.subject)} if qualified else {})}
+            for each in it.references
+        ]
+    }
+
+
+def _carried(it: Registered) -> dict[str, Any]:
+    carried: dict[str, Any] = {}
+    if it.metadata is not None:
+        carried["metadata"] = it.metadata
+    if it.rule_set is not None:
+        carried["ruleSet"] = it.rule_set
+    return carried
+
+
+def _state(it: Registered) -> dict[str, Any]:
+    return {"ts": it.timestamp_ms, "deleted": it.deleted}

@@ -1,0 +1,41 @@
+"""/mode: what may be done, to the registry as a whole, to a context (`:.context:`), to a subject."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.registry.routes.bodies import mode_of
+from ottla.registry.routes.call import Call
+from ottla.registry.routes.config import settable, setting_of
+from ottla.registry.routes.table import route
+from ottla.schemas.registry.commands import DeleteMode, SetMode
+from ottla.schemas.registry.entities import Mode
+from ottla.schemas.registry.names import GLOBAL_CONTEXT, prefix_of
+from ottla.schemas.registry.refusal import invalid_mode, no_mode
+
+
+@route("GET", "/mode")
+@route("GET", "/mode/{subject}")
+async def get_mode(call: Call) -> Any:
+    subject, scope = setting_of(call), call.machine.scope
+    mode = scope.mode(subject) if call.flag("defaultToGlobal") else scope.own_mode(subject)
+    if mode is None:
+        raise no_mode(subject)
+    return {"mode": mode}
+
+
+@route("PUT", "/mode")
+@route("PUT", "/mode/{subject}")
+async def put_mode(call: Call) -> Any:
+    mode, subject = mode_of(await call.body()), settable(call)
+    if mode is Mode.FORWARD and subject != prefix_of(GLOBAL_CONTEXT):
+        raise invalid_mode("Forward mode only supported on global level")
+    await call.submit(SetMode(subject, mode, call.flag("force")))
+    return {"mode": mode}
+
+
+@route("DELETE", "/mode")
+@route("DELETE", "/mode/{subject}")
+async def delete_mode(call: Call) -> Any:
+    before = await call.submit(DeleteMode(setting_of(call), call.flag("recursive")))
+    return {} if before is None else {"mode": before}

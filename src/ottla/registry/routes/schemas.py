@@ -1,0 +1,95 @@
+"""/schemas: everything there is, and schemas by their id or their GUID."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.registry.routes.call import Call, Text, number
+from ottla.registry.routes.entities import schema_json, schema_string_json, tags_json, text_of
+from ottla.registry.routes.table import route
+from ottla.schemas.registry import lookups
+from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.names import context_of, split
+from ottla.schemas.registry.refusal import schema_not_found
+from ottla.schemas.registry.searches import aliases_of, schemas_like
+from ottla.schemas.schema import SchemaType
+
+
+@route("GET", "/schemas")
+async def list_schemas(call: Call) -> Any:
+    state = call.machine.state
+    found = schemas_like(
+        state,
+        call.text("subjectPrefix") or "",
+        deleted=call.flag("deleted"),
+        latest_only=call.flag("latestOnly"),
+        rule_type=call.text("ruleType") or "",
+        with_aliased=call.flag("aliases"),
+    )
+    aliases = aliases_of(state) if call.flag("aliases") else {}
+    return [
+        {**schema_json(call, it), **({"aliases": aliases[it.subject]} if it.subject in aliases else {})}
+        for it in call.page(found)
+    ]
+
+
+@route("GET", "/schemas/types")
+async def list_types(call: Call) -> Any:
+    return [SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO]
+
+
+@route("GET", "/schemas/ids/{id}")
+async def get_by_id(call: Call) -> Any:
+    it = _with_id(call)
+    answer = {**schema_string_json(call, it, named=_names_subject(call)), **tags_json(call, it)}
+    if call.flag("fetchMaxId"):
+        answer["maxId"] = call.machine.state.highest[context_of(it.subject)]
+    return answer
+
+
+@route("GET", "/schemas/ids/{id}/schema")
+async def get_text_by_id(call: Call) -> Any:
+    return Text(text_of(call, _with_id(call)))
+
+
+@route("GET", "/schemas/ids/{id}/subjects")
+async def get_subjects_by_id(call: Call) -> Any:
+    return call.page([it.subject for it in _versions_with_id(call)])
+
+
+@route("GET", "/schemas/ids/{id}/versions")
+async def get_versions_by_id(call: Call) -> Any:
+    return call.page([{"subject": it.subject, "version": it.version} for it in _versions_with_id(call)])
+
+
+@route("GET", "/schemas/guids/{guid}")
+async def get_by_guid(call: Call) -> Any:
+    found = lookups.with_guid(call.machine, call.params["guid"])
+    if not found:
+        raise schema_not_found(call.params["guid"])
+    return schema_string_json(call, found[0][1], named=False)
+
+
+@route("GET", "/schemas/guids/{guid}/ids")
+async def get_ids_by_guid(call: Call) -> Any:
+    return [{"context": context, "id": it.id} for context, it in lookups.with_guid(call.machine, call.params["guid"])]
+
+
+def _with_id(call: Call) -> Registered:
+    schema_id = number(call.params["id"])
+    it = lookups.with_id(call.machine, schema_id, call.text("subject"))
+    if it is None:
+        raise schema_not_found(schema_id)
+    return it
+
+
+def _versions_with_id(call: Call) -> list[Registered]:
+    schema_id = number(call.params["id"])
+    found = lookups.versions_with_id(call.machine, schema_id, call.text("subject"), call.flag("deleted"))
+    if found is None:
+        raise schema_not_found()
+    return found
+
+
+def _names_subject(call: Call) -> bool:
+    return split(call.text("subject")).written != ""

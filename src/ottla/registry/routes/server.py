@@ -1,0 +1,31 @@
+"""/ and /v1/metadata: that the registry is there, and what it says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.registry.routes.call import Call
+from ottla.registry.routes.table import route
+
+
+@route("GET", "/")
+@route("POST", "/")
+async def root(call: Call) -> Any:
+    return {}
+
+
+@route("GET", "/v1/metadata/id")
+async def get_cluster_id(call: Call) -> Any:
+    about = call.store.about
+    clusters = {"kafka-cluster": about.cluster_id, "schema-registry-cluster": about.group_id}
+    return {"scope": {"path": [], "clusters": clusters}}
+
+
+@route("GET", "/v1/metadata/version")
+async def get_server_version(call: Call) -> Any:
+    return {"version": call.store.about.version, "commitId": call.store.about.commit}
+
+
+@route("GET", "/v1/metadata/deployment")
+async def get_deployment(call: Call) -> Any:
+    return {}

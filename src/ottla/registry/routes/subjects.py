@@ -1,0 +1,57 @@
+"""/subjects: which there are, looking a schema up under one, deleting one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.registry.routes.bodies import draft_of
+from ottla.registry.routes.call import Call
+from ottla.registry.routes.entities import schema_json
+from ottla.registry.routes.table import route
+from ottla.schemas.registry import lookups
+from ottla.schemas.registry.commands import DeleteSubject
+from ottla.schemas.registry.names import EVERY_CONTEXT, normal
+from ottla.schemas.registry.refusal import Refused, schema_not_found, subject_not_found
+from ottla.schemas.registry.searches import subjects_like
+
+
+@route("GET", "/subjects")
+async def list_subjects(call: Call) -> Any:
+    prefix = call.text("subjectPrefix")
+    subjects = subjects_like(
+        call.machine.state,
+        EVERY_CONTEXT if prefix is None else prefix,
+        deleted=call.flag("deleted"),
+        deleted_only=call.flag("deletedOnly"),
+    )
+    return call.page(subjects)
+
+
+@route("POST", "/subjects/{subject}")
+async def look_up(call: Call) -> Any:
+    draft = draft_of(await call.body())
+    subject, deleted = normal(call.params["subject"]), call.flag("deleted")
+    normalize = call.flag("normalize") or call.machine.scope.config(subject).get("normalize") is True
+    found = lookups.find_anywhere(call.machine, subject, draft, normalize, deleted)
+    if found is None:
+        raise _absent(call, subject, deleted)
+    return schema_json(call, found)
+
+
+@route("GET", "/subjects/{subject}/metadata")
+async def latest_with_metadata(call: Call) -> Any:
+    subject, deleted = normal(call.params["subject"]), call.flag("deleted")
+    wanted = dict(zip(call.query.get("key", ()), call.query.get("value", ()), strict=False))
+    found = lookups.latest_with_metadata(call.machine, subject, wanted, deleted)
+    if found is None:
+        raise _absent(call, subject, deleted)
+    return schema_json(call, found)
+
+
+@route("DELETE", "/subjects/{subject}")
+async def delete_subject(call: Call) -> Any:
+    return await call.submit(DeleteSubject(normal(call.params["subject"]), call.flag("permanent")))
+
+
+def _absent(call: Call, subject: str, deleted: bool) -> Refused:
+    return schema_not_found() if lookups.exists(call.machine, subject, deleted) else subject_not_found(subject)

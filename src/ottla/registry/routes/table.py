@@ -1,0 +1,67 @@
+"""Which handler a request is for: patterns of path segments, and the methods each knows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ottla.registry.errors import BadRequest
+from ottla.registry.routes.call import Call
+
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+class Found(NamedTuple):
+    """A handler and what the path's named segments are."""
+
+    handler: Handler
+    params: dict[str, str]
+
+
+_TABLE: dict[tuple[str, ...], dict[str, Handler]] = {}
+_RESOURCES = ("subjects", "versions", "schemas", "config", "mode", "compatibility", "contexts", "server")
+
+
+def route(method: str, pattern: str) -> Callable[[Handler], Handler]:
+    """Register a handler; `{name}` in the pattern matches one segment."""
+
+    def registered(handler: Handler) -> Handler:
+        methods = _TABLE.setdefault(tuple(part for part in pattern.split("/") if part), {})
+        assert method not in methods, f"{method} {pattern} has two handlers"
+        methods[method] = handler
+        return handler
+
+    return registered
+
+
+def load() -> None:
+    """Import the resources, which fills the table."""
+    for name in _RESOURCES:
+        import_module(f"ottla.registry.routes.{name}")
+
+
+def find(method: str, segments: list[str]) -> Found:
+    """Raises BadRequest for a path nobody knows (404), or a method it does not know (405)."""
+    known = False
+    for pattern, methods in _TABLE.items():
+        params = _match(pattern, segments)
+        if params is None:
+            continue
+        known = True
+        handler = methods.get("GET" if method == "HEAD" else method)
+        if handler is not None:
+            return Found(handler, params)
+    raise BadRequest(405, "HTTP 405 Method Not Allowed") if known else BadRequest(404, "HTTP 404 Not Found")
+
+
+def _match(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    params = {}
+    for part, segment in zip(pattern, segments, strict=True):
+        if part.startswith("{"):
+            params[part[1:-1]] = segment
+        elif part != segment:
+            return None
+    return params

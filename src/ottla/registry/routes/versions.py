@@ -1,0 +1,72 @@
+"""/subjects/{subject}/versions: registering, and the versions one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.registry.routes.bodies import draft_of
+from ottla.registry.routes.call import Call, Text, version_number
+from ottla.registry.routes.entities import registered_json, schema_json, tags_json, text_of
+from ottla.registry.routes.table import route
+from ottla.schemas.registry import lookups
+from ottla.schemas.registry.commands import DeleteVersion, Register
+from ottla.schemas.registry.entities import Registered
+from ottla.schemas.registry.names import context_of, is_valid, normal
+from ottla.schemas.registry.refusal import invalid_subject, subject_not_found, version_not_found
+from ottla.schemas.registry.registering import known_already
+
+
+@route("GET", "/subjects/{subject}/versions")
+async def list_versions(call: Call) -> Any:
+    subject = normal(call.params["subject"])
+    deleted, only, negative = (call.flag(name) for name in ("deleted", "deletedOnly", "deletedAsNegative"))
+    if not lookups.exists(call.machine, subject, deleted or only):
+        raise subject_not_found(subject)
+    versions = call.machine.state.versions(subject)
+    if negative:
+        return call.page([-it.version if it.deleted else it.version for it in versions])
+    return call.page([it.version for it in versions if (it.deleted if only else deleted or not it.deleted)])
+
+
+@route("POST", "/subjects/{subject}/versions")
+async def register(call: Call) -> Any:
+    draft = draft_of(await call.body())
+    if not is_valid(call.params["subject"]):
+        raise invalid_subject(call.params["subject"])
+    command = Register(normal(call.params["subject"]), draft, call.flag("normalize"))
+    # What is there already need not be written, so any instance can say so.
+    return registered_json(call, known_already(call.machine, command) or await call.submit(command))
+
+
+@route("GET", "/subjects/{subject}/versions/{version}")
+async def get_version(call: Call) -> Any:
+    it = _version(call, call.flag("deleted"))
+    return {**schema_json(call, it), **tags_json(call, it)}
+
+
+@route("GET", "/subjects/{subject}/versions/{version}/schema")
+async def get_text(call: Call) -> Any:
+    return Text(text_of(call, _version(call, call.flag("deleted"))))
+
+
+@route("GET", "/subjects/{subject}/versions/{version}/referencedby")
+async def get_referrers(call: Call) -> Any:
+    it = _version(call, True)
+    found = lookups.referrers(call.machine, it.subject, it.version, call.flag("deleted"))
+    return call.page([schema_id for _, schema_id in sorted({(context_of(each.subject), each.id) for each in found})])
+
+
+@route("DELETE", "/subjects/{subject}/versions/{version}")
+async def delete_version(call: Call) -> Any:
+    version = version_number(call.params["version"])
+    return await call.submit(DeleteVersion(normal(call.params["subject"]), version, call.flag("permanent")))
+
+
+def _version(call: Call, deleted: bool) -> Registered:
+    subject, version = normal(call.params["subject"]), version_number(call.params["version"])
+    found = lookups.get_anywhere(call.machine, subject, version, deleted)
+    if found is None:
+        raise (
+            version_not_found(version) if lookups.exists(call.machine, subject, deleted) else subject_not_found(subject)
+        )
+    return found
