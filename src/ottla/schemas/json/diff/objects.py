@@ -1,0 +1,149 @@
+"""Differences between two schemas of objects.
+
+What adding or removing a property means depends on what the other side says of properties that it does not name: its
+content model is open (anything goes), closed (nothing), or partially open (a pattern or a schema for them).
+"""
+
+from __future__ import annotations
+
+from ottla.model.re2.match import Search, pattern_of
+from ottla.model.re2.nodes import RegexError
+from ottla.schemas.json.diff import bounds, unevaluated
+from ottla.schemas.json.diff.context import Context
+from ottla.schemas.json.diff.order import hash_order, map_order
+from ottla.schemas.json.diff.unevaluated import Compare
+from ottla.schemas.json.nodes import Anything, Never, Node, Record
+
+
+def compare(context: Context, original: Record, update: Record, inside: Compare) -> None:
+    with context.at("required"):
+        _compare_required(context, original, update)
+    with context.at("properties"):
+        for name in hash_order(original.properties, update.properties):
+            with context.at(name):
+                _compare_property(context, name, original, update, inside)
+    with context.at("dependencies"):
+        _compare_dependencies(context, original, update, inside)
+    with context.at("additionalProperties"):
+        _compare_others(context, original, update, inside)
+    with context.at("unevaluatedProperties"):
+        unevaluated.compare(context, "UNEVALUATED_PROPERTIES", original.unevaluated, update.unevaluated, inside)
+    bounds.compare(context, "maxProperties", "MAX_PROPERTIES", original.max_properties, update.max_properties)
+    bounds.compare(context, "minProperties", "MIN_PROPERTIES", original.min_properties, update.min_properties)
+
+
+def _compare_required(context: Context, original: Record, update: Record) -> None:
+    for name in map_order(original.properties):
+        if name not in update.properties or (name in original.required) == (name in update.required):
+            continue
+        if name in original.required:
+            context.add("REQUIRED_ATTRIBUTE_REMOVED", name)
+        elif update.properties[name].has_default:
+            context.add("REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED", name)
+        else:
+            context.add("REQUIRED_ATTRIBUTE_ADDED", name)
+
+
+def _compare_property(context: Context, name: str, original: Record, update: Record, inside: Compare) -> None:
+    before, after = original.properties.get(name), update.properties.get(name)
+    if before is not None and after is not None:
+        inside(context, before, after)
+    elif before is not None:
+        _removed(context, name, before, update, inside)
+    elif after is not None:
+        _added(context, name, after, original, update, inside)
+
+
+def _removed(context: Context, name: str, before: Node, update: Record, inside: Compare) -> None:
+    if _is_open(update):
+        context.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
+        return
+    partial = _schema_of_others(update, name)
+    if partial is not None:
+        covered = "IS" if _is_covered(context, before, partial, inside) else "NOT"
+        context.add(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+    elif isinstance(before, Never):
+        context.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
+    else:
+        context.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL")
+
+
+def _added(context: Context, name: str, after: Node, original: Record, update: Record, inside: Compare) -> None:
+    need = "OPTIONAL_PROPERTY"
+    if name in update.required:
+        need = "REQUIRED_PROPERTY_WITH_DEFAULT" if after.has_default else "REQUIRED_PROPERTY"
+    if _is_open(original):
+        what = "PROPERTY_WITH_EMPTY_SCHEMA" if isinstance(after, Anything) else need
+        context.add(f"{what}_ADDED_TO_OPEN_CONTENT_MODEL")
+        return
+    partial = _schema_of_others(original, name)
+    if partial is not None:
+        covered = "IS" if _is_covered(context, partial, after, inside) else "NOT"
+        context.add(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+    context.add(f"{need}_ADDED_TO_UNOPEN_CONTENT_MODEL")
+
+
+def _is_covered(context: Context, before: Node, after: Node, inside: Compare) -> bool:
+    aside = context.aside()
+    inside(aside, before, after)
+    context.take(aside.found)
+    return aside.is_compatible
+
+
+def _is_open(record: Record) -> bool:
+    if not record.open or record.others is not None or record.patterns:
+        return False
+    return record.unevaluated is None or isinstance(record.unevaluated, Anything)
+
+
+def _schema_of_others(record: Record, name: str) -> Node | None:
+    """What a property must be that the schema does not name; None if nothing is said, or none is allowed."""
+    for pattern, node in record.patterns.items():
+        if _matches(pattern, name):
+            return node
+    if record.others is not None:
+        return record.others
+    if record.open and not isinstance(record.unevaluated, Never | Anything):
+        return record.unevaluated
+    return None
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """A pattern that the bounded engine does not know (lookaround, say) covers nothing: the safe side."""
+    try:
+        return Search(pattern_of(f"(?s:.*)(?:{pattern})(?s:.*)")).matches(name)
+    except RegexError:
+        return False
+
+
+def _compare_dependencies(context: Context, original: Record, update: Record, inside: Compare) -> None:
+    for name in hash_order(original.needed_with, update.needed_with):
+        before, after = original.needed_with.get(name), update.needed_with.get(name)
+        if before == after:
+            continue
+        if after is None:
+            context.add("DEPENDENCY_ARRAY_REMOVED", name)
+        elif before is None:
+            context.add("DEPENDENCY_ARRAY_ADDED", name)
+        elif before < after:
+            context.add("DEPENDENCY_ARRAY_EXTENDED", name)
+        else:
+            context.add("DEPENDENCY_ARRAY_NARROWED" if after < before else "DEPENDENCY_ARRAY_CHANGED", name)
+    for name in hash_order(original.schema_with, update.schema_with):
+        if name not in update.schema_with:
+            context.add("DEPENDENCY_SCHEMA_REMOVED", name)
+        elif name not in original.schema_with:
+            context.add("DEPENDENCY_SCHEMA_ADDED", name)
+        else:
+            with context.at(name):
+                inside(context, original.schema_with[name], update.schema_with[name])
+
+
+def _compare_others(context: Context, original: Record, update: Record, inside: Compare) -> None:
+    if original.open != update.open:
+        context.add("ADDITIONAL_PROPERTIES_ADDED" if update.open else "ADDITIONAL_PROPERTIES_REMOVED")
+    elif (original.others is None) != (update.others is None):
+        narrowed = original.others is None
+        context.add("ADDITIONAL_PROPERTIES_NARROWED" if narrowed else "ADDITIONAL_PROPERTIES_EXTENDED")
+    else:
+        inside(context, original.others, update.others)

@@ -1,0 +1,37 @@
+"""The order in which Java walks a hash set of strings.
+
+Messages of the registry come in this order, and users compare what they see; so it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+_SMALLEST = 16
+
+
+def hash_order(first: Collection[str], more: Iterable[str]) -> list[str]:
+    """`new HashSet<>(first)` with `more` added."""
+    names = dict.fromkeys((*first, *more))
+    size = _at_least(max(int(len(first) / 0.75) + 1, _SMALLEST))
+    while len(names) > size * 3 // 4:
+        size *= 2
+    return sorted(names, key=lambda name: _spread(name) & (size - 1))
+
+
+def map_order(names: Collection[str]) -> list[str]:
+    """The keys of `new HashMap<>(a map with these names)`."""
+    size = _at_least(int(len(names) / 0.75 + 1))
+    return sorted(names, key=lambda name: _spread(name) & (size - 1))
+
+
+def _at_least(count: int) -> int:
+    return 1 << max(count - 1, 0).bit_length()
+
+
+def _spread(text: str) -> int:
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value ^ value >> 16

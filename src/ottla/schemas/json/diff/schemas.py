@@ -1,0 +1,124 @@
+"""Two JSON schemas side by side: the differences that Confluent's registry sees from `original` to `update`."""
+
+from __future__ import annotations
+
+from ottla.schemas.json.diff import arrays, combined, numbers, objects, strings, values
+from ottla.schemas.json.diff.context import Context, Difference, Pair, Pairs
+from ottla.schemas.json.nodes import (
+    Anything,
+    Choice,
+    Combined,
+    Constant,
+    Link,
+    Never,
+    Node,
+    Not,
+    Number,
+    Record,
+    Sequence,
+    Text,
+)
+
+
+def differences(original: Node, update: Node) -> list[Difference]:
+    """All of them, those that do no harm too. Raises TooComplex."""
+    incompatible: dict[Pair, tuple[Difference, ...]] = {}
+    while True:
+        pairs = Pairs(incompatible)
+        context = Context(pairs, ())
+        compare(context, original, update)
+        found = pairs.incompatible()
+        if not pairs.has_assumed or found.keys() == incompatible.keys():
+            return context.found
+        incompatible = found
+
+
+def compare(context: Context, original: Node | None, update: Node | None) -> None:
+    if original is None or update is None:
+        if original is not update:
+            context.add("SCHEMA_ADDED" if original is None else "SCHEMA_REMOVED")
+        return
+    before, after = _followed(original), _followed(update)
+    context.compare(before, after, lambda inner: _compare(inner, before, after))
+
+
+def _followed(node: Node) -> Node:
+    if isinstance(node, Link):
+        assert node.target is not None
+        return node.target
+    return node
+
+
+def _compare(context: Context, original: Node, update: Node) -> None:
+    if isinstance(update, Combined) and not isinstance(original, Combined):
+        if _joins(context, original, update):
+            return
+    elif isinstance(original, Combined) and not isinstance(update, Combined) and _leaves(context, original, update):
+        return
+    if type(original) is not type(update):
+        if isinstance(original, Never) or isinstance(update, Anything):
+            return
+        if original.connect_type == update.connect_type == "bytes":
+            return  # two spellings of a decimal by Kafka Connect
+        context.add("TYPE_CHANGED")
+        return
+    _compare_remarks(context, original, update)
+    if isinstance(original, Text) and isinstance(update, Text):
+        strings.compare(context, original, update)
+    elif isinstance(original, Number) and isinstance(update, Number):
+        numbers.compare(context, original, update)
+    elif isinstance(original, Constant) and isinstance(update, Constant):
+        values.compare_constants(context, original, update)
+    elif isinstance(original, Choice) and isinstance(update, Choice):
+        values.compare_choices(context, original, update)
+    elif isinstance(original, Combined) and isinstance(update, Combined):
+        combined.compare(context, original, update, compare)
+    elif isinstance(original, Not) and isinstance(update, Not):
+        combined.compare_negations(context, original, update, compare)
+    elif isinstance(original, Record) and isinstance(update, Record):
+        objects.compare(context, original, update, compare)
+    elif isinstance(original, Sequence) and isinstance(update, Sequence):
+        arrays.compare(context, original, update, compare)
+
+
+def _joins(context: Context, original: Node, update: Combined) -> bool:
+    """Whether a schema became one of several that are allowed, or the only one of a combination."""
+    alone = len(update.parts) == 1
+    if not alone and update.criterion == "allOf":
+        return False
+    for part in update.parts:
+        aside = context.aside()
+        compare(aside, original, part)
+        if aside.is_compatible:
+            context.take(aside.found)
+            if not alone:
+                context.add("SUM_TYPE_EXTENDED")
+            return True
+    return False
+
+
+def _leaves(context: Context, original: Combined, update: Node) -> bool:
+    """Whether one of several schemas that all had to hold was left, or the only one of a combination."""
+    alone = len(original.parts) == 1
+    if not alone and original.criterion != "allOf":
+        return False
+    for part in original.parts:
+        aside = context.aside()
+        compare(aside, part, update)
+        if aside.is_compatible:
+            context.take(aside.found)
+            if not alone:
+                context.add("PRODUCT_TYPE_NARROWED")
+            return True
+    return False
+
+
+def _compare_remarks(context: Context, original: Node, update: Node) -> None:
+    if original.id != update.id:
+        context.add("ID_CHANGED")
+    if original.title != update.title:
+        context.add("TITLE_CHANGED")
+    if original.description != update.description:
+        context.add("DESCRIPTION_CHANGED")
+    if (original.has_default, original.default) != (update.has_default, update.default):
+        context.add("DEFAULT_CHANGED")

@@ -1,0 +1,22 @@
+"""Differences between lists of allowed values, and between constants."""
+
+from __future__ import annotations
+
+from ottla.schemas.json.diff.context import Context
+from ottla.schemas.json.nodes import Choice, Constant
+
+
+def compare_choices(context: Context, original: Choice, update: Choice) -> None:
+    if original.values == update.values:
+        return
+    if original.values < update.values:
+        context.add("ENUM_ARRAY_EXTENDED", "enum")
+    elif original.values > update.values:
+        context.add("ENUM_ARRAY_NARROWED", "enum")
+    else:
+        context.add("ENUM_ARRAY_CHANGED", "enum")
+
+
+def compare_constants(context: Context, original: Constant, update: Constant) -> None:
+    if original.value != update.value:
+        context.add("ENUM_ARRAY_CHANGED", "const")

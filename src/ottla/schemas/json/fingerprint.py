@@ -1,0 +1,25 @@
+"""A text that two nodes share if they say the same: parts of a combination that are repeated count once."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from ottla.schemas.json.nodes import Link, Node
+
+
+def fingerprint(node: Node) -> str:
+    """Links are told apart by where they lead, not by what is there: that may be the node itself."""
+    if isinstance(node, Link):
+        return f"Link({node.pointer!r})"
+    said = ", ".join(f"{field.name}={_said(getattr(node, field.name))}" for field in fields(node))
+    return f"{type(node).__name__}({said})"
+
+
+def _said(value: object) -> str:
+    if isinstance(value, Node):
+        return fingerprint(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(sorted(f"{key!r}: {_said(child)}" for key, child in value.items())) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_said, value)) + "]"
+    return repr(sorted(value) if isinstance(value, frozenset) else value)

@@ -1,0 +1,176 @@
+"""JSON → nodes: what each keyword means, by the rules of the libraries that Confluent's registry reads schemas with.
+
+Only what is used is looked at: definitions that nothing refers to may say anything. Schemas that are referred to are
+read one after the other, not one inside the other, so that a long chain of them is no deep recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.model import limits
+from ottla.schemas.jackson import Json, in_order, write
+from ottla.schemas.json import keywords
+from ottla.schemas.json.dialects import NUMBER_KEYWORDS, Dialect
+from ottla.schemas.json.documents import Documents, Place
+from ottla.schemas.json.nodes import (
+    Always,
+    Anything,
+    Choice,
+    Combined,
+    Conditional,
+    Constant,
+    Link,
+    Never,
+    Node,
+    Not,
+    Nothing,
+    Number,
+    Truth,
+)
+from ottla.schemas.schema import InvalidSchema
+
+_CRITERIA = ("allOf", "anyOf", "oneOf")
+_CONDITIONS = ("if", "then", "else")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def load(documents: Documents, dialect: Dialect) -> Node:
+    """The schema as a node, with all that it refers to. Raises InvalidSchema."""
+    return _Loader(documents, dialect).everything()
+
+
+class _Loader:
+    def __init__(self, documents: Documents, dialect: Dialect) -> None:
+        self._documents = documents
+        self._dialect = dialect
+        self._targets: dict[str, Node] = {}
+        self._links: list[Link] = []
+        self._pending: list[tuple[str, Place]] = []
+        self._asked: dict[str, None] = {}
+        self._count = 0
+
+    def everything(self) -> Node:
+        document = self._documents.base.partition("#")[0]
+        root = self.schema(Place(self._documents.root, self._documents.base, document), "#")
+        while self._pending:
+            pointer, place = self._pending.pop()
+            self._targets[pointer] = self.schema(place, pointer)
+        for link in self._links:
+            link.target = self._followed(link.pointer)
+        return root
+
+    def _followed(self, pointer: str) -> Node:
+        """What a link leads to in the end: links to links are followed, unless they lead back."""
+        node: Node = self._targets[pointer]
+        seen = {pointer}
+        while isinstance(node, Link) and node.pointer not in seen:
+            seen.add(node.pointer)
+            node = self._targets[node.pointer]
+        return Anything() if isinstance(node, Link) else node
+
+    def schema(self, place: Place, where: str) -> Node:
+        tree = place.tree
+        self._count += 1
+        if self._count > limits.SCHEMA_PAIRS_MAX:
+            raise InvalidSchema("the schema has too many parts")
+        if isinstance(tree, bool):
+            return Always() if tree else Never()
+        if not isinstance(tree, dict):
+            raise InvalidSchema(f"expected a schema (an object or a boolean) at {where}")
+        place = place._replace(base=self._documents.base_of(tree, place.base))
+        part = keywords.Part(tree, where, lambda child, at: self.schema(place._replace(tree=child), at))
+        parts = self._parts(place, part)
+        if not parts:
+            node: Node = Anything()
+        elif len(parts) == 1:
+            (node,) = parts
+        else:
+            node = Combined(criterion="allOf", parts=parts)
+        self._carry(node, part)
+        return node
+
+    def _parts(self, place: Place, part: keywords.Part) -> list[Node]:
+        parts: list[Node] = [self._link(place, part, key) for key in self._references(part.tree)]
+        if parts and not self._dialect.modern:
+            return parts  # whatever stands beside a $ref is ignored
+        if "enum" in part.tree:
+            parts.append(Choice(values=frozenset(map(_as_text, part.array("enum")))))
+        parts += [Combined(criterion=key, parts=part.schemas(key)) for key in _CRITERIA if key in part.tree]
+        if "not" in part.tree:
+            parts.append(Not(node=part.schema("not")))
+        if self._dialect.has_const and "const" in part.tree:
+            parts.append(Constant(value=_as_text(part.tree["const"])))
+        used: set[str] = set()
+        if "type" in part.tree:
+            parts.append(self._typed(part, used))
+        return parts + self._untyped(part, used)
+
+    def _references(self, tree: dict[str, Json]) -> list[str]:
+        return [key for key in (_REFERENCES if self._dialect.modern else _REFERENCES[:1]) if key in tree]
+
+    def _link(self, place: Place, part: keywords.Part, key: str) -> Link:
+        pointer, target = self._documents.find(place, part.text(key))
+        if pointer not in self._asked:
+            self._asked[pointer] = None
+            self._pending.append((pointer, target))
+        link = Link(pointer=pointer)
+        self._links.append(link)
+        return link
+
+    def _typed(self, part: keywords.Part, used: set[str]) -> Node:
+        names = part.tree["type"]
+        if isinstance(names, str):
+            return self._of_type(names, part, used)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InvalidSchema(f"type is neither a string nor an array of strings at {part.where}")
+        return Combined(criterion="anyOf", parts=[self._of_type(name, part, used) for name in names])
+
+    def _of_type(self, name: str, part: keywords.Part, used: set[str]) -> Node:
+        if name == "boolean":
+            return Truth()
+        if name == "null":
+            return Nothing()
+        for names, known, build in self._kinds():
+            if name in names:
+                used.update(known)
+                node = build(part, self._dialect)
+                if isinstance(node, Number):
+                    node.integer = name == "integer"
+                return node
+        raise InvalidSchema(f"unknown type: [{name}] at {part.where}")
+
+    def _untyped(self, part: keywords.Part, used: set[str]) -> list[Node]:
+        """Keywords of types that the schema does not name: they hold for values of that type."""
+        nodes: list[Node] = [
+            build(part, self._dialect)
+            for _, known, build in self._kinds()
+            if any(key in part.tree and key not in used for key in known)
+        ]
+        if self._dialect.has_conditions and any(key in part.tree for key in _CONDITIONS):
+            for key in _CONDITIONS:
+                if key in part.tree:
+                    part.schema(key)
+            nodes.append(Conditional())
+        return nodes
+
+    def _kinds(self) -> list[tuple[tuple[str, ...], tuple[str, ...], Callable[[keywords.Part, Dialect], Node]]]:
+        return [
+            (("array",), self._dialect.array_keywords, keywords.sequence),
+            (("object",), self._dialect.object_keywords, keywords.record),
+            (("number", "integer"), tuple(NUMBER_KEYWORDS), keywords.number),
+            (("string",), self._dialect.text_keywords, keywords.text),
+        ]
+
+    def _carry(self, node: Node, part: keywords.Part) -> None:
+        tree = part.tree
+        node.id = part.optional_text(self._dialect.id_keyword)
+        node.title = part.optional_text("title")
+        node.description = part.optional_text("description")
+        node.connect_type = tree.get("connect.type")
+        if "default" in tree and not (self._dialect.modern and tree["default"] is None):
+            node.has_default, node.default = True, tree["default"]
+
+
+def _as_text(value: Json) -> str:
+    return write(in_order(value))

@@ -1,0 +1,138 @@
+"""What a JSON schema says, keyword by keyword put in order: the form in which two schemas are compared.
+
+One JSON object becomes one node. Where its keywords speak of several types, or combine schemas beside saying something
+themselves, the node is an `allOf` of one node for each. Nodes are told apart by identity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from ottla.schemas.jackson import Json
+
+Amount = int | Decimal
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Node:
+    """What any schema may carry."""
+
+    id: str | None = None
+    title: str | None = None
+    description: str | None = None
+    has_default: bool = False
+    default: Json = None
+    connect_type: Json = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Anything(Node):
+    """Says nothing: `{}`."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Always(Anything):
+    """`true`."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Never(Node):
+    """`false`."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Link(Node):
+    """A `$ref`. `target` is set once the whole schema has been read."""
+
+    pointer: str
+    target: Node | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Truth(Node):
+    """A boolean value."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Nothing(Node):
+    """The value null."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Text(Node):
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Number(Node):
+    integer: bool = False
+    minimum: Amount | None = None
+    maximum: Amount | None = None
+    exclusive_minimum: Amount | None = None
+    exclusive_maximum: Amount | None = None
+    multiple_of: Amount | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Record(Node):
+    """An object. `open` is false when no other properties are allowed; `others` is what they have to be."""
+
+    properties: dict[str, Node] = field(default_factory=dict)
+    required: dict[str, None] = field(default_factory=dict)
+    patterns: dict[str, Node] = field(default_factory=dict)
+    open: bool = True
+    others: Node | None = None
+    unevaluated: Node | None = None
+    needed_with: dict[str, frozenset[str]] = field(default_factory=dict)
+    schema_with: dict[str, Node] = field(default_factory=dict)
+    min_properties: int | None = None
+    max_properties: int | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Sequence(Node):
+    """An array: `each` for all items, or `items` by place and `others` for those behind them."""
+
+    each: Node | None = None
+    items: list[Node] = field(default_factory=list)
+    open: bool = True
+    others: Node | None = None
+    unevaluated: Node | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    unique: bool = False
+    min_contains: Amount | None = None
+    max_contains: Amount | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Choice(Node):
+    """`enum`: the values as sorted JSON text."""
+
+    values: frozenset[str]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Constant(Node):
+    value: str
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Not(Node):
+    node: Node
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Conditional(Node):
+    """`if`, `then`, `else`: known to be there, never compared (as in Confluent's registry)."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Combined(Node):
+    """`criterion` is allOf, anyOf or oneOf."""
+
+    criterion: str
+    parts: list[Node]
