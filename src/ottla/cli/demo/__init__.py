@@ -1,0 +1,5 @@
+"""`ottla demo`: what `make run` shows. See `command.py`."""
+
+from ottla.cli.demo.command import register
+
+__all__ = ["register"]
