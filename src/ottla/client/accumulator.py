@@ -30,7 +30,7 @@ from ottla.records.batch import (
     TRANSACTIONAL_FLAG,
     pack_crc_into,
 )
-from ottla.records.build import assemble, put_record
+from ottla.records.build import Encoded, assemble, put_record
 from ottla.records.compress import Codec, compress
 from ottla.records.crc import crc32c
 from ottla.records.record import Headers, records
@@ -153,6 +153,13 @@ class Batch:
         grown = len(payload) - before
         self.size_bytes += grown
         return grown
+
+    def fill(self, encoded: Encoded) -> None:
+        """Take records that are encoded already; the batch was empty, and is sealed by its owner before it leaves."""
+        assert self.count == 0
+        self.payload, self.count = encoded.data, encoded.record_count
+        self.base_timestamp, self.max_timestamp = encoded.base_timestamp, encoded.max_timestamp
+        self.size_bytes += len(encoded.data)
 
     def watch(self, position: int, timestamp: int, future: "asyncio.Future[RecordMetadata]") -> None:
         """The future ends when the record at this position is acknowledged, or has failed."""

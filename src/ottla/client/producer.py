@@ -26,10 +26,12 @@ from ottla.client.options import ClientOptions
 from ottla.client.partitioner import StickyPartitions, partition_of_key
 from ottla.client.producer_options import ProducerOptions
 from ottla.client.sender import Sender
-from ottla.client.transaction import Transaction, Transactions
+from ottla.client.transaction import OpenTransaction, Transaction, Transactions
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.records.batch import HEADER_BYTES
+from ottla.records.build import Encoded
 from ottla.records.record import Headers
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -110,6 +112,26 @@ class Producer:
             raise ValueError("transactions need ProducerOptions(transactional_id=...)")
         return self._transactions
 
+    async def take(self) -> OpenTransaction:
+        """Take over the transactional id as `init_transactions` does, in a form that another process can `adopt`."""
+        return await self._transactional().take()
+
+    async def begin(self) -> None:
+        """Open a transaction that is not a block: `hand_over` or `abort` ends it."""
+        await self._transactional().begin()
+
+    async def abort(self) -> None:
+        """Abort the open transaction."""
+        await self._transactional().abort()
+
+    async def hand_over(self) -> OpenTransaction:
+        """Deliver everything, and leave the open transaction to whoever gets the result (`client.handover` ends it)."""
+        return await self._transactional().hand_over()
+
+    def adopt(self, transaction: OpenTransaction) -> None:
+        """Go on where another producer took the transactional id: it is fenced if somebody took it since."""
+        self._transactional().adopt(transaction)
+
     # --- sending ------------------------------------------------------------------------------------------------
 
     async def send(
@@ -162,6 +184,31 @@ class Producer:
             await self._make_way(topic, value, key, pairs, partition)
         if full:
             await asyncio.sleep(0)  # a batch may leave: let the sender have it before the buffer is full
+
+    async def post_encoded(
+        self, partition: TopicPartition, records: Encoded, future: "asyncio.Future[RecordMetadata] | None" = None
+    ) -> None:
+        """Send records that are encoded already (`records.build_columns`) as a batch of their own. The future, if there
+        is one, ends when the first of them is acknowledged."""
+        if self._sender.failure is not None:
+            self._raise_failure()
+        size_bytes = len(records.data) + HEADER_BYTES
+        while True:
+            self._check_sendable(size_bytes)
+            await self._check_partition(partition)
+            if self._sender.buffer.used_bytes + size_bytes <= self._buffer_bytes:
+                break
+            await self._sender.buffer.wait_for_room(size_bytes)
+        queue = self._queues.get(partition)
+        if queue is None:
+            queue = self._queues[partition] = PartitionQueue(partition)
+        batch = queue.new_batch(asyncio.get_running_loop().time())
+        batch.fill(records)
+        if future is not None:
+            batch.watch(0, records.base_timestamp, future)
+        self._sender.seal(batch)  # so that nothing is added to it
+        self._sender.added(queue, batch.size_bytes, ready=True)
+        await asyncio.sleep(0)
 
     def _append(
         self,
@@ -244,15 +291,7 @@ class Producer:
     ) -> None:
         """Wait for whatever kept `_append` from taking the record; raise what will not change."""
         size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + size_of_headers(headers)
-        if size_bytes > min(self.options.max_request_bytes, self.options.buffer_bytes):
-            raise ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"a record of {size_bytes} bytes is larger than max_request_bytes={self.options.max_request_bytes}",
-            )
-        if self._sender.closed:
-            raise DeliveryFailed("the producer is closed")
-        if self._transactions is not None:
-            self._transactions.check_open()
+        self._check_sendable(size_bytes)
         try:
             async with asyncio.timeout(self.options.max_block_ms / 1000):
                 if partition is not None:
@@ -262,6 +301,18 @@ class Producer:
         except TimeoutError:
             raise DeliveryFailed(f"nothing known of topic {topic!r} within {self.options.max_block_ms} ms") from None
         await self._sender.buffer.wait_for_room(size_bytes)
+
+    def _check_sendable(self, size_bytes: int) -> None:
+        """Raise what will not change."""
+        if size_bytes > min(self.options.max_request_bytes, self.options.buffer_bytes):
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a record of {size_bytes} bytes is larger than max_request_bytes={self.options.max_request_bytes}",
+            )
+        if self._sender.closed:
+            raise DeliveryFailed("the producer is closed")
+        if self._transactions is not None:
+            self._transactions.check_open()
 
     async def _check_partition(self, partition: TopicPartition) -> None:
         """A partition that does not exist is the caller's mistake, unless it was added a moment ago."""

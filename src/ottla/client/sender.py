@@ -147,6 +147,10 @@ class Sender:
             for batch in tuple(queue.waiting):
                 self._fail(queue, batch, error)
 
+    def seal(self, batch: Batch) -> None:
+        """Close a batch before its time."""
+        batch.seal(self._sealing)
+
     def added(self, queue: PartitionQueue, size_bytes: int, *, ready: bool) -> None:
         """Bytes were appended to a queue; `ready`: a batch is full, or there is a new one with a time to leave."""
         self.buffer.used_bytes += size_bytes

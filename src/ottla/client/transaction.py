@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import TracebackType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ottla.client.accumulator import ProducerId
 from ottla.client.cluster import Cluster
@@ -46,7 +46,7 @@ Offsets = Mapping[TopicPartition, "int | tuple[int, int, str]"]
 
 _FEATURE, _IMPLICIT_LEVEL = "transaction.version", 2
 # The first versions in which writing is joining, and in which the end returns an epoch.
-_IMPLICIT_SINCE: dict[type[Request], int] = {ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
+IMPLICIT_SINCE: dict[type[Request], int] = {ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
 _ADD_PARTITIONS_MAX = 3  # later versions are for brokers
 _FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
@@ -60,6 +60,18 @@ class State(Enum):
     BROKEN = "broken"
     ENDING = "ending"
     FENCED = "fenced"
+
+
+class OpenTransaction(NamedTuple):
+    """A transactional id as one producer took it, in a form that another process can use.
+
+    It ends the transaction that the first one left open (`client.handover`), or goes on with the id (`adopt`).
+    """
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    implicit: bool  # writing was joining: the rules by which the transaction was opened are those that end it
 
 
 class Transactions:
@@ -136,8 +148,8 @@ class Transactions:
         answer = await self._coordinator.call(request, InitProducerIdResponse, error_of=lambda each: each.error_code)
         if answer.error_code:
             self._raise(error_code(answer.error_code), "start")
-        self._implicit = _joins_by_writing(await self._coordinator.connection())
-        self.produce_version_max = None if self._implicit else _IMPLICIT_SINCE[ProduceRequest] - 1
+        self._implicit = joins_by_writing(await self._coordinator.connection())
+        self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
         self._sender.identity = ProducerId(answer.producer_id, answer.producer_epoch)
         self._hole = False
         self._move(State.IDLE)
@@ -170,6 +182,33 @@ class Transactions:
         failure = self._failure
         await self.abort()
         raise failure
+
+    async def hand_over(self) -> OpenTransaction:
+        """Deliver what waits, and leave the transaction open for somebody else to end; it is no longer ours."""
+        try:
+            await self._sender.flush()
+            self.check_open()
+            return self._snapshot()
+        finally:
+            self._interrupted()
+
+    def _snapshot(self) -> OpenTransaction:
+        return OpenTransaction(self.transactional_id, *self._sender.identity, self._implicit)
+
+    async def take(self) -> OpenTransaction:
+        """Take the transactional id, for somebody else to adopt."""
+        await self.init()
+        return self._snapshot()
+
+    def adopt(self, taken: OpenTransaction) -> None:
+        """Go on with an id that somebody else took (`take`), and with which nothing was written since."""
+        assert taken.transactional_id == self.transactional_id
+        if self._state is not State.UNKNOWN:
+            raise RuntimeError("this producer has taken its transactional id already")
+        self._implicit = taken.implicit
+        self.produce_version_max = None if self._implicit else IMPLICIT_SINCE[ProduceRequest] - 1
+        self._sender.identity = ProducerId(taken.producer_id, taken.epoch)
+        self._move(State.IDLE)
 
     async def abort(self) -> None:
         """Make all of it invisible; what was not sent yet is not sent."""
@@ -220,7 +259,7 @@ class Transactions:
     async def _call(
         self, coordinator: Coordinator, request: Request, answer: type[R], error_of: Callable[[R], int]
     ) -> R:
-        since = _IMPLICIT_SINCE.get(type(request))
+        since = IMPLICIT_SINCE.get(type(request))
         at_most = since - 1 if since is not None and not self._implicit else None
         return await coordinator.call(request, answer, error_of=error_of, at_most=at_most)
 
@@ -362,7 +401,7 @@ class Transaction:
         await self._transactions.abort()
 
 
-def _joins_by_writing(connection: Connection) -> bool:
+def joins_by_writing(connection: Connection) -> bool:
     """Whether the cluster follows KIP-890's second part, and this client can."""
     answer = connection.api_versions
     level = (
@@ -372,7 +411,7 @@ def _joins_by_writing(connection: Connection) -> bool:
     )
     try:
         return level >= _IMPLICIT_LEVEL and all(
-            connection.version_of(api) >= since for api, since in _IMPLICIT_SINCE.items()
+            connection.version_of(api) >= since for api, since in IMPLICIT_SINCE.items()
         )
     except UnsupportedApi:
         return False

@@ -1,0 +1,289 @@
+"""Record batches from columns: the loops that turn Arrow's buffers into encoded records, compiled by numba.
+
+One source for both ways of running, as in `records.scan`: without numba the same functions run as plain Python. Arrays
+in, arrays out; nothing here knows Arrow. A column is its bytes, where each row ends (one number more than rows) and
+which rows are there (no row at all in that array: all are).
+
+Rules:
+- A record's partition is the one given, else that of its key as Java's producer hashes it, else (no key) whichever is
+  filled just now: some `run_bytes` go to one, then the next one in turn is filled.
+- Records of one partition keep their order. A batch ends before it would exceed `batch_bytes`, but has a record.
+- All records of a call have one time: the batch's, so that every delta is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ottla.records.scan import Bools, Bytes, Ints, Longs, compiled
+
+# What a record takes besides its own bytes, at most: varints of its size, time, offset, key, value and header count.
+RECORD_OVERHEAD_BYTES = 21
+HEADER_OVERHEAD_BYTES = 10
+# Columns of the table that `encode` fills: a row per batch.
+PARTITION, BEGIN, END, COUNT = range(4)
+BATCH_COLUMNS = 4
+
+_SEED, _M, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFF_FFFF
+
+
+class Column(NamedTuple):
+    """Bytes per row, as Arrow has them."""
+
+    data: Bytes
+    ends: Ints
+    there: Bools
+
+
+class HeaderColumns(NamedTuple):
+    """Headers of all rows: where each row's end (one number more than rows), and their names and contents."""
+
+    ends: Ints
+    names: Column
+    contents: Column
+
+
+NO_BYTES = np.zeros(0, np.uint8)
+ALL_THERE = np.zeros(0, np.bool_)
+NO_HEADERS = HeaderColumns(
+    np.zeros(0, np.int32),
+    Column(NO_BYTES, np.zeros(1, np.int32), ALL_THERE),
+    Column(NO_BYTES, np.zeros(1, np.int32), ALL_THERE),
+)
+
+
+def missing(rows: int) -> Column:
+    """A column of nulls."""
+    return Column(NO_BYTES, np.zeros(rows + 1, np.int32), np.zeros(rows, np.bool_))
+
+
+@compiled
+def murmur2(data: Bytes, begin: int, end: int) -> int:
+    """The hash of Kafka's Java client; 64-bit numbers cut to 32, so that uncompiled it is the same."""
+    size = end - begin
+    h = np.int64((_SEED ^ size) & _MASK)
+    at = begin
+    for _ in range(size >> 2):
+        k = (
+            np.int64(data[at])
+            | np.int64(data[at + 1]) << 8
+            | np.int64(data[at + 2]) << 16
+            | np.int64(data[at + 3]) << 24
+        )
+        k = (k * _M) & _MASK
+        k = ((k ^ (k >> 24)) * _M) & _MASK
+        h = ((h * _M) & _MASK) ^ k
+        at += 4
+    if at < end:
+        rest = np.int64(0)
+        shift = 0
+        while at < end:
+            rest |= np.int64(data[at]) << shift
+            shift += 8
+            at += 1
+        h = ((h ^ rest) * _M) & _MASK
+    h ^= h >> 13
+    h = (h * _M) & _MASK
+    h ^= h >> 15
+    return h  # type: ignore[return-value]  # a number like any other
+
+
+@compiled
+def choose(
+    key_data: Bytes,
+    key_ends: Ints,
+    key_there: Bools,
+    value_ends: Ints,
+    given: Ints,
+    partition_count: int,
+    available: Ints,
+    turn: int,
+    left_bytes: int,
+    run_bytes: int,
+    chosen: Ints,
+) -> tuple[int, int]:
+    """Fill `chosen` with the partition of every row; `given[row]` is -1 where the row does not say, and empty if none
+    does. Returns whose turn it is among `available`, and how many bytes are still to go there."""
+    for row in range(len(chosen)):
+        if len(given) > 0 and given[row] >= 0:
+            chosen[row] = given[row]
+        elif len(key_there) == 0 or key_there[row]:
+            hashed = murmur2(key_data, key_ends[row], key_ends[row + 1]) & 0x7FFF_FFFF
+            chosen[row] = hashed % partition_count
+        else:
+            if left_bytes <= 0:
+                turn = (turn + 1) % len(available)
+                left_bytes = run_bytes
+            chosen[row] = available[turn]
+            left_bytes -= value_ends[row + 1] - value_ends[row] + RECORD_OVERHEAD_BYTES
+    return turn, left_bytes
+
+
+@compiled
+def _put_varint(out: Bytes, at: int, number: int) -> int:
+    """A zigzag varint of a number that is -1 or more."""
+    value = 1 if number < 0 else number << 1
+    while value > 127:
+        out[at] = (value & 127) | 128
+        value >>= 7
+        at += 1
+    out[at] = value
+    return at + 1
+
+
+@compiled
+def _varint_bytes(number: int) -> int:
+    value = 1 if number < 0 else number << 1
+    size = 1
+    while value > 127:
+        value >>= 7
+        size += 1
+    return size
+
+
+@compiled
+def _put_bytes(out: Bytes, at: int, data: Bytes, ends: Ints, there: Bools, row: int) -> Any:
+    """The size and the bytes of one field."""
+    if len(there) > 0 and not there[row]:
+        out[at] = 1
+        return at + 1
+    begin = ends[row]
+    size = ends[row + 1] - begin
+    at = _put_varint(out, at, size)
+    for index in range(size):
+        out[at + index] = data[begin + index]
+    return at + size
+
+
+@compiled
+def _field_bytes(ends: Ints, there: Bools, row: int) -> Any:
+    if len(there) > 0 and not there[row]:
+        return 1
+    size = ends[row + 1] - ends[row]
+    return _varint_bytes(size) + size
+
+
+@compiled
+def in_order(chosen: Ints, partition_count: int) -> tuple[Any, Any]:
+    """Rows sorted by partition, each partition's in their order: (rows, where each partition's begin and end)."""
+    begins = np.zeros(partition_count + 1, np.int64)
+    for row in range(len(chosen)):
+        begins[chosen[row] + 1] += 1
+    for partition in range(partition_count):
+        begins[partition + 1] += begins[partition]
+    filled = begins.copy()
+    rows = np.empty(len(chosen), np.int64)
+    for row in range(len(chosen)):
+        partition = chosen[row]
+        rows[filled[partition]] = row
+        filled[partition] += 1
+    return rows, begins
+
+
+@compiled
+def _body_bytes(key: int, value: int, header_ends: Ints, names: Ints, contents: Ints, there: Bools, row: int) -> int:
+    """What a record takes without its size and its offset: attributes, time, the fields, and the headers."""
+    size = 2 + key + value
+    if len(header_ends) == 0:
+        return size + 1
+    size += _varint_bytes(header_ends[row + 1] - header_ends[row])
+    for header in range(header_ends[row], header_ends[row + 1]):
+        name = names[header + 1] - names[header]
+        size += _varint_bytes(name) + name + _field_bytes(contents, there, header)
+    return size
+
+
+@compiled
+def encode(
+    key_data: Bytes,
+    key_ends: Ints,
+    key_there: Bools,
+    value_data: Bytes,
+    value_ends: Ints,
+    value_there: Bools,
+    header_ends: Ints,
+    name_data: Bytes,
+    name_ends: Ints,
+    content_data: Bytes,
+    content_ends: Ints,
+    content_there: Bools,
+    rows: Longs,
+    begins: Longs,
+    batch_bytes: int,
+    out: Bytes,
+    table: Longs,
+) -> int:
+    """Write all records into `out`, partition by partition, and a row into `table` for every batch; how many."""
+    at, batches = 0, 0
+    for partition in range(len(begins) - 1):
+        begin, count = at, 0
+        for number in range(begins[partition], begins[partition + 1]):
+            row = rows[number]
+            body = _body_bytes(
+                _field_bytes(key_ends, key_there, row),
+                _field_bytes(value_ends, value_there, row),
+                header_ends,
+                name_ends,
+                content_ends,
+                content_there,
+                row,
+            )
+            if count > 0 and at - begin + body + RECORD_OVERHEAD_BYTES > batch_bytes:
+                table[batches, PARTITION], table[batches, BEGIN] = partition, begin
+                table[batches, END], table[batches, COUNT] = at, count
+                batches += 1
+                begin, count = at, 0
+            at = _put_varint(out, at, body + _varint_bytes(count))
+            out[at] = 0  # attributes: none are in use
+            out[at + 1] = 0  # the time is the batch's
+            at = _put_varint(out, at + 2, count)
+            at = _put_bytes(out, at, key_data, key_ends, key_there, row)
+            at = _put_bytes(out, at, value_data, value_ends, value_there, row)
+            if len(header_ends) == 0:
+                out[at] = 0
+                at += 1
+            else:
+                at = _put_varint(out, at, header_ends[row + 1] - header_ends[row])
+                for header in range(header_ends[row], header_ends[row + 1]):
+                    at = _put_bytes(out, at, name_data, name_ends, ALL_THERE, header)
+                    at = _put_bytes(out, at, content_data, content_ends, content_there, header)
+            count += 1
+        if count > 0:
+            table[batches, PARTITION], table[batches, BEGIN] = partition, begin
+            table[batches, END], table[batches, COUNT] = at, count
+            batches += 1
+    return batches
+
+
+class EncodedRows(NamedTuple):
+    """Encoded records, and which of them are one batch: (partition, begin, end, count) per row of `table`."""
+
+    data: Bytes
+    table: Longs
+
+
+def encode_rows(
+    keys: Column, values: Column, headers: HeaderColumns, chosen: Ints, partition_count: int, batch_bytes: int
+) -> EncodedRows:
+    """The records of all rows, in batches of the partitions that were chosen for them."""
+    count = len(chosen)
+    size_bytes = count * RECORD_OVERHEAD_BYTES + _span(keys) + _span(values)
+    if len(headers.ends):
+        header_count = int(headers.ends[-1] - headers.ends[0])
+        size_bytes += _span(headers.names) + _span(headers.contents) + header_count * HEADER_OVERHEAD_BYTES
+    rows, begins = in_order(chosen, partition_count)
+    out = np.empty(size_bytes, np.uint8)
+    # Two neighbours of one partition are more than a batch together.
+    batches_max = partition_count + 2 * size_bytes // max(batch_bytes - RECORD_OVERHEAD_BYTES, 1) + 1
+    table = np.empty((min(count, batches_max), BATCH_COLUMNS), np.int64)
+    made = encode(
+        *keys, *values, headers.ends, headers.names.data, headers.names.ends, *headers.contents,
+        rows, begins, batch_bytes, out, table,
+    )  # fmt: skip
+    return EncodedRows(out, table[:made])
+
+
+def _span(column: Column) -> int:
+    return int(column.ends[-1] - column.ends[0])

@@ -1,0 +1,92 @@
+"""Which columns a DataFrame that is written has, checked in the words of Spark's Kafka sink, and their buffers.
+
+Columns: `value` (string or binary), and if they are there `key` (the same), `headers`, `topic`, `partition`. All others
+are left alone, as Spark's own sink does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructField, StructType
+
+from ottla.records.build_columns import ALL_THERE, NO_HEADERS, Column, HeaderColumns, missing
+
+_HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+_TYPES: dict[str, tuple[DataType, ...]] = {
+    "topic": (StringType(),),
+    "key": (StringType(), BinaryType()),
+    "value": (StringType(), BinaryType()),
+    "headers": (_HEADERS,),
+    "partition": (IntegerType(),),
+}
+
+
+class BadRows(ValueError):
+    """The DataFrame cannot be written as it is."""
+
+
+def check_columns(schema: StructType, topic: str | None) -> None:
+    """Raise BadRows unless rows of this schema can be written (after typed columns were encoded)."""
+    types = {field.name: field.dataType for field in schema.fields}
+    if topic is None and "topic" not in types:
+        raise BadRows(
+            "topic option required when no 'topic' attribute is present. Use the topic option for setting a topic."
+        )
+    if "value" not in types:
+        raise BadRows("Required attribute 'value' not found")
+    for name, allowed in _TYPES.items():
+        found = types.get(name)
+        if found is not None and not any(_is_like(found, each) for each in allowed):
+            wanted = " or ".join(each.simpleString() for each in allowed)
+            raise BadRows(f"{name} attribute unsupported type {found.simpleString()}. {name} must be a(n) {wanted}")
+
+
+def _is_like(found: DataType, wanted: DataType) -> bool:
+    """Equal, whatever may be null in it."""
+    return found.simpleString() == wanted.simpleString()
+
+
+def bytes_column(array: pa.Array | None, rows: int) -> Column:
+    """A column of strings or binaries; all null if there is none."""
+    if array is None:
+        return missing(rows)
+    array = array.cast(pa.binary())
+    _, ends, data = array.buffers()
+    there = ALL_THERE if array.null_count == 0 else _bools(array.is_valid())
+    return Column(
+        np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
+        np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1] if rows else np.zeros(1, np.int32),
+        there,
+    )
+
+
+def header_columns(array: pa.Array | None, rows: int) -> HeaderColumns:
+    """A column of lists of (name, value)."""
+    if array is None or rows == 0 or array.null_count == rows:
+        return NO_HEADERS
+    counts = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    ends = np.zeros(rows + 1, np.int32)
+    np.cumsum(counts, out=ends[1:])
+    flat = array.flatten()  # what belongs to null lists is left out
+    names, contents = flat.field(0), flat.field(1)
+    if names.null_count or flat.null_count:
+        raise BadRows("the name of a header is null")
+    return HeaderColumns(ends, bytes_column(names, len(names)), bytes_column(contents, len(contents)))
+
+
+def partition_column(array: pa.Array | None, rows: int) -> Any:
+    """-1 where a row does not say; nothing if none does."""
+    if array is None or array.null_count == rows:
+        return np.zeros(0, np.int32)
+    given = pc.fill_null(array, -1).to_numpy(zero_copy_only=False).astype(np.int32)
+    if bool((_bools(array.is_valid()) & (given < 0)).any()):
+        raise BadRows(f"Invalid partition: {given.min()}. Partition number should always be non-negative or null.")
+    return given
+
+
+def _bools(array: pa.Array) -> Any:
+    return array.to_numpy(zero_copy_only=False)

@@ -1,0 +1,63 @@
+"""Where sinks keep their state: the compacted topic `_ottla_spark_sinks`, a record per sink.
+
+Rules:
+- Written in transactions only, under the sink's own transactional id; read_committed readers see it.
+- A read goes up to the high watermark of its beginning. Other sinks share the partition, and what they have open there
+  holds back what is visible; so it waits for them, which takes as long as one record of theirs.
+"""
+
+from __future__ import annotations
+
+from ottla.client.admin import Admin
+from ottla.client.cluster import Cluster
+from ottla.client.offsets import EARLIEST, LATEST, resolve
+from ottla.client.partitioner import partition_of_key
+from ottla.client.producer import Producer
+from ottla.client.ranges import RangeReader, ReadOptions, Span
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.spark.sink.faults import Step, reach
+from ottla.spark.sink.protocol import Decision, from_bytes, to_bytes
+
+TOPIC = "_ottla_spark_sinks"
+_PARTITIONS = 8
+# Old states of a sink are of no use: small segments, cleaned soon, keep a read short.
+_SETTINGS = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.1"}
+
+
+async def ensure_topic(cluster: Cluster) -> None:
+    """Make the topic, unless there is one."""
+    _, errors = await cluster.refresh([TOPIC])
+    if errors.get(TOPIC) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return
+    try:
+        await Admin(cluster).topics.create(TOPIC, _PARTITIONS, configs=_SETTINGS)
+    except ApiError as error:
+        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise
+
+
+async def _place(cluster: Cluster, sink: str) -> TopicPartition:
+    info = await cluster.topic(TOPIC, auto_create=True)  # auto_create: patience with a topic made a moment ago
+    return TopicPartition(TOPIC, partition_of_key(sink.encode(), info.partition_count))
+
+
+async def read(cluster: Cluster, sink: str) -> Decision | None:
+    """The sink's state."""
+    partition = await _place(cluster, sink)
+    end = (await resolve(cluster, [(partition, LATEST)]))[partition]
+    found: bytes | None = None
+    span = Span(*partition, EARLIEST, end)
+    async with RangeReader(cluster, [span], ReadOptions(read_committed=True)) as reader:
+        async for record in reader:
+            if record.key == sink.encode():
+                found = record.value
+    return None if found is None else from_bytes(found)
+
+
+async def write(producer: Producer, sink: str, decision: Decision | None, *, step: Step | None = None) -> None:
+    """Make it the sink's state (None: forget the sink), unless another driver took over: ProducerFenced."""
+    async with producer.transaction():
+        await producer.send(TOPIC, None if decision is None else to_bytes(decision), sink.encode())
+        if step is not None:
+            reach(step)

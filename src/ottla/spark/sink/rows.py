@@ -1,0 +1,127 @@
+"""Rows on their way: Arrow batches in, record batches out, without a Python object per row.
+
+Rules:
+- Rows are gathered until there are enough of them to make full record batches for many partitions.
+- The client's loop runs in a thread of its own, so that brokers are talked to while Spark is asked for more rows.
+- `first_place` is where some row of the task lies, once everything is flushed: it can be asked later whether that is
+  visible, and with it the whole transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ottla.client.accumulator import RecordMetadata
+from ottla.client.blocking import Blocking
+from ottla.client.metadata import NO_LEADER, TopicInfo
+from ottla.client.producer import Producer
+from ottla.model import limits
+from ottla.model.ids import TopicPartition
+from ottla.records.build import Encoded
+from ottla.records.build_columns import BEGIN, COUNT, END, PARTITION, EncodedRows, choose, encode_rows
+from ottla.spark.sink.columns import BadRows, bytes_column, header_columns, partition_column
+
+
+class RowSender:
+    """Sends the rows of one task through one producer."""
+
+    def __init__(self, client: Blocking, producer: Producer, topic: str | None, now_ms: Callable[[], int]) -> None:
+        self.rows = 0
+        self.size_bytes = 0
+        self._client = client
+        self._producer = producer
+        self._topic = topic
+        self._now_ms = now_ms
+        self._batch_bytes = producer.options.batch_size_bytes
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_bytes = 0
+        self._turns: dict[str, tuple[int, int]] = {}  # of rows without a key: whose turn it is, and for how long
+        self._first: asyncio.Future[RecordMetadata] | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows; some are sent when enough have come."""
+        if batch.num_rows == 0:
+            return
+        self._gathered.append(batch)
+        self._gathered_bytes += batch.nbytes
+        rows = sum(each.num_rows for each in self._gathered)
+        if self._gathered_bytes >= limits.SPARK_GATHERED_BYTES or rows >= limits.SPARK_GATHERED_ROWS:
+            self.send()
+
+    def send(self) -> None:
+        """Send what was gathered; waits only while the producer's buffer is full."""
+        if not self._gathered:
+            return
+        (batch,) = pa.Table.from_batches(self._gathered).combine_chunks().to_batches()
+        self._gathered, self._gathered_bytes = [], 0
+        for topic, rows in self._by_topic(batch):
+            self._client.run(self._post(topic, rows))
+
+    def flush(self) -> None:
+        """Until everything is acknowledged; raises what could not be delivered."""
+        self.send()
+        self._client.run(self._producer.flush())
+
+    def first_place(self) -> tuple[str, int, int] | None:
+        """(topic, partition, offset) of some row, after a flush; None if there was no row."""
+        if self._first is None:
+            return None
+        at = self._first.result()
+        return at.topic, at.partition, at.offset
+
+    def _by_topic(self, batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
+        if self._topic is not None:
+            return [(self._topic, batch)]
+        topics = batch.column("topic")
+        if topics.null_count:
+            raise BadRows(
+                "The Kafka message data sent to the producer contains a null topic. Use the `topic` option for setting "
+                "a default topic."
+            )
+        names = pc.unique(topics).to_pylist()
+        if len(names) == 1:
+            return [(names[0], batch)]
+        return [(name, batch.filter(pc.equal(topics, name))) for name in names]
+
+    async def _post(self, topic: str, batch: pa.RecordBatch) -> None:
+        info = await self._client.cluster.topic(topic, auto_create=True)
+        encoded = self._encode(info, batch)
+        self.rows += batch.num_rows
+        now_ms, data = self._now_ms(), encoded.data
+        for row in encoded.table:
+            count = int(row[COUNT])
+            records = Encoded(bytearray(data[row[BEGIN] : row[END]]), count, count - 1, now_ms, now_ms)
+            self.size_bytes += len(records.data)
+            future = None
+            if self._first is None:
+                future = self._first = asyncio.get_running_loop().create_future()
+                future.add_done_callback(_ignore_result)
+            await self._producer.post_encoded(TopicPartition(topic, int(row[PARTITION])), records, future)
+
+    def _encode(self, info: TopicInfo, batch: pa.RecordBatch) -> EncodedRows:
+        rows, count = batch.num_rows, info.partition_count
+        column = {name: batch.column(name) for name in batch.schema.names}
+        keys, values = bytes_column(column.get("key"), rows), bytes_column(column.get("value"), rows)
+        given = partition_column(column.get("partition"), rows)
+        if len(given) and given.max() >= count:
+            raise BadRows(f"Partition {given.max()} of topic {info.name} is not in the range [0, {count})")
+        available = np.array([each.index for each in info.partitions if each.leader != NO_LEADER] or [0], np.int32)
+        # Tasks of one job begin at different partitions, or the first of them would get all short batches.
+        turn, left_bytes = self._turns.get(info.name) or (self._client.cluster.options.rng.randrange(len(available)), 0)
+        chosen = np.empty(rows, np.int32)
+        turn, left_bytes = choose(
+            *keys, values.ends, given, count, available, turn % len(available), left_bytes, self._batch_bytes, chosen
+        )
+        self._turns[info.name] = (turn, left_bytes)
+        return encode_rows(keys, values, header_columns(column.get("headers"), rows), chosen, count, self._batch_bytes)
+
+
+def _ignore_result(future: asyncio.Future[RecordMetadata]) -> None:
+    """A failure is raised by the flush as well."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,110 @@
+"""What the options of a write mean: where rows go, how they are sent, and what a crash may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.client.options import ClientOptions
+from ottla.client.producer_options import ProducerOptions
+from ottla.model import limits
+from ottla.records.compress import Codec
+from ottla.spark.kafka_settings import KafkaSettings, parse_kafka_settings
+from ottla.spark.options import OptionError, Use, parse_options, whole
+
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+_LEVELS = {Codec.GZIP: "gzip", Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
+_NUMBERS = {
+    "linger.ms": "linger_ms",
+    "max.request.size": "max_request_bytes",
+    "buffer.memory": "buffer_bytes",
+    "max.block.ms": "max_block_ms",
+    "delivery.timeout.ms": "delivery_timeout_ms",
+    "request.timeout.ms": "request_timeout_ms",
+    "max.in.flight.requests.per.connection": "max_in_flight",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """One write's options, read. Picklable: tasks get it."""
+
+    kafka: KafkaSettings
+    topic: str | None
+    exactly_once: bool
+    sink_id: str | None  # the name in the protocol; None: a write that is never repeated
+    batch_bytes: int
+    batch_id: int | None = None  # batch writes only: which one of the sink it is
+
+    def client(self, role: str) -> ClientOptions:
+        """How to reach the cluster; brokers see who it is."""
+        return self.kafka.client_options(self.kafka.get("client.id") or f"ottla-spark-{role}")
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """The longest that brokers allow by default: until the driver commits, a task's rows wait in a transaction."""
+        return self.kafka.number("transaction.timeout.ms", limits.SPARK_TRANSACTION_TIMEOUT_MS)
+
+    def producer(self, transactional_id: str | None = None) -> ProducerOptions:
+        """How tasks send."""
+        kafka = self.kafka
+        values: dict[str, Any] = {
+            field: kafka.number(name, getattr(ProducerOptions(), field)) for name, field in _NUMBERS.items()
+        }
+        acks = (kafka.get("acks") or "all").strip().lower()
+        if acks not in _ACKS:
+            raise OptionError(f"option kafka.acks: one of all, -1, 0, 1 is expected, not {acks!r}")
+        codec = Codec[kafka.choice("compression.type", "none", "gzip", "snappy", "lz4", "zstd").upper()]
+        level = kafka.get(f"compression.{_LEVELS[codec]}.level") if codec in _LEVELS else None
+        idempotent = kafka.choice("enable.idempotence", "true", "false") == "true"
+        if transactional_id is not None and (_ACKS[acks] != -1 or not idempotent):
+            raise OptionError("delivery=exactly_once needs kafka.acks=all and kafka.enable.idempotence=true")
+        try:
+            return ProducerOptions(
+                acks=_ACKS[acks],
+                idempotent=idempotent,
+                codec=codec,
+                codec_level=None if level is None else whole(level),
+                batch_size_bytes=self.batch_bytes,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=self.transaction_timeout_ms,
+                **values,
+            )
+        except ValueError as error:
+            raise OptionError(str(error)) from None
+
+
+def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSettings:
+    """Read and check all options of a write."""
+    options = parse_options(given, Use.WRITE)
+    kafka = parse_kafka_settings(given)
+    for name, why in (
+        ("transactional.id", "the sink makes its own transactional ids; see the option 'delivery'"),
+        ("partitioner.class", "there are no Java classes here; use a column 'partition'"),
+    ):
+        if kafka.get(name) is not None:
+            raise OptionError(f"Kafka option '{name}' is not supported: {why}")
+    exactly_once = (options["delivery"] or ("exactly_once" if streaming else "at_least_once")) == "exactly_once"
+    sink_id = options["sink.id"]
+    if exactly_once and streaming and sink_id is None:
+        sink_id = options["checkpointLocation"]
+        if sink_id is None:
+            raise OptionError(
+                "delivery=exactly_once needs a name for the sink that stays the same when the query is restarted: set "
+                "the option 'checkpointLocation' on the query itself, or 'sink.id' (or choose delivery=at_least_once)"
+            )
+    settings = WriteSettings(
+        kafka=kafka,
+        topic=options["topic"],
+        exactly_once=exactly_once,
+        sink_id=sink_id,
+        batch_bytes=min(
+            kafka.number("batch.size", limits.SPARK_BATCH_BYTES),
+            kafka.number("max.request.size", ProducerOptions().max_request_bytes),
+        ),
+        batch_id=options.get("batch.id"),
+    )
+    settings.producer("checked" if exactly_once else None)  # so that a mistake is found before a task begins
+    settings.client("checked")
+    return settings

@@ -1,0 +1,85 @@
+"""A task's side: its rows, in one transaction that it leaves open for the driver; or just sent, at least once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from ottla.client.blocking import Blocking
+from ottla.client.errors import ClientError
+from ottla.client.options import wall_clock_ms
+from ottla.model.errors import ApiError
+from ottla.spark.sink.driver import Ticket, Written
+from ottla.spark.sink.faults import Step, reach
+from ottla.spark.sink.protocol import Part, Place, Work, check_rewritten, work_of
+from ottla.spark.sink.rows import RowSender
+from ottla.spark.sink.settings import WriteSettings
+from ottla.spark.sink.transactions import task_id
+
+
+def send(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
+    """Send rows so that they are there at least once; how many there were."""
+    with Blocking(settings.client("task"), settings.producer()) as client:
+        rows = RowSender(client, client.inner, settings.topic, wall_clock_ms)
+        for batch in batches:
+            rows.add(batch)
+        rows.flush()
+        return rows.rows
+
+
+def write(
+    settings: WriteSettings,
+    ticket: Ticket,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    run: str,
+    batch: int,
+    task: int,
+    attempt: int,
+) -> Written:
+    """Write the rows of one task, unless that was done; the transaction stays open."""
+    work, lost = work_of(ticket.state, run, batch, task)
+    part: Part | None = None
+    if work is Work.NOTHING:
+        for _ in batches:  # Spark wants its rows to be taken
+            pass
+    else:
+        part = _write(settings, task_id(ticket.sink, task, attempt), task, batches, lost)
+    return Written(task, ticket, run, batch, part)
+
+
+def _write(
+    settings: WriteSettings,
+    transactional_id: str,
+    task: int,
+    batches: Iterable[pa.RecordBatch],
+    lost: Part | None,
+) -> Part | None:
+    with Blocking(settings.client("task"), settings.producer(transactional_id)) as client:
+        producer, rows = client.inner, None
+        for batch in batches:
+            if rows is None and batch.num_rows:
+                client.run(producer.begin())
+                reach(Step.TASK_BEGUN)
+                rows = RowSender(client, producer, settings.topic, wall_clock_ms)
+            if rows is not None:
+                rows.add(batch)
+        if rows is None:
+            return None
+        try:
+            rows.send()
+            reach(Step.TASK_WRITTEN)
+            rows.flush()
+            if lost is not None:
+                check_rewritten(lost, rows.rows, rows.size_bytes)
+            opened = client.run(producer.hand_over())
+        except BaseException:
+            with contextlib.suppress(ApiError, ClientError):
+                client.run(producer.abort())
+            raise
+        reach(Step.TASK_FLUSHED)
+        first = rows.first_place()
+        assert first is not None
+        return Part(task, *opened, rows.rows, rows.size_bytes, Place(*first))

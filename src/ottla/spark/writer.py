@@ -1,0 +1,135 @@
+"""The writers that Spark is given: `df.write.format("ottla")` and `df.writeStream.format("ottla")`.
+
+Rules:
+- Schema and options are checked on the driver, before any task.
+- A stream's writer is made on the driver once per micro-batch to be pickled for the tasks, and once more to commit.
+  Only the first of these begins a batch; that is why being pickled is what begins it. (A batch writer is made and
+  pickled once, and its unpickled self commits.)
+- Output mode complete writes all its rows with every batch, as Spark's own sink does: a topic is not truncated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from ottla.spark.options import OptionError
+from ottla.spark.sink import driver
+from ottla.spark.sink.columns import check_columns
+from ottla.spark.sink.settings import WriteSettings, write_settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ottla.spark.typed_out import TypedOutput
+
+_BATCH_ID, _QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
+
+
+@dataclass(frozen=True)
+class TaskDone(WriterCommitMessage):
+    """What a task tells the driver; `written` with exactly-once only."""
+
+    rows: int
+    written: driver.Written | None = None
+
+
+class _Sink:
+    """What both writers share: it begins a batch when it is pickled for the tasks, and writes their rows."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
+        self.settings: WriteSettings = write_settings(options, streaming=streaming)
+        self._typed = _typed(options, schema, self.settings)
+        self._ticket: driver.Ticket | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.settings.exactly_once and self._ticket is None:
+            self._ticket = driver.prepare(self.settings)
+        return self.__dict__.copy()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        """In a task: its rows."""
+        from ottla.spark.sink import task  # numba and all: executors only
+
+        typed = self._typed
+        batches = iterator if typed is None else (typed.apply(batch) for batch in iterator)
+        if self._ticket is None:
+            return TaskDone(task.send(self.settings, batches))
+        context = TaskContext.get()
+        assert context is not None, "rows are written by tasks"
+        run, number = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+        written = task.write(
+            self.settings,
+            self._ticket,
+            batches,
+            run=driver.BATCH_RUN if number is None else str(run),
+            batch=self._ticket.batch if number is None else int(number),
+            task=context.partitionId(),
+            attempt=context.attemptNumber(),
+        )
+        return TaskDone(written.part.rows if written.part is not None else 0, written)
+
+    def commit_all(self, messages: Sequence[WriterCommitMessage | None], batch: int | None) -> None:
+        """On the driver: every task is done."""
+        if self.settings.exactly_once:
+            found = [each.written for each in messages if isinstance(each, TaskDone) and each.written is not None]
+            assert len(found) == len(messages), "a task is missing"
+            driver.commit(self.settings, found, batch)
+
+    def abort_all(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """On the driver: some task failed."""
+        driver.abort(self.settings, [each.written for each in messages if isinstance(each, TaskDone)])
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """`df.write.format("ottla").mode("append")`."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise OptionError("Save mode overwrite not allowed for Kafka. Allowed save modes are append and error.")
+        self._sink = _Sink(options, schema, streaming=False)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._sink.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._sink.commit_all(messages, None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._sink.abort_all(messages)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("ottla")`."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._sink = _Sink(options, schema, streaming=True)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._sink.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # Spark's name
+        self._sink.commit_all(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        self._sink.abort_all(messages)
+
+
+def _typed(options: Mapping[str, str], schema: StructType, settings: WriteSettings) -> TypedOutput | None:
+    """What encodes typed columns, if the options ask for it; checks the columns in any case."""
+    formats = {options.get("value.format"), options.get("key.format")} - {None, "raw", "string"}
+    if not formats:
+        check_columns(schema, settings.topic)
+        return None
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    from ottla.spark.typed_out import typed_output
+
+    typed = typed_output(options, to_arrow_schema(schema), settings.topic)
+    check_columns(schema if typed is None else from_arrow_schema(typed.schema()), settings.topic)
+    return typed
