@@ -210,7 +210,7 @@ SCHEMA_TEXT_CHARS_MAX = 1 * MIB
 # How deeply a schema's JSON nests, and how deeply its types do once names are followed: what walks them recurses.
 SCHEMA_DEPTH_MAX = 100
 SCHEMA_TYPES_DEPTH_MAX = 100
-# Pairs of types that one comparison looks at (seconds), and differences that it reports.
+# Pairs of types that one comparison looks at (a second or two), and differences that it reports.
 SCHEMA_PAIRS_MAX = 200_000
 SCHEMA_DIFFERENCES_MAX = 1_000
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from hashlib import blake2b
 
 from ottla.schemas.json.nodes import Link, Node
+
+_BYTES = 16
 
 
 def fingerprint(node: Node) -> str:
     """Links are told apart by where they lead, not by what is there: that may be the node itself."""
     if isinstance(node, Link):
         return f"Link({node.pointer!r})"
+    if node.mark:
+        return node.mark
     said = ", ".join(f"{field.name}={_said(getattr(node, field.name))}" for field in fields(node))
-    return f"{type(node).__name__}({said})"
+    return blake2b(f"{type(node).__name__}({said})".encode(), digest_size=_BYTES).hexdigest()
 
 
 def _said(value: object) -> str:

@@ -13,6 +13,7 @@ from ottla.schemas.jackson import Json, in_order, write
 from ottla.schemas.json import keywords
 from ottla.schemas.json.dialects import NUMBER_KEYWORDS, Dialect
 from ottla.schemas.json.documents import Documents, Place
+from ottla.schemas.json.fingerprint import fingerprint
 from ottla.schemas.json.nodes import (
     Always,
     Anything,
@@ -32,6 +33,7 @@ from ottla.schemas.schema import InvalidSchema
 
 _CRITERIA = ("allOf", "anyOf", "oneOf")
 _CONDITIONS = ("if", "then", "else")
+_TABLES = ("properties", "patternProperties")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -88,6 +90,7 @@ class _Loader:
         else:
             node = Combined(criterion="allOf", parts=parts)
         self._carry(node, part)
+        node.mark = fingerprint(node)
         return node
 
     def _parts(self, place: Place, part: keywords.Part) -> list[Node]:
@@ -145,7 +148,7 @@ class _Loader:
         nodes: list[Node] = [
             build(part, self._dialect)
             for _, known, build in self._kinds()
-            if any(key in part.tree and key not in used for key in known)
+            if any(key not in used and self._says_something(part.tree, key) for key in known)
         ]
         if self._dialect.has_conditions and any(key in part.tree for key in _CONDITIONS):
             for key in _CONDITIONS:
@@ -153,6 +156,10 @@ class _Loader:
                     part.schema(key)
             nodes.append(Conditional())
         return nodes
+
+    def _says_something(self, tree: dict[str, Json], key: str) -> bool:
+        """Modern drafts are read property by property, so an empty table of them is as good as none."""
+        return key in tree and not (self._dialect.modern and key in _TABLES and tree[key] == {})
 
     def _kinds(self) -> list[tuple[tuple[str, ...], tuple[str, ...], Callable[[keywords.Part, Dialect], Node]]]:
         return [

@@ -16,8 +16,9 @@ Amount = int | Decimal
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Node:
-    """What any schema may carry."""
+    """What any schema may carry; `mark` is its fingerprint, once it is complete."""
 
+    mark: str = ""
     id: str | None = None
     title: str | None = None
     description: str | None = None

@@ -52,7 +52,10 @@ def _compare_criteria(context: Context, original: Combined, update: Combined) ->
 
 
 def _distinct(parts: list[Node]) -> list[Node]:
-    return list({fingerprint(part): part for part in reversed(parts)}.values())[::-1]
+    distinct: dict[str, Node] = {}
+    for part in parts:
+        distinct.setdefault(fingerprint(part), part)
+    return list(distinct.values())
 
 
 def compare_negations(context: Context, original: Not, update: Not, inside: Compare) -> None:

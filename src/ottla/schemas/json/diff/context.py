@@ -25,16 +25,32 @@ class Difference(NamedTuple):
 Found = tuple[Difference, ...]
 Pair = tuple[int, int]
 
+# Differences that are put behind another path for the price of looking at one pair.
+_COPIED_AT_ONCE = 8
+
 
 class TooComplex(Exception):
     """The schemas are too large or too deeply nested to be compared."""
 
 
+class Budget:
+    """The work that one comparison may be, over all passes."""
+
+    def __init__(self) -> None:
+        self._left = limits.SCHEMA_PAIRS_MAX
+
+    def spend(self, work: int) -> None:
+        self._left -= work
+        if self._left < 0:
+            raise TooComplex
+
+
 class Pairs:
     """What one pass over two schemas knows of their parts."""
 
-    def __init__(self, incompatible: dict[Pair, Found]) -> None:
+    def __init__(self, incompatible: dict[Pair, Found], budget: Budget) -> None:
         self._known_before = incompatible
+        self._budget = budget
         self._found: dict[Pair, Found] = {}
         self._under_way: set[Pair] = set()
         self.has_assumed = False
@@ -42,12 +58,13 @@ class Pairs:
     def compare(self, original: Node, update: Node, comparison: Callable[[Context], None]) -> Found:
         key = (id(original), id(update))
         found = self._found.get(key)
+        self._budget.spend(1 + len(found or ()) // _COPIED_AT_ONCE)
         if found is not None:
             return found
         if key in self._under_way:
             self.has_assumed = self.has_assumed or key not in self._known_before
             return self._known_before.get(key, ())
-        if len(self._under_way) > limits.SCHEMA_TYPES_DEPTH_MAX or len(self._found) > limits.SCHEMA_PAIRS_MAX:
+        if len(self._under_way) > limits.SCHEMA_TYPES_DEPTH_MAX:
             raise TooComplex
         self._under_way.add(key)
         inner = Context(self, ())
@@ -83,23 +100,25 @@ class Context:
         self.take([Difference(kind, "#/" + "/".join((*self._path, *steps)))])
 
     def take(self, found: list[Difference]) -> None:
-        """A bound: a schema used twice in one used twice … doubles what is found with each level."""
-        self.found += found[: limits.SCHEMA_DIFFERENCES_MAX - len(self.found)]
+        """Up to a bound: a schema used twice in one used twice … doubles what is found with each level. Even beyond it
+        the first that does harm is kept."""
+        room = max(limits.SCHEMA_DIFFERENCES_MAX - len(self.found), 0)
+        if len(found) > room and self.is_compatible and are_compatible(found[:room]):
+            self.found += [each for each in found[room:] if each.kind not in COMPATIBLE][:1]
+        self.found += found[:room]
 
     def compare(self, original: Node, update: Node, comparison: Callable[[Context], None]) -> None:
         found = self._pairs.compare(original, update, comparison)
         prefix = "#/" + "/".join(self._path)
-        self.take(
-            list(found)
-            if not self._path
-            else [
-                Difference(each.kind, prefix if len(each.path) <= 2 else f"{prefix}/{each.path[2:]}") for each in found
-            ]
-        )
+        self.take([each._replace(path=_behind(prefix, each.path)) for each in found] if self._path else list(found))
 
     @property
     def is_compatible(self) -> bool:
         return are_compatible(self.found)
+
+
+def _behind(prefix: str, path: str) -> str:
+    return prefix if path == "#/" else f"{prefix}/{path[2:]}"
 
 
 def are_compatible(found: list[Difference] | Found) -> bool:

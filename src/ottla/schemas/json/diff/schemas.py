@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.schemas.json.diff import arrays, combined, numbers, objects, strings, values
-from ottla.schemas.json.diff.context import Context, Difference, Pair, Pairs
+from ottla.schemas.json.diff.context import Budget, Context, Difference, Pair, Pairs
 from ottla.schemas.json.nodes import (
     Anything,
     Choice,
@@ -23,8 +23,9 @@ from ottla.schemas.json.nodes import (
 def differences(original: Node, update: Node) -> list[Difference]:
     """All of them, those that do no harm too. Raises TooComplex."""
     incompatible: dict[Pair, tuple[Difference, ...]] = {}
+    budget = Budget()
     while True:
-        pairs = Pairs(incompatible)
+        pairs = Pairs(incompatible, budget)
         context = Context(pairs, ())
         compare(context, original, update)
         found = pairs.incompatible()
