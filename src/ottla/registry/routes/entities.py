@@ -7,7 +7,6 @@ from typing import Any
 from ottla.registry.routes.call import Call
 from ottla.schemas.avro import AvroSchema
 from ottla.schemas.avro.write import to_text
-from ottla.schemas.registry.digest import guid_text
 from ottla.schemas.registry.entities import Config, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, beside, context_of
 from ottla.schemas.registry.tags import tags_in
@@ -19,7 +18,7 @@ def schema_json(call: Call, it: Registered) -> dict[str, Any]:
         "subject": it.subject,
         "version": it.version,
         "id": it.id,
-        "guid": guid_text(it.digest),
+        "guid": it.guid,
         "schemaType": it.type,
         **_references(call, it),
         **_carried(it),
@@ -32,7 +31,7 @@ def schema_string_json(call: Call, it: Registered, named: bool) -> dict[str, Any
     """A schema that was asked for by its id; `named`: with the subject it was asked for with."""
     return {
         **({"subject": it.subject, "version": it.version} if named else {}),
-        "guid": guid_text(it.digest),
+        "guid": it.guid,
         "schemaType": it.type,
         "schema": text_of(call, it),
         **_references(call, it),
@@ -46,7 +45,7 @@ def registered_json(call: Call, it: Registered) -> dict[str, Any]:
     return {
         "id": it.id,
         "version": it.version,
-        "guid": guid_text(it.digest),
+        "guid": it.guid,
         "schemaType": it.type,
         **_references(call, it),
         **_carried(it),

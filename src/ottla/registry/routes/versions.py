@@ -33,7 +33,7 @@ async def register(call: Call) -> Any:
     draft = draft_of(await call.body())
     if not is_valid(call.params["subject"]):
         raise invalid_subject(call.params["subject"])
-    command = Register(normal(call.params["subject"]), draft, call.flag("normalize"))
+    command = Register(normal(call.params["subject"]), draft, call.flag("normalize"), call.flag("force"))
     # What is there already need not be written, so any instance can say so.
     return registered_json(call, known_already(call.machine, command) or await call.submit(command))
 

@@ -80,7 +80,10 @@ def _rule_of(given: Any) -> Json:
         else:
             _expect(value is None or isinstance(value, str), f"rule.{name}")
             rule[name] = value
-    return {"kind": "TRANSFORM", "mode": "WRITEREAD"} | _without_empty(rule)
+    rule["kind"], rule["mode"] = rule["kind"] or "TRANSFORM", rule["mode"] or "WRITEREAD"
+    _expect(rule["kind"] in ("TRANSFORM", "CONDITION"), "rule.kind")
+    _expect(any(rule["mode"] in modes for modes in _MODES_OF.values()), "rule.mode")
+    return _without_empty(rule)
 
 
 def check_rules(rule_set: Json | None) -> None:

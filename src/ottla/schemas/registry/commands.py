@@ -11,11 +11,12 @@ from ottla.schemas.registry.entities import Draft, Mode
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Register a schema under a subject. Reply: Registered (what is there now, be it new or not)."""
+    """Register a schema under a subject, if it fits the earlier ones (or `force`). Reply: Registered, new or not."""
 
     subject: str
     draft: Draft
     normalize: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

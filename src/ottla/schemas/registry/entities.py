@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from ottla.schemas.schema import Reference, SchemaType
 
@@ -61,8 +62,12 @@ class Registered:
     rule_set: Mapping[str, Any] | None = None
     deleted: bool = False
     timestamp_ms: int = 0
-    # What schemas are told apart by, 16 bytes: see `digest.py`.
+    # What schemas are told apart by: the 16 bytes of their GUID.
     digest: bytes = b""
+
+    @property
+    def guid(self) -> str:
+        return str(UUID(bytes=self.digest))
 
     @property
     def key(self) -> tuple[str, int]:

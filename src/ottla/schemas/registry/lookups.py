@@ -15,6 +15,7 @@ from uuid import UUID
 from ottla.schemas.avro import AvroSchema
 from ottla.schemas.avro.equal import equal
 from ottla.schemas.compatibility import Previous, check_lazily
+from ottla.schemas.framing import guid_of
 from ottla.schemas.registry.carried import (
     VERSION_PROPERTY,
     merged_metadata,
@@ -23,7 +24,6 @@ from ottla.schemas.registry.carried import (
     with_version,
     without_version,
 )
-from ottla.schemas.registry.digest import digest_of
 from ottla.schemas.registry.entities import Config, Draft, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
 from ottla.schemas.registry.refusal import Refused, invalid_schema
@@ -47,7 +47,7 @@ class Understood:
         self.parsed = parsed
         self.metadata = draft.metadata
         self.rule_set = draft.rule_set
-        self.digest = digest_of(text, self.references, self.metadata, self.rule_set)
+        self.digest = guid_of(text, self.references, self.metadata, self.rule_set).bytes
 
 
 def understand(
@@ -126,7 +126,7 @@ def same(machine: RegistryMachine, subject: str, it: Understood, deleted: bool =
     if alive or (under and deleted):
         return (alive or under)[-1]
     for each in reversed(machine.state.versions(subject)):
-        if (deleted or not each.deleted) and _is_equivalent(machine, it, each):
+        if (deleted or not each.deleted) and is_equivalent(machine, it, each):
             return each
     return None
 
@@ -136,7 +136,7 @@ def twins(machine: RegistryMachine, subject: str, it: Understood) -> list[Regist
     return [each for each in machine.state.with_digest(context_of(subject), it.digest) if each.type == it.type]
 
 
-def _is_equivalent(machine: RegistryMachine, it: Understood, other: Registered) -> bool:
+def is_equivalent(machine: RegistryMachine, it: Understood, other: Registered) -> bool:
     """Whether they differ only in what does not count: the version noted in the metadata; references written out."""
     if it.type != other.type or (it.rule_set or {}) != (other.rule_set or {}):
         return False

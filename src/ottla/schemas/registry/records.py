@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ottla.schemas.registry.digest import digest_of
+from ottla.schemas.framing import guid_of
 from ottla.schemas.registry.entities import CONFIG_FIELDS, Config, Mode, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT
 from ottla.schemas.schema import Reference, SchemaType
@@ -222,7 +222,7 @@ def _registered(subject: str, version: int, value: dict[str, Any], timestamp_ms:
         rule_set,
         value.get("deleted") is True,
         timestamp_ms,
-        b64decode(md5, validate=True) if md5 else digest_of(text, references, metadata, rule_set),
+        b64decode(md5, validate=True) if md5 else guid_of(text, references, metadata, rule_set).bytes,
     )
 
 

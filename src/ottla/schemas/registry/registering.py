@@ -18,8 +18,8 @@ from ottla.schemas.registry.lookups import (
     LATEST,
     Understood,
     complete,
-    find_as_is,
     incompatibilities,
+    is_equivalent,
     latest,
     same,
     twins,
@@ -57,7 +57,7 @@ def register(machine: RegistryMachine, command: Register, now_ms: int) -> Result
         if present is not None and draft.id in (-1, present.id):
             return Result(reply=present)
     alive = [each for each in versions if not each.deleted]
-    if not takes_ids and (messages := incompatibilities(machine, subject, it, alive)):
+    if not (takes_ids or command.force) and (messages := incompatibilities(machine, subject, it, alive)):
         raise incompatible(
             "Schema being registered is incompatible with an earlier schema for subject "
             f'"{subject}", details: [{", ".join(messages)}]'
@@ -76,14 +76,18 @@ def known_already(machine: RegistryMachine, command: Register) -> Registered | N
     normalize = command.normalize or config.get("normalize") is True
     if any(name in config for name in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")):
         return None
-    known = find_as_is(machine, subject, draft, normalize, deleted=False)
-    if known is None:
+    it = understand(machine, subject, draft, normalize, as_new=False)
+    if it is None:
         return None
     if draft.version == LATEST:
         newest = latest(machine, subject)
-        known = known if newest is not None and known.version == newest.version else None
-    if known is None or draft.version in (0, LATEST):
-        return known if draft.id < 0 or (known is not None and known.id == draft.id) else None
+        known = newest if newest is not None and is_equivalent(machine, it, newest) else None
+    else:
+        known = same(machine, subject, it)
+    if known is None:
+        return None
+    if draft.version in (0, LATEST):
+        return known if draft.id in (-1, known.id) else None
     if known.id != draft.id:
         return None
     # The same schema may have been imported under several versions.
