@@ -46,7 +46,7 @@ def name() -> str:
 def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of KIP-890: a broker with transaction.version 2 serves clients of the older kind all the same."""
     if request.param == "joins explicitly":
-        monkeypatch.setattr(transaction_module, "_joins_by_writing", lambda connection: False)
+        monkeypatch.setattr(transaction_module, "joins_by_writing", lambda connection: False)
     return str(request.param)
 
 
