@@ -93,6 +93,9 @@ def _default_text(made: FieldDescriptorProto, value: Value) -> str:
         if not isinstance(value, Literal) or value.kind is not Kind.WORD:
             raise WrongValue("must be the name of a value of the enum")
         return value.text
+    if made.type == T.TYPE_BYTES and isinstance(value, Literal) and value.kind is not Kind.STRING:
+        # Confluent's registry gives out default values of bytes without quotes.
+        value = Literal(Kind.STRING, data=value.text.encode())
     found = scalar(made.type, value)
     if isinstance(found, bool):
         return "true" if found else "false"

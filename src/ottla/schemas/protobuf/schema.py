@@ -16,6 +16,7 @@ from ottla.schemas.protobuf.elements import File, ImportKind, Message
 from ottla.schemas.protobuf.library import Library, Linked, load
 from ottla.schemas.protobuf.linking import join
 from ottla.schemas.protobuf.normalizing import normalize
+from ottla.schemas.protobuf.plain import without_extensions
 from ottla.schemas.protobuf.printer import print_file
 from ottla.schemas.schema import Incompatibility, Parsed, Reference, Source
 
@@ -45,6 +46,14 @@ class ProtobufSchema:
     def serialized(self) -> str:
         """The descriptor in base64, what `format=serialized` asks for."""
         return base64.b64encode(self.library.main.descriptor.SerializeToString(deterministic=True)).decode()
+
+    def formatted(self, form: str) -> str:
+        """The text in one of the forms of Confluent's API; the canonical one for a form that is not known."""
+        if form == "serialized":
+            return self.serialized
+        if form == "ignore_extensions":
+            return print_file(without_extensions(self.library.main.spelt))
+        return self.canonical
 
     @cached_property
     def descriptor(self) -> FileDescriptorProto:
