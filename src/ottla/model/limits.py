@@ -297,3 +297,9 @@ SPARK_TRANSACTION_TIMEOUT_MS = 900_000
 SPARK_DECISION_TIMEOUT_MS = 30_000
 # Transactions that the driver ends at the same time.
 SPARK_ENDS_AT_ONCE_MAX = 32
+# What our client keeps of a schema registry: schemas by id and version; most jobs use a handful.
+REGISTRY_SCHEMAS_CACHED_MAX = 1_000
+# An answer of a schema registry: schemas are texts of kilobytes.
+REGISTRY_ANSWER_BYTES_MAX = 64 * MIB
+# References, theirs included, that one schema may need: more is a circle or an attack.
+REGISTRY_REFERENCES_MAX = 1_000

@@ -1,0 +1,233 @@
+"""A client of any schema registry that speaks Confluent's REST API: blocking, on the standard library alone.
+
+Rules:
+- Several URLs are several instances of one registry: one that does not answer is followed by the next.
+- What cannot be answered now (no connection, 429, 5xx) is tried again, a bounded number of times; the registry's own
+  refusals are raised as they are.
+- A schema never changes under its id or version, so what was fetched once is kept (bounded, oldest out first).
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+from uuid import UUID
+
+from ottla.model.limits import REGISTRY_ANSWER_BYTES_MAX, REGISTRY_REFERENCES_MAX, REGISTRY_SCHEMAS_CACHED_MAX
+from ottla.schemas.schema import Reference, SchemaType, Source
+
+_CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+NOT_FOUND = 404
+
+
+class RegistryError(Exception):
+    """The registry refused: its HTTP status, its own error code, its message."""
+
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(status, code, message)
+        self.status, self.code, self.message = status, code, message
+
+    def __str__(self) -> str:
+        return f"the schema registry answered {self.code or self.status}: {self.message}"
+
+
+class RegistryUnreachable(ConnectionError):
+    """No instance answered in time."""
+
+
+class Registered(NamedTuple):
+    """A schema as one version of a subject."""
+
+    subject: str
+    version: int
+    schema_id: int
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryOptions:
+    """Where the registry is, and how patient to be. `auth` is `user:password`, `token` a bearer token."""
+
+    urls: tuple[str, ...]
+    auth: str = ""
+    token: str = ""
+    timeout_s: float = 10.0
+    attempts: int = 4
+    backoff_s: float = 0.2
+
+    @classmethod
+    def of(cls, urls: str, **more: Any) -> RegistryOptions:
+        """From URLs with commas between them. Raises ValueError if one is none."""
+        listed = tuple(url.strip().rstrip("/") for url in urls.split(",") if url.strip())
+        for url in listed:
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                raise ValueError(f"{url!r} is no URL of a schema registry: http://host:port is expected")
+        if not listed:
+            raise ValueError("no URL of a schema registry is given")
+        return cls(listed, **more)
+
+
+class SchemaRegistry:
+    """Asks the registry. Picklable; what it has learnt stays behind."""
+
+    def __init__(self, options: RegistryOptions) -> None:
+        self.options = options
+        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SchemaRegistry, (self.options,)
+
+    def by_id(self, schema_id: int, subject: str = "") -> Source:
+        """The schema of an id (in the context of a subject, if one is named)."""
+        path = f"/schemas/ids/{schema_id}" + (f"?subject={quote(subject, safe='')}" if subject else "")
+        return self._source_at(("id", schema_id, subject), path)
+
+    def by_guid(self, guid: UUID) -> Source:
+        """The schema of a GUID."""
+        return self._source_at(("guid", guid), f"/schemas/guids/{guid}")
+
+    def latest(self, subject: str) -> Registered:
+        """The newest version of a subject: always asked for anew."""
+        return self._registered(self._ask("GET", _version_path(subject, "latest")))
+
+    def version(self, subject: str, version: int) -> Registered:
+        """One version of a subject."""
+        key = ("version", subject, version)
+        if key not in self._kept:
+            self._keep(key, self._registered(self._ask("GET", _version_path(subject, version))))
+        found: Registered = self._kept[key]
+        return found
+
+    def register(self, subject: str, source: Source, *, normalize: bool = False) -> int:
+        """The id of a schema under a subject; it is registered if it is new, and compatible."""
+        key = ("registered", subject, source.text, source.type, source.references, normalize)
+        if key not in self._kept:
+            path = f"/subjects/{quote(subject, safe='')}/versions" + ("?normalize=true" if normalize else "")
+            self._keep(key, int(self._ask("POST", path, _body(source))["id"]))
+        found: int = self._kept[key]
+        return found
+
+    def lookup(self, subject: str, source: Source) -> Registered:
+        """The version that a schema is of a subject. RegistryError(404) if it is none."""
+        return self._registered(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(source)))
+
+    def subjects(self) -> list[str]:
+        """All subjects."""
+        found: list[str] = self._ask("GET", "/subjects")
+        return found
+
+    # --- answers ---
+
+    def _source_at(self, key: tuple[Any, ...], path: str) -> Source:
+        if key not in self._kept:
+            self._keep(key, self._source(self._ask("GET", path)))
+        found: Source = self._kept[key]
+        return found
+
+    def _keep(self, key: tuple[Any, ...], found: Any) -> None:
+        self._kept[key] = found
+        while len(self._kept) > REGISTRY_SCHEMAS_CACHED_MAX:
+            self._kept.popitem(last=False)
+
+    def _registered(self, answer: Mapping[str, Any]) -> Registered:
+        return Registered(answer["subject"], answer["version"], answer["id"], self._source(answer))
+
+    def _source(self, answer: Mapping[str, Any]) -> Source:
+        references = tuple(
+            Reference(each["name"], each["subject"], each["version"]) for each in answer.get("references") or ()
+        )
+        resolved: dict[str, str] = {}
+        self._resolve(references, resolved, [])
+        return Source(answer["schema"], SchemaType(answer.get("schemaType", "AVRO")), references, resolved)
+
+    def _resolve(self, references: tuple[Reference, ...], resolved: dict[str, str], path: list[Reference]) -> None:
+        """The texts of references, those that they need first."""
+        for reference in references:
+            if reference in path or len(resolved) > REGISTRY_REFERENCES_MAX:
+                raise RegistryError(422, 0, f"the references of {reference.subject} do not end")
+            if reference.name in resolved:
+                continue
+            answer = self._ask("GET", _version_path(reference.subject, reference.version))
+            below = tuple(
+                Reference(each["name"], each["subject"], each["version"]) for each in answer.get("references") or ()
+            )
+            self._resolve(below, resolved, [*path, reference])
+            resolved[reference.name] = answer["schema"]
+
+    # --- asking ---
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        failure: Exception | None = None
+        for attempt in range(self.options.attempts):
+            if attempt:
+                time.sleep(self.options.backoff_s * 2 ** (attempt - 1))
+            for url in self.options.urls:
+                try:
+                    return self._ask_one(url, method, path, body)
+                except RegistryError as error:
+                    if error.status not in _TRY_AGAIN:
+                        raise
+                    failure = error
+                except (OSError, http.client.HTTPException) as error:
+                    failure = error
+        if isinstance(failure, RegistryError):
+            raise failure
+        where = ", ".join(f"{urlsplit(url).hostname}:{urlsplit(url).port}" for url in self.options.urls)
+        raise RegistryUnreachable(f"the schema registry at {where} does not answer: {failure}") from failure
+
+    def _ask_one(self, url: str, method: str, path: str, body: Any) -> Any:
+        parts = urlsplit(url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=self.options.timeout_s)
+        try:
+            text = None if body is None else json.dumps(body).encode()
+            connection.request(method, parts.path + path, text, self._headers(url))
+            answer = connection.getresponse()
+            data = answer.read(REGISTRY_ANSWER_BYTES_MAX + 1)
+        finally:
+            connection.close()
+        if len(data) > REGISTRY_ANSWER_BYTES_MAX:
+            raise RegistryError(answer.status, 0, f"an answer of more than {REGISTRY_ANSWER_BYTES_MAX} bytes")
+        try:
+            decoded = json.loads(data)
+        except ValueError:
+            raise RegistryError(answer.status, 0, data[:200].decode("utf-8", "replace") or answer.reason) from None
+        if answer.status >= 300:
+            said = decoded if isinstance(decoded, dict) else {}
+            raise RegistryError(answer.status, said.get("error_code", 0), said.get("message", answer.reason))
+        return decoded
+
+    def _headers(self, url: str) -> dict[str, str]:
+        headers = {"Accept": f"{_CONTENT_TYPE}, application/json", "Content-Type": _CONTENT_TYPE}
+        parts = urlsplit(url)
+        auth = self.options.auth
+        if parts.username:
+            auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        if auth:
+            headers["Authorization"] = "Basic " + base64.b64encode(auth.encode()).decode()
+        elif self.options.token:
+            headers["Authorization"] = f"Bearer {self.options.token}"
+        return headers
+
+
+def _version_path(subject: str, version: int | str) -> str:
+    # A version that others refer to may have been (softly) deleted since.
+    deleted = "?deleted=true" if isinstance(version, int) else ""
+    return f"/subjects/{quote(subject, safe='')}/versions/{version}{deleted}"
+
+
+def _body(source: Source) -> dict[str, Any]:
+    body: dict[str, Any] = {"schema": source.text}
+    if source.type is not SchemaType.AVRO:
+        body["schemaType"] = source.type.value
+    if source.references:
+        body["references"] = [reference._asdict() for reference in source.references]
+    return body
