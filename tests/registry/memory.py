@@ -54,7 +54,7 @@ class MemoryStore:
         assert self.leader is not None
         target = request.scope["raw_path"].decode() + "?" + request.scope["query_string"].decode()
         answer = await ask_app(build(self.leader), request.method, target, await request.body(), {"X-Forward": "true"})
-        return Response(answer.body, answer.status, media_type=answer.headers["content-type"])
+        return Response(answer.body, answer.status, media_type=answer.headers.get("content-type"))
 
 
 class Answer(NamedTuple):

@@ -121,19 +121,21 @@ def find_as_is(
 
 def same(machine: RegistryMachine, subject: str, it: Understood, deleted: bool = False) -> Registered | None:
     """The newest version of a subject that is this schema."""
-    under = [each for each in twins(machine, subject, it) if each.subject == subject]
+    versions = machine.state.versions(subject)
+    under = [each for each in versions if each.digest == it.digest and each.type == it.type]
     alive = [each for each in under if not each.deleted]
     if alive or (under and deleted):
         return (alive or under)[-1]
-    for each in reversed(machine.state.versions(subject)):
+    for each in reversed(versions):
         if (deleted or not each.deleted) and is_equivalent(machine, it, each):
             return each
     return None
 
 
-def twins(machine: RegistryMachine, subject: str, it: Understood) -> list[Registered]:
-    """Equal schemas in the subject's context. (Digests do not tell types apart.)"""
-    return [each for each in machine.state.with_digest(context_of(subject), it.digest) if each.type == it.type]
+def twin(machine: RegistryMachine, subject: str, it: Understood) -> Registered | None:
+    """An equal schema in the subject's context, under whatever subject. (Digests do not tell types apart.)"""
+    equals = machine.state.with_digest(context_of(subject), it.digest)
+    return next((each for each in equals if each.type == it.type), None)
 
 
 def is_equivalent(machine: RegistryMachine, it: Understood, other: Registered) -> bool:
@@ -208,9 +210,8 @@ def with_guid(machine: RegistryMachine, guid: str) -> list[tuple[str, Registered
         digest = UUID(guid).bytes
     except ValueError:
         return []
-    found = (
-        (context, _first(machine.state.with_digest(context, digest))) for context in machine.state.contexts_in_use()
-    )
+    state = machine.state
+    found = ((context, next(state.with_digest(context, digest), None)) for context in state.contexts_in_use())
     return [(context, it) for context, it in found if it is not None]
 
 

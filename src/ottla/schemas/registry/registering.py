@@ -22,7 +22,7 @@ from ottla.schemas.registry.lookups import (
     is_equivalent,
     latest,
     same,
-    twins,
+    twin,
     understand,
 )
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of
@@ -50,8 +50,8 @@ def register(machine: RegistryMachine, command: Register, now_ms: int) -> Result
     if it is None:
         raise invalid_schema("Empty schema")
     schema_id = draft.id
-    if schema_id < 0 and (equal := twins(machine, subject, it)):
-        schema_id = equal[0].id
+    if schema_id < 0 and (equal := twin(machine, subject, it)):
+        schema_id = equal.id
     if draft.version == 0:
         present = same(machine, subject, it)
         if present is not None and draft.id in (-1, present.id):
@@ -133,11 +133,10 @@ def _registered(
         schema_id = machine.state.highest.get(context, 0) + 1
         if schema_id > INT32_MAX:
             raise not_permitted(f"All ids of context {context} have been given out")
-    for holder in machine.state.with_id(context, schema_id):
-        if holder.digest != it.digest or holder.type != it.type:
-            raise not_permitted(
-                f"Overwrite new schema with id {schema_id} in context {prefix_of(context)} is not permitted."
-            )
+    holder = machine.state.holder(context, schema_id)
+    if holder is not None and (holder.digest, holder.type) != (it.digest, it.type):
+        which = f"id {schema_id} in context {prefix_of(context)}"
+        raise not_permitted(f"Overwrite new schema with {which} is not permitted.")
     return Registered(
         subject, version, schema_id, it.text, it.type, it.references, it.metadata, it.rule_set, False, now_ms, it.digest
     )

@@ -72,8 +72,15 @@ class State:
         """All versions of all subjects of a context that have this id, by subject and version."""
         return self._all(self._by_id.get((context, schema_id), ()))
 
-    def with_digest(self, context: str, digest: bytes) -> list[Registered]:
-        return self._all(self._by_digest.get((context, digest), ()))
+    def holder(self, context: str, schema_id: int) -> Registered | None:
+        """One of those that have this id; what they hold is equal."""
+        key = next(iter(self._by_id.get((context, schema_id), ())), None)
+        return None if key is None else self.subjects[key[0]][key[1]]
+
+    def with_digest(self, context: str, digest: bytes) -> Iterator[Registered]:
+        """All versions of all subjects of a context that are this schema, in the order they came."""
+        for subject, version in self._by_digest.get((context, digest), ()):
+            yield self.subjects[subject][version]
 
     def referrers(self, subject: str, version: int) -> list[Registered]:
         """Who references this version, those soft deleted too."""
@@ -126,8 +133,8 @@ class State:
 
     def _put(self, entry: SchemaEntry, it: Registered) -> Entry | Ignored:
         context = context_of(it.subject)
-        others = self.with_id(context, it.id)
-        if any(other.text != it.text for other in others):
+        holder = self.holder(context, it.id)
+        if holder is not None and holder.text != it.text:
             return Ignored(f"id {it.id} of {it.subject} version {it.version} is that of another schema")
         self._remove(it.key)
         self.subjects.setdefault(it.subject, {})[it.version] = it
