@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, parse_duration_ms
 
 if TYPE_CHECKING:
     from ottla.registry.service import Service
@@ -30,6 +30,7 @@ def registry(
         int, typer.Option("--replication-factor", help="Of that topic, when it is made.")
     ] = 3,
     group: Annotated[str, typer.Option("--group", help="The group that elects the leader.")] = "schema-registry",
+    session_timeout: Annotated[str, typer.Option("--session-timeout", help="Silent so long, it is given up.")] = "6s",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Start a schema registry and serve until Ctrl-C; several with one broker share the work.
@@ -58,7 +59,7 @@ def registry(
         int(port),
         advertise,
         StoreOptions(topic, replication_factor),
-        ElectionOptions(group),
+        ElectionOptions(group, parse_duration_ms(session_timeout)),
     )
     handler = logs.set_up(sys.stderr, level="INFO")
     try:

@@ -38,6 +38,11 @@ class Elected(NamedTuple):
     failed: bool = False
 
 
+def client_id_of(identity: Identity) -> str:
+    """What brokers know an instance by: the one thing they tell of a member while its group has not settled."""
+    return f"ottla-registry-{identity.host}:{identity.port}"
+
+
 def write_identity(identity: Identity) -> bytes:
     return json.dumps(_fields(identity), separators=(",", ":")).encode()
 

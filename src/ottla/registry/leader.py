@@ -29,6 +29,7 @@ from ottla.registry.identity import (
     Elected,
     Identity,
     choose,
+    client_id_of,
     read_elected,
     read_identity,
     write_elected,
@@ -54,8 +55,11 @@ class ElectionOptions:
 
     group_id: str = "schema-registry"
     session_timeout_ms: int = 6_000
-    heartbeat_interval_ms: int = 1_000
-    rebalance_timeout_ms: int = 10_000
+    rebalance_timeout_ms: int = 60_000
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        return self.session_timeout_ms // 6
 
 
 class Verdict(NamedTuple):
@@ -151,8 +155,8 @@ class Election:
             raise ApiError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group_id} is not one of registries; choose another one"
             )
-        members = [read_identity(each.member_metadata) for each in found.members]
-        if all(each is not None and each.url == self.identity.url for each in members):
+        own = client_id_of(self.identity)
+        if all(each.client_id == own for each in found.members):
             await self._decide(self.identity, is_self=True)
         elif found.group_state == _STABLE:
             elected = read_elected(found.members[0].member_assignment)

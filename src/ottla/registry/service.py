@@ -7,14 +7,17 @@ requests are answered with Confluent's 5xx codes; nobody has to restart anything
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions, parse_bootstrap
-from ottla.registry.identity import Identity
+from ottla.registry.identity import Identity, client_id_of
 from ottla.registry.leader import Election, ElectionOptions
 from ottla.registry.store import StoreOptions, TopicStore
 
-DEFAULT_LISTEN = "127.0.0.1:8081"
+if TYPE_CHECKING:
+    from ottla.web.serving import WebServer
+
 DEFAULT_PORT = 8081
 _EVERYWHERE = ("", "0.0.0.0", "::")
 
@@ -35,39 +38,58 @@ class Service:
     """`start` returns when the port is open (`url`), `loaded` when the schemas have been read."""
 
     def __init__(self, options: ServiceOptions) -> None:
-        # The web is imported when it is needed: who only names the service's options should not wait for it.
-        from ottla.registry.app import build
-        from ottla.web.serving import WebServer
-
         self._options = options
-        self._cluster = Cluster(_client_options(options))
-        self._election = Election(self._cluster, Identity(_advertised(options), options.port), options.election)
-        self._store = TopicStore(self._cluster, self._election, options.election.group_id, options.store)
-        self._web = WebServer(build(self._store), options.host, options.port)
+        self._running: _Running | None = None
 
     @property
     def url(self) -> str:
-        return self._election.identity.url
+        return self._parts.election.identity.url
 
     @property
     def is_leader(self) -> bool:
-        return self._election.verdict.is_self
+        return self._parts.election.verdict.is_self
 
     async def start(self) -> None:
-        await self._web.start()
-        self._election.identity = self._election.identity._replace(port=self._web.address[1])
-        self._store.start()
-        self._election.start()
+        # The web is imported when it is needed: who only names the service's options should not wait for it.
+        from ottla.registry.app import build
+        from ottla.web.serving import WebServer, listen
+
+        options = self._options
+        listening = await listen(options.host, options.port)
+        identity = Identity(_advertised(options), listening.getsockname()[1])
+        cluster = Cluster(_client_options(options, identity))
+        election = Election(cluster, identity, options.election)
+        store = TopicStore(cluster, election, options.election.group_id, options.store)
+        web = WebServer(build(store), listening)
+        self._running = _Running(cluster, election, store, web)
+        await web.start()
+        store.start()
+        election.start()
 
     async def loaded(self) -> None:
-        await self._store.loaded()
+        await self._parts.store.loaded()
 
     async def stop(self) -> None:
         """Answer what was asked, leave the group, go."""
-        await self._web.stop()
-        await self._election.stop()
-        await self._store.stop()
-        await self._cluster.close()
+        if self._running is not None:
+            await self._running.web.stop()
+            await self._running.election.stop()
+            await self._running.store.stop()
+            await self._running.cluster.close()
+
+    @property
+    def _parts(self) -> _Running:
+        assert self._running is not None, "the service is not running"
+        return self._running
+
+
+class _Running(NamedTuple):
+    """What a started service consists of."""
+
+    cluster: Cluster
+    election: Election
+    store: TopicStore
+    web: WebServer
 
 
 def _advertised(options: ServiceOptions) -> str:
@@ -80,11 +102,11 @@ def _advertised(options: ServiceOptions) -> str:
     return socket.gethostname()
 
 
-def _client_options(options: ServiceOptions) -> ClientOptions:
+def _client_options(options: ServiceOptions, identity: Identity) -> ClientOptions:
     timeout_ms = options.store.timeout_ms
     return ClientOptions(
         parse_bootstrap(options.bootstrap),
-        client_id="ottla-registry",
+        client_id=client_id_of(identity),
         connect_timeout_ms=min(timeout_ms, 5_000),
         request_timeout_ms=timeout_ms,
         api_timeout_ms=timeout_ms,

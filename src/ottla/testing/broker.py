@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
 from ottla.server.node import Node, system_ports
 from ottla.testing.clock import Clock, Pause
 from ottla.testing.faults import Fault, FaultScript
+
+if TYPE_CHECKING:
+    from ottla.testing.registry import Registry
 
 START_TIMEOUT_S = 30.0
 
@@ -21,7 +25,8 @@ START_TIMEOUT_S = 30.0
 class Broker:
     """`start` returns when clients may connect; `stop` when everything is on disk and closed.
 
-    `clock.advance("45s")` lets time pass, `fail(…)` makes requests fail, `pause()` stops it in its tracks.
+    `clock.advance("45s")` lets time pass, `fail(…)` makes requests fail, `pause()` stops it in its tracks;
+    `registry` is a schema registry beside it.
     """
 
     def __init__(self, data_dir: Path | str, settings: Mapping[str, object] | None = None) -> None:
@@ -40,6 +45,16 @@ class Broker:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._failure: BaseException | None = None
+        self._registry: Registry | None = None
+
+    @property
+    def registry(self) -> Registry:
+        """A schema registry over this broker, started when it is first asked for: `broker.registry.url`."""
+        if self._registry is None:
+            from ottla.testing.registry import Registry
+
+            self._registry = Registry(self.bootstrap).start()
+        return self._registry
 
     @property
     def bootstrap(self) -> str:
@@ -61,6 +76,13 @@ class Broker:
 
     def stop(self) -> None:
         """Stops cleanly; calling it again is harmless."""
+        self.resume()
+        if self._registry is not None:
+            self._registry.stop()
+            self._registry = None
+        self._stop_node()
+
+    def _stop_node(self) -> None:
         if self._thread is None:
             return
         self.resume()
@@ -72,7 +94,7 @@ class Broker:
     def restart(self) -> Broker:
         """The same data directory in a new node; on the same port, so that clients find it again."""
         host, port = (self.node.addresses[0]) if self.node is not None else ("127.0.0.1", 0)
-        self.stop()
+        self._stop_node()
         self.settings["listeners"] = f"PLAINTEXT://{host}:{port}"
         return self.start()
 

@@ -16,6 +16,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ottla.testing.broker import Broker
+    from ottla.testing.registry import Registry
 
 
 @pytest.fixture
@@ -25,6 +26,12 @@ def ottla_broker(tmp_path: Path) -> Iterator[Broker]:
 
     with Broker(tmp_path / "ottla") as broker:
         yield broker
+
+
+@pytest.fixture
+def ottla_registry(ottla_broker: Broker) -> Registry:
+    """The schema registry of `ottla_broker`: give clients its `url`."""
+    return ottla_broker.registry
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Serving an ASGI application inside a running event loop.
 
 Rules:
-- `start` has bound the port when it returns (port 0: a free one, see `address`); a port that is taken is an `OSError`
-  for the caller, never an exit of the process.
+- `listen` binds the port before there is an application; one that is taken is an `OSError` for the caller, never an
+  exit of the process.
 - Signals are the business of whoever owns the process.
 - `stop` lets requests under way end, for `STOP_S` at most.
 """
@@ -30,13 +30,13 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One application on one address."""
+    """One application on one listening socket."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, *, body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX) -> None:
-        self._host = host
-        self._port = port
+    def __init__(
+        self, app: ASGIApp, listening: socket.socket, *, body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX
+    ) -> None:
         config = uvicorn.Config(
-            BodyBound(app, body_bytes_max),
+            BodyBound(app, limits.HTTP_BODY_BYTES_MAX),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -46,18 +46,12 @@ class WebServer:
             limit_concurrency=limits.HTTP_REQUESTS_AT_ONCE_MAX,
             timeout_graceful_shutdown=STOP_S,
         )
+        self._listening = listening
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens: the host as given, the real port."""
-        return self._host, self._port
-
     async def start(self) -> None:
-        listening = await _bind(self._host, self._port)
-        self._port = listening.getsockname()[1]
-        self._serving = asyncio.create_task(self._server.serve([listening]))
+        self._serving = asyncio.create_task(self._server.serve([self._listening]))
         while not self._server.started:
             if self._serving.done():
                 self._serving.result()
@@ -71,7 +65,8 @@ class WebServer:
             self._serving = None
 
 
-async def _bind(host: str, port: int) -> socket.socket:
+async def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to the address; port 0 takes a free one. OSError when it is taken."""
     found = await asyncio.get_running_loop().getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
