@@ -29,7 +29,7 @@ public final class AvroOracle {
           answer.set("found", found(asked));
         }
       } catch (RuntimeException error) {
-        answer.put("error", String.valueOf(error.getMessage()));
+        answer.put("refused", String.valueOf(error.getMessage()));
       }
       out.println(JSON.writeValueAsString(answer));
     }

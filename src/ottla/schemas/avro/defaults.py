@@ -13,7 +13,7 @@ def fits(schema: Schema, value: Json, memo: Memo) -> bool:
     key = (id(schema), id(value))
     known = memo.get(key)
     if known is None:
-        memo[key] = True  # a record that holds itself fits unless something else does not
+        memo[key] = False  # met again on the way: the default would hold itself
         known = memo[key] = _fits(schema, value, memo)
     return known
 

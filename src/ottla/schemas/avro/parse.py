@@ -26,6 +26,7 @@ from ottla.schemas.avro.types import (
     Union,
     full_name,
 )
+from ottla.schemas.avro.write import to_text
 from ottla.schemas.jackson import Json, write
 from ottla.schemas.schema import InvalidSchema
 
@@ -187,7 +188,7 @@ class Parser:
         return made
 
     def _aliases_of(self, tree: dict[str, Json], name: Name, where: str) -> tuple[Name, ...]:
-        return tuple(make_name(alias, name.space, where, strict=self._strict) for alias in _aliases(tree, where))
+        return tuple(make_name(alias, name.space, where or "/", strict=self._strict) for alias in _aliases(tree, where))
 
     def _define(self, schema: Named, where: str) -> Named:
         """The type under its name: the one that is known already, if that says the same."""
@@ -220,10 +221,8 @@ class Parser:
         memo: Memo = {}
         for holder in self._holders:
             if isinstance(holder, Field) and holder.has_default and not fits(holder.type, holder.default, memo):
-                raise InvalidSchema(
-                    f"Invalid default for field {holder.name}: {_shown(holder.default)} not a "
-                    f"{full_name(holder.type)} at {holder.where}"
-                )
+                shown = f"{holder.name}: {_shown(holder.default)} not a {_cut(to_text(holder.type))}"
+                raise InvalidSchema(f"Invalid default for field {shown} at {holder.where}")
 
 
 def _check_union(union: Union) -> None:
@@ -270,5 +269,8 @@ def _float(text: str, where: str) -> float:
 
 
 def _shown(tree: Json) -> str:
-    text = write(tree)
+    return _cut(write(tree))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"
