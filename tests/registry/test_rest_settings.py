@@ -181,9 +181,8 @@ def test_metadata_and_rules_from_settings(registry: Registry) -> None:
             "defaultRuleSet": {"domainRules": [{"name": "r", "type": "CEL", "expr": "1"}]},
         },
     )
-    registry.post(
-        "/subjects/orders/versions", {"schema": ONE, "metadata": {"properties": {"owner": "bob", "site": "x"}}}
-    )
+    body = {"schema": ONE, "metadata": {"properties": {"owner": "bob", "site": "x"}}}
+    registry.post("/subjects/orders/versions", body)
     got = registry.get("/subjects/orders/versions/1")
     assert got["metadata"]["properties"] == {"owner": "bob", "site": "west", "team": "a"}
     assert [rule["name"] for rule in got["ruleSet"]["domainRules"]] == ["r"]

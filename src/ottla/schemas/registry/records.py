@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ottla.schemas.compatibility import Level
 from ottla.schemas.framing import guid_of
 from ottla.schemas.registry.entities import CONFIG_FIELDS, Config, Mode, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT
@@ -189,14 +190,14 @@ def _understood(key: dict[str, Any], value: dict[str, Any] | None, timestamp_ms:
             registered = None if value is None else _registered(subject, version, value, timestamp_ms)
             return SchemaEntry(subject, version, registered)
         case "CONFIG":
-            return ConfigEntry(key.get("subject"), None if value is None else _present(value, CONFIG_FIELDS))
+            return ConfigEntry(_subject(key), None if value is None else _config(value))
         case "MODE":
             mode = None if value is None else Mode(value["mode"])
-            return ModeEntry(key.get("subject"), mode)
+            return ModeEntry(_subject(key), mode)
         case "DELETE_SUBJECT" if value is not None:
             return DeleteSubjectEntry(_text(key["subject"]), _number(value["version"]))
         case "CLEAR_SUBJECT" if value is not None:
-            return ClearSubjectEntry(value.get("subject"))
+            return ClearSubjectEntry(_subject(value))
         case "CONTEXT":
             return ContextEntry(_text(key.get("context", DEFAULT_CONTEXT)), value is not None)
         case "NOOP" if key == _HIGHEST_IDS_KEY and value is not None:
@@ -224,6 +225,25 @@ def _registered(subject: str, version: int, value: dict[str, Any], timestamp_ms:
         timestamp_ms,
         b64decode(md5, validate=True) if md5 else guid_of(text, references, metadata, rule_set).bytes,
     )
+
+
+def _config(value: dict[str, Any]) -> Config:
+    config = _present(value, CONFIG_FIELDS)
+    for name in ("alias", "aliasForDeks", "compatibilityGroup"):
+        _text(config.get(name, ""))
+    for name in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"):
+        if not isinstance(config.get(name, {}), dict):
+            raise TypeError(f"{name} is no object")
+    return config if "compatibilityLevel" not in config else {**config, "compatibilityLevel": _level(config)}
+
+
+def _level(config: Mapping[str, Any]) -> str:
+    return Level(config["compatibilityLevel"]).value
+
+
+def _subject(fields: dict[str, Any]) -> str | None:
+    subject = fields.get("subject")
+    return None if subject is None else _text(subject)
 
 
 def _object(data: bytes) -> dict[str, Any]:
