@@ -19,15 +19,40 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 try:
     from numba import njit as _njit
+    from numba import types as _types
+    from numba.core import cgutils as _cgutils
+    from numba.extending import intrinsic as _intrinsic
 
     def compiled(function: F) -> F:
         made: F = _njit(function, cache=True, nogil=True)
         return made
 
-except ImportError:  # the loop is then plain Python
+    @_intrinsic  # type: ignore[untyped-decorator]
+    def copy(typing: Any, to: Any, to_at: Any, source: Any, at: Any, size: Any) -> Any:
+        """`to[to_at : to_at + size] = source[at : at + size]` for bytes, at the speed of memcpy. Checks nothing."""
+        signature = _types.void(to, _types.int64, source, _types.int64, _types.int64)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            places = [
+                builder.gep(context.make_array(kind)(context, builder, array).data, [begin])
+                for kind, array, begin in (
+                    (signature.args[0], arguments[0], arguments[1]),
+                    (signature.args[2], arguments[2], arguments[3]),
+                )
+            ]
+            _cgutils.raw_memcpy(builder, *places, arguments[4], 1)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+except ImportError:  # the loops are then plain Python
 
     def compiled(function: F) -> F:
         return function
+
+    def copy(to: Any, to_at: int, source: Any, at: int, size: int) -> None:
+        """`to[to_at : to_at + size] = source[at : at + size]`."""
+        to[to_at : to_at + size] = source[at : at + size]
 
 
 # Columns of `batches`: where the records begin and end, how many they are, what their deltas are added to, which
@@ -130,12 +155,12 @@ def scan(
             if not with_values:
                 value_size = -1
             key_there[row], value_there[row] = key_size >= 0, value_size >= 0
-            for index in range(key_size):
-                keys[key_end + index] = data[key_at + index]
-            for index in range(value_size):
-                values[value_end + index] = data[value_at + index]
-            key_end += max(key_size, 0)
-            value_end += max(value_size, 0)
+            if key_size > 0:
+                copy(keys, key_end, data, key_at, key_size)
+                key_end += key_size
+            if value_size > 0:
+                copy(values, value_end, data, value_at, value_size)
+                value_end += value_size
             header_counts[row], headers_at[row], record_ends[row] = headers, header_at, at
             header_total += headers
             row += 1
@@ -163,18 +188,17 @@ def scan_headers(
             name_size, at = _varint(data, at, end)
             if at < 0 or name_size < 0 or name_size > end - at:
                 return MALFORMED, 0, 0
-            for index in range(name_size):
-                names[name_at + index] = data[at + index]
+            copy(names, name_at, data, at, name_size)
             name_at += name_size
             at += name_size
             value_size, at = _varint(data, at, end)
             if at < 0 or value_size < -1 or value_size > end - at:
                 return MALFORMED, 0, 0
             value_there[header] = value_size >= 0
-            for index in range(value_size):
-                values[value_at + index] = data[at + index]
-            value_at += max(value_size, 0)
-            at += max(value_size, 0)
+            if value_size > 0:
+                copy(values, value_at, data, at, value_size)
+                value_at += value_size
+                at += value_size
             header += 1
             name_ends[header] = name_at
             value_ends[header] = value_at
