@@ -31,6 +31,8 @@ def interpret(pending: Sequence[Pending], pool: DescriptorPool, names: Names) ->
         reader = _Reader(pool, names, scope)
         for option in options:
             reader.set(made, option)
+        if not made.ListFields():
+            continue
         owner.options.MergeFromString(made.SerializeToString(deterministic=True))
 
 
