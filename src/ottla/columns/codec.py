@@ -42,6 +42,10 @@ class Decoder(Protocol):
 class Encoder(Protocol):
     """Columns as payloads of one schema."""
 
+    def fits(self, of: pa.DataType) -> None:
+        """Raises ValueError if columns of a type cannot be written by this schema."""
+        ...
+
     def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
         """A binary array: each row's payload after `prefix`; null where the row is. Raises ValueError, with the row,
         for what the schema cannot hold."""

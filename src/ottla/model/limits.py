@@ -303,3 +303,5 @@ REGISTRY_SCHEMAS_CACHED_MAX = 1_000
 REGISTRY_ANSWER_BYTES_MAX = 64 * MIB
 # References, theirs included, that one schema may need: more is a circle or an attack.
 REGISTRY_REFERENCES_MAX = 1_000
+# Decoders of different schemas that a task keeps ready, for keys and for values.
+DECODERS_KEPT_MAX = 500

@@ -1,0 +1,45 @@
+"""Decoders and encoders by the type of a schema."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ottla.columns.codec import Decoder, Encoder
+from ottla.schemas.schema import SchemaType, Source
+
+
+def decoder_of(writer: Source, reader: Source | None = None, message: str | tuple[int, ...] = ()) -> Decoder:
+    """What `writer` wrote, as columns of `reader`. `message`: which one of a Protobuf file, by name or by place.
+
+    Raises InvalidSchema, UnsupportedSchema.
+    """
+    if writer.type is SchemaType.AVRO:
+        from ottla.columns.avro.decoder import decoder as avro
+
+        return avro(writer, reader)
+    raise NotImplementedError(message)
+
+
+def encoder_of(schema: Source, message: str = "") -> Encoder:
+    """Columns as payloads of a schema. Raises InvalidSchema, UnsupportedSchema."""
+    if schema.type is SchemaType.AVRO:
+        from ottla.columns.avro.encoder import encoder as avro
+
+        return avro(schema)
+    raise NotImplementedError(message)
+
+
+def derive(kind: SchemaType, of: pa.DataType, name: str) -> Source:
+    """The schema to register for columns of a type. Raises UnsupportedSchema."""
+    if kind is SchemaType.AVRO:
+        from ottla.columns.avro.derive import derive_avro
+
+        return derive_avro(of, name)
+    raise NotImplementedError(kind)
+
+
+def indexes_of(schema: Source, message: str) -> tuple[int, ...] | None:
+    """The path to a message in its Protobuf file, as frames carry it; None for other types."""
+    if schema.type is not SchemaType.PROTOBUF:
+        return None
+    raise NotImplementedError(message)

@@ -1,0 +1,67 @@
+"""What the options of typed columns mean: which subject, which version, which registry, for keys and for values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.client.registry import Registered, RegistryOptions, SchemaRegistry
+from ottla.schemas.schema import SchemaType
+
+TYPES = {"avro": SchemaType.AVRO, "json": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
+REGISTRY_URL = "schema.registry.url"
+
+
+class SideSettings(NamedTuple):
+    """Options of keys, or of values. `subject` is None where no topic gives it a name."""
+
+    name: str
+    format: str
+    subject: str | None
+    schema: str | None
+    version: str
+    message: str
+    version_given: bool = False
+
+    @property
+    def record_name(self) -> str:
+        """The name of a record or message made from columns: after the subject."""
+        plain = re.sub(r"[^A-Za-z0-9]+", "_", self.subject or self.name).strip("_")
+        return "".join(part[:1].upper() + part[1:] for part in plain.split("_")) if plain else "Record"
+
+    def registered(self, registry: SchemaRegistry) -> Registered:
+        """The schema to read with."""
+        if self.subject is None:
+            raise ValueError(f"{self.name}.subject is needed: the topics do not say one subject")
+        if self.version == "latest":
+            return registry.latest(self.subject)
+        if not self.version.isdigit():
+            raise ValueError(f"{self.name}.version: a number or latest is expected, not {self.version!r}")
+        return registry.version(self.subject, int(self.version))
+
+
+def of_side(name: str, format: str, given: Mapping[str, str], topics: Sequence[str]) -> SideSettings:
+    """The options of one side; names in lower case. Raises ValueError."""
+    if format not in TYPES:
+        raise ValueError(f"{name}.format: one of avro, json, protobuf, raw, string is expected, not {format!r}")
+    subject = given.get(f"{name}.subject") or (f"{topics[0]}-{name}" if len(topics) == 1 else None)
+    return SideSettings(
+        name,
+        format,
+        subject,
+        given.get(f"{name}.schema"),
+        given.get(f"{name}.version", "latest").strip().lower(),
+        given.get(f"{name}.message", "").strip(),
+        f"{name}.version" in given,
+    )
+
+
+def registry_of(given: Mapping[str, str]) -> SchemaRegistry | None:
+    """The registry that the options name, if they do."""
+    urls = given.get(REGISTRY_URL)
+    if not urls:
+        return None
+    auth = given.get("schema.registry.basic.auth.user.info", "")
+    token = given.get("schema.registry.bearer.auth.token", "")
+    return SchemaRegistry(RegistryOptions.of(urls, auth=auth, token=token))

@@ -1,0 +1,143 @@
+"""Keys, or values, decoded: rows grouped by the schema they name, each group decoded, and all put back in order.
+
+Rules:
+- There is one reader schema, so the columns have one type, whatever schemas the records were written with.
+- Without a registry the values are plain payloads of the schema that the options hold.
+- A schema that the registry does not know, or that has no columns, makes its rows bad; a registry that does not answer
+  is an error, since it may answer later.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.client.registry import NOT_FOUND, RegistryError, SchemaRegistry
+from ottla.columns.codec import Decoded, Decoder, UnsupportedSchema
+from ottla.columns.formats import decoder_of
+from ottla.model.limits import DECODERS_KEPT_MAX
+from ottla.schemas.schema import InvalidSchema, SchemaType, Source
+from ottla.spark.typed_frames import NULL, PLAIN, Frames, Mark, frames
+
+
+class TextDecoder:
+    """Values that are text."""
+
+    type = pa.string()
+
+    def decode(self, values: pa.Array, begins: Any = 0) -> Decoded:
+        """See `columns.codec`."""
+        try:
+            return Decoded(values.cast(pa.string()), {})
+        except pa.ArrowInvalid:
+            pass
+        reasons: dict[int, str] = {}
+        made: list[str | None] = []
+        for row, value in enumerate(values.to_pylist()):
+            try:
+                made.append(None if value is None else value.decode())
+            except UnicodeDecodeError:
+                made.append(None)
+                reasons[row] = "the text is not UTF-8"
+        return Decoded(pa.array(made, pa.string()), reasons)
+
+
+@dataclass
+class Side:
+    """How keys, or values, are decoded. `reader` is None for text."""
+
+    name: str
+    reader: Source | None
+    registry: SchemaRegistry | None = None
+    message: str = ""
+    _decoders: OrderedDict[Mark | None, Decoder | str] = field(default_factory=OrderedDict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_decoders": OrderedDict()}
+
+    @property
+    def type(self) -> pa.DataType:
+        """Of the column."""
+        return self._own().type
+
+    def decode(self, values: pa.Array, headers: pa.Array | None) -> Decoded:
+        """One column."""
+        if self.registry is None or self.reader is None:
+            return self._own().decode(values)
+        is_protobuf = self.reader.type is SchemaType.PROTOBUF
+        is_json = self.reader.type is SchemaType.JSON
+        found = frames(values, headers, of_key=self.name == "key", with_message=is_protobuf, plain=is_json)
+        if len(found.marks) == 1 and not (found.which < NULL).any():
+            made = self._decoder(found.marks[0])
+            if not isinstance(made, str):
+                return made.decode(values, found.begins)
+        return self._mixed(values, found)
+
+    def _mixed(self, values: pa.Array, found: Frames) -> Decoded:
+        """Group by group; then back in order."""
+        reasons = dict(found.reasons)
+        parts: list[pa.Array] = []
+        order: list[Any] = []
+        for number in np.unique(found.which):
+            rows = np.flatnonzero(found.which == number)
+            decoder: Decoder | str = ""
+            if number >= 0:
+                decoder = self._decoder(found.marks[number])
+            elif number == PLAIN:
+                decoder = self._own()
+            if isinstance(decoder, str):
+                parts.append(pa.nulls(len(rows), self.type))
+                reasons.update({int(row): decoder for row in rows} if decoder else {})
+            else:
+                decoded = decoder.decode(values.take(pa.array(rows)), found.begins[rows])
+                parts.append(decoded.columns)
+                reasons.update({int(rows[row]): why for row, why in decoded.reasons.items()})
+            order.append(rows)
+        if not parts:
+            return Decoded(pa.nulls(0, self.type), {})
+        back = np.argsort(np.concatenate(order))
+        return Decoded(pa.concat_arrays(parts).take(pa.array(back)), reasons)
+
+    def _own(self) -> Decoder:
+        """The decoder of the reader's own schema."""
+        if self.reader is None:
+            return TextDecoder()
+        reader = self.reader
+        own = self._kept(None, lambda: decoder_of(reader, None, self.message))
+        if isinstance(own, str):
+            raise UnsupportedSchema(own)
+        return own
+
+    def _decoder(self, mark: Mark) -> Decoder | str:
+        """The decoder of what a mark names, or why there is none."""
+        return self._kept(mark, lambda: self._made(mark))
+
+    def _kept(self, key: Mark | None, make: Any) -> Decoder | str:
+        if key not in self._decoders:
+            try:
+                self._decoders[key] = make()
+            except (InvalidSchema, UnsupportedSchema) as error:
+                self._decoders[key] = str(error) or repr(error)
+            if len(self._decoders) > DECODERS_KEPT_MAX:
+                self._decoders.popitem(last=False)
+        return self._decoders[key]
+
+    def _made(self, mark: Mark) -> Decoder | str:
+        assert self.registry is not None and self.reader is not None
+        try:
+            if isinstance(mark.schema, UUID):
+                writer = self.registry.by_guid(mark.schema)
+            else:
+                writer = self.registry.by_id(mark.schema)
+        except RegistryError as error:
+            if error.status != NOT_FOUND:
+                raise
+            return f"the registry has no schema {mark.schema}"
+        if writer.type is not self.reader.type:
+            return f"schema {mark.schema} is {writer.type.value}, not {self.reader.type.value}"
+        return decoder_of(writer, self.reader, self.message or mark.message)
