@@ -32,7 +32,7 @@ func srWrite(ctx context.Context, request *Request) (any, error) {
 	}
 	serde := sr.NewSerde()
 	serde.Register(made.ID, json.RawMessage{}, sr.EncodeFn(func(v any) ([]byte, error) { return v.(json.RawMessage), nil }))
-	producer, err := kgo.NewClient(kgo.SeedBrokers(request.Bootstrap))
+	producer, err := kgo.NewClient(kgo.SeedBrokers(request.Bootstrap), kgo.AllowAutoTopicCreation())
 	if err != nil {
 		return nil, err
 	}
