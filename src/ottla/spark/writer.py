@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from ottla.spark.options import OptionError
 from ottla.spark.sink import driver
-from ottla.spark.sink.columns import check_columns
+from ottla.spark.sink.schema import check_columns
 from ottla.spark.sink.settings import WriteSettings, write_settings
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.records.build import Encoded
 from ottla.records.build_columns import BEGIN, COUNT, END, PARTITION, EncodedRows, choose, encode_rows
-from ottla.spark.sink.columns import BadRows, bytes_column, header_columns, partition_column
+from ottla.spark.sink.columns import bytes_column, header_columns, partition_column
+from ottla.spark.sink.schema import BadRows
 
 
 class RowSender:
