@@ -1,0 +1,133 @@
+"""The registry of `ottla up` and `ottla registry`: it comes with the node, and goes with it whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.ports import free_ports
+from tests.support.registry import ask, record, until
+
+from ottla.client.admin import Admin
+from ottla.testing.broker import Broker
+
+Launch = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Launch]:
+    """Start `ottla ...` as a process; whatever still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*arguments: str) -> subprocess.Popen[str]:
+        words = [sys.executable, "-m", "ottla", *arguments]
+        pipe = subprocess.PIPE
+        environment = os.environ | {"PYTHONWARNINGS": "default"}
+        process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=environment)
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def registry_url(process: subprocess.Popen[str]) -> str:
+    """Reads what it prints, up to where the registry is."""
+    assert process.stdout is not None and process.stderr is not None
+    for line in process.stdout:
+        if line.startswith("Schema registry at "):
+            return line.split(" at ")[1].strip()
+    raise AssertionError(process.stderr.read())
+
+
+def is_listening(url: str) -> bool:
+    host, port = url.removeprefix("http://").split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_up_has_a_registry_that_ends_with_it(launch: Launch, tmp_path: Path, number: int) -> None:
+    process = launch("up", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+    url = registry_url(process)
+    assert ask(url, "POST", "/subjects/s/versions", {"schema": record("R")}).content["id"] == 1
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == (0 if number == signal.SIGINT else -number) and err == ""
+    until(lambda: not is_listening(url), what="the end of the registry")
+    again = launch("up", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+    assert ask(registry_url(again), "GET", "/subjects").content == ["s"]
+
+
+def test_a_killed_registry_is_started_again(launch: Launch, tmp_path: Path) -> None:
+    process = launch("up", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
+    first = registry_url(process)
+    (child,) = [int(each) for each in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    os.kill(child, signal.SIGKILL)
+    second = registry_url(process)
+    assert ask(second, "POST", "/subjects/s/versions", {"schema": record("R")}).content["id"] == 1
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and "started again" in err and "Traceback" not in err, (first, err)
+
+
+def test_a_taken_port_is_a_warning_and_off_is_off(launch: Launch, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = launch("up", "--listen", "127.0.0.1:0", "--registry", f"127.0.0.1:{port}", "--ephemeral")
+        assert process.stderr is not None
+        line = process.stderr.readline()
+    assert line.startswith(f"warning: no schema registry: port {port} is taken") and "--registry" in line
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0 and "Ottla is up at" in out
+    process = launch("up", "--listen", "127.0.0.1:0", "--registry", "off", "--ephemeral")
+    assert process.stdout is not None and process.stdout.readline().startswith("Ottla is up at")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    assert children == ""
+    process.send_signal(signal.SIGINT)
+    assert "Schema registry" not in process.communicate(timeout=20)[0]
+    assert launch("up", "--registry", "nonsense").wait(20) == 2
+
+
+def test_registry_alone(launch: Launch, ottla_broker: Broker, tmp_path: Path) -> None:
+    process = launch("registry", "--listen", "127.0.0.1:0", "--bootstrap", ottla_broker.bootstrap)
+    assert process.stdout is not None
+    word, url = process.stdout.readline().split()
+    assert word == "ready" and ask(url, "GET", "/subjects").content == []
+    host_port = url.removeprefix("http://")
+    second = launch("registry", "--listen", host_port, "--bootstrap", ottla_broker.bootstrap)
+    _, err = second.communicate(timeout=20)
+    assert second.returncode == 1 and f"cannot listen on {host_port}" in err and "Traceback" not in err
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    late = launch("registry", "--listen", "127.0.0.1:0", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
+    assert late.stderr is not None
+    until(lambda: "broker cannot be asked" in (late.stderr.readline() if late.stderr else ""))
+    late.send_signal(signal.SIGTERM)
+    assert late.wait(20) == 0
+
+
+def test_a_topic_that_loses_schemas_is_refused(launch: Launch, ottla_broker: Broker) -> None:
+    async def create() -> None:
+        async with Admin(ottla_broker.bootstrap) as admin:
+            await admin.topics.create("_schemas", 1, configs={"cleanup.policy": "delete"})
+
+    asyncio.run(create())
+    process = launch("registry", "--listen", "127.0.0.1:0", "--bootstrap", ottla_broker.bootstrap)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "error: topic _schemas has cleanup.policy=delete" in err and "Traceback" not in err
