@@ -92,7 +92,7 @@ SERVICES = st.builds(Service, NAMES, st.lists(RPCS, max_size=2).map(tuple), OPTI
 
 
 @st.composite
-def messages(draw: st.DrawFn, is_proto3: bool, depth: int = 2) -> Message:
+def messages(draw: st.DrawFn, is_proto3: bool, depth: int = 1) -> Message:
     labels: list[Label | None] = [None, Label.OPTIONAL] if is_proto3 else [Label.OPTIONAL, Label.REQUIRED]
     plain = st.one_of(MAPS, *(_fields(label) for label in (*labels, Label.REPEATED)))
     fields = draw(st.lists(plain, max_size=3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka.schema_registry.common.protobuf import _create_index_array, _schema_to_str, _str_to_proto
@@ -10,6 +11,7 @@ from confluent_kafka.schema_registry.confluent import meta_pb2
 from confluent_kafka.schema_registry.confluent.type import decimal_pb2, variant_pb2
 from google.protobuf import struct_pb2, type_pb2
 from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from google.type import postal_address_pb2
@@ -118,3 +120,55 @@ def test_well_known_types_need_no_reference() -> None:
 def test_base64_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(InvalidSchema, match="line 1, column 1"):
         understood(text)
+
+
+OWNER = """syntax = "proto3"; import "google/protobuf/descriptor.proto";
+  message Owner { string name = 1; } extend google.protobuf.FileOptions { Owner owner = 50000; }"""
+
+
+def _damaged(change: Callable[[FileDescriptorProto], object]) -> str:
+    made = FileDescriptorProto(name="x", syntax="proto3")
+    made.message_type.add(name="M").field.add(
+        name="f", number=1, type=FieldDescriptorProto.TYPE_INT32, label=FieldDescriptorProto.LABEL_OPTIONAL
+    )
+    change(made)
+    return base64.b64encode(made.SerializeToString()).decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda made: setattr(made.message_type[0], "name", "M {} message N"), "is no name"),
+        (lambda made: setattr(made.message_type[0].field[0], "name", ""), '"" is no name'),
+        (lambda made: setattr(made.message_type[0].field[0], "number", 0), "in the text of the descriptor"),
+        (lambda made: setattr(made.message_type[0].field[0], "oneof_index", 3), "in a oneof that M does not have"),
+        (lambda made: setattr(made.message_type[0].field[0], "type_name", ".N"), 'the type ".N" is not defined'),
+        (lambda made: setattr(made.message_type[0].field[0], "type", 10), "the group  is not defined"),
+        (lambda made: setattr(made.message_type[0].options, "map_entry", True), "map_entry"),
+        (lambda made: setattr(made, "syntax", "editions"), "editions of Protobuf are not supported"),
+        (lambda made: made.enum_type.add(name="E"), "the enum E has no values"),
+        (
+            lambda made: (
+                made.dependency.append("o.proto"),
+                made.options.MergeFromString(b"\x82\xb5\x18\x02\x0a\x05"),
+            ),
+            "options that cannot be read",
+        ),
+        (
+            lambda made: (
+                made.ClearField("syntax"),
+                setattr(made.message_type[0].field[0], "default_value", "1]; optional int32 g = 2 [lazy = true"),
+            ),
+            "is no default value",
+        ),
+    ],
+)
+def test_damaged_descriptors_are_refused(change: Callable[[FileDescriptorProto], object], words: str) -> None:
+    with pytest.raises(InvalidSchema, match=words):
+        understood(_damaged(change), {"o.proto": OWNER})
+
+
+def test_strings_that_are_no_utf8_are_refused() -> None:
+    broken = base64.b64decode(_damaged(lambda made: None)).replace(b"\x0a\x01M", b"\x0a\x01\xff")
+    with pytest.raises(InvalidSchema):
+        understood(base64.b64encode(broken).decode())

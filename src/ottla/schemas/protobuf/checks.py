@@ -20,6 +20,7 @@ def check(file: File) -> None:
     for name, message in walk_messages(file):
         _check_fields(name, message)
         _check_oneofs(name, message)
+        _check_entry(name, message)
         for enum in message.enums:
             _check_enum(enum, file.is_proto3)
 
@@ -59,6 +60,12 @@ def _check_oneofs(name: str, message: Message) -> None:
     for oneof in message.oneofs:
         if oneof.name not in used:
             _fail(message.position, f"{name}: the oneof {oneof.name} has no fields")
+
+
+def _check_entry(name: str, message: Message) -> None:
+    """Texts of descriptors have the messages of map entries; other texts have no reason to say they had one."""
+    if message.is_map_entry and [(each.name, each.number) for each in message.fields] != [("key", 1), ("value", 2)]:
+        _fail(message.position, f"{name} has map_entry set, but not the fields key = 1 and value = 2")
 
 
 def _check_enum(enum: EnumType, is_proto3: bool) -> None:

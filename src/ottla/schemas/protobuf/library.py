@@ -14,6 +14,7 @@ import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -29,6 +30,7 @@ from ottla.schemas.protobuf.known import CONFLUENT, DESCRIPTOR_FILE, known_descr
 from ottla.schemas.protobuf.linking import NameKind, Names, link, names_in
 from ottla.schemas.protobuf.options import interpret
 from ottla.schemas.protobuf.parser import parse_file
+from ottla.schemas.protobuf.printer import print_file
 from ottla.schemas.protobuf.unbuilding import unbuild
 from ottla.schemas.schema import InvalidSchema
 
@@ -97,8 +99,8 @@ def load(text: str, resolved: Mapping[str, str]) -> Library:
 
 
 def _link_import(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
-    if path in _ready():
-        return _ready()[path]
+    if known_descriptor(path) is not None:
+        return _known_files(path)[path]
     try:
         return _link(path, read, done)
     except InvalidSchema as invalid:
@@ -106,11 +108,15 @@ def _link_import(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
 
 
 @cache
-def _ready() -> dict[str, Linked]:
-    """Google's files that options need in every schema are linked once."""
-    made = known_descriptor(DESCRIPTOR_FILE)
+def _known_files(path: str) -> Mapping[str, Linked]:
+    """One of Google's files, after those that it imports. They never change, so they are linked once."""
+    made = known_descriptor(path)
     assert made is not None
-    return {DESCRIPTOR_FILE: _linked_descriptor(DESCRIPTOR_FILE, made, {})}
+    files: dict[str, Linked] = {}
+    for each in made.dependency:
+        files |= _known_files(each)
+    files[path] = _linked_descriptor(path, made, files)
+    return files
 
 
 def _find(path: str, resolved: Mapping[str, str]) -> _Read | None:
@@ -145,7 +151,19 @@ def _decode(text: str) -> FileDescriptorProto | None:
         made = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, DecodeError):
         return None
-    return made if text else None
+    return made if text and _is_text(made) else None
+
+
+def _is_text(message: ProtoMessage) -> bool:
+    """Whether all strings are UTF-8 (others come as bytes)."""
+    for field, value in message.ListFields():
+        each: Any
+        for each in value if field.is_repeated else (value,):
+            if field.message_type is not None and not _is_text(each):
+                return False
+            if field.type == field.TYPE_STRING and isinstance(each, bytes):
+                return False
+    return True
 
 
 def _link(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
@@ -156,7 +174,8 @@ def _link(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
 
 
 def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, Linked]) -> Linked:
-    """A descriptor is made into elements, with the options of the extensions in reach, and then taken like a text."""
+    """A descriptor is made into a text, with the options of the extensions in reach, and that is read: what descriptors
+    may have and texts may not (a name with blanks) gets no further."""
     probe = FileDescriptorProto()
     probe.CopyFrom(made)
     probe.name = path
@@ -173,7 +192,12 @@ def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, 
     except (TypeError, KeyError):
         # Imports are missing: options that they define cannot be read. Everything else is checked when it is linked.
         file = unbuild(made, lambda options: options)
-    return _linked_file(path, file, done)
+    except DecodeError as error:
+        raise InvalidSchema(f"the descriptor has options that cannot be read: {error}") from None
+    try:
+        return _linked_file(path, parse_file(print_file(file)), done)
+    except InvalidSchema as invalid:
+        raise InvalidSchema(f"in the text of the descriptor: {invalid}") from None
 
 
 def _closure(paths: list[str], done: Mapping[str, Linked]) -> list[str]:
@@ -218,7 +242,7 @@ def _describes_options(package: str | None, messages: list[str]) -> bool:
 def _pool_for(describes_options: bool, dependencies: list[str], done: Mapping[str, Linked]) -> DescriptorPool:
     """A pool to which a file can be added. What describes options is in it, unless the file is that very one."""
     files = {name: done[name] for name in _closure(dependencies, done)}
-    return _pool_of(files if describes_options else {**_ready(), **files})
+    return _pool_of(files if describes_options else {**_known_files(DESCRIPTOR_FILE), **files})
 
 
 def _pool_of(files: Mapping[str, Linked]) -> DescriptorPool:

@@ -6,6 +6,7 @@ oneofs dropped). Options are read with the classes that the caller gives, which 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -55,6 +56,10 @@ _FIRST = (
     *("java_string_check_utf8", "ctype", "packed", "jstype"),
 )
 
+_TYPE_NAMES = ("package", "type_name", "extendee", "input_type", "output_type")
+_NAME = re.compile(r"\.?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_DEFAULT = re.compile(r"[-+.A-Za-z0-9_]+")
+
 OptionsReader = Callable[[ProtoMessage], ProtoMessage]
 
 
@@ -62,6 +67,7 @@ def unbuild(made: FileDescriptorProto, read_options: OptionsReader) -> File:
     """The elements of a descriptor. Raises InvalidSchema."""
     if made.syntax not in ("", "proto2", "proto3"):
         raise InvalidSchema("editions of Protobuf are not supported: proto2 and proto3 are")
+    _check_names(made)
     reader = _Reader(made.syntax == "proto3", read_options)
     imports = []
     for index, path in enumerate(made.dependency):
@@ -79,6 +85,17 @@ def unbuild(made: FileDescriptorProto, read_options: OptionsReader) -> File:
         reader.extends(made.extension, made.message_type, 0),
         tuple(reader.service(each) for each in made.service),
     )
+
+
+def _check_names(message: ProtoMessage) -> None:
+    """What is printed as a name must be one: else it would be read as something else."""
+    is_file = isinstance(message, FileDescriptorProto)
+    for field, value in message.ListFields():
+        if field.message_type is not None and field.name != "options":
+            for each in value if field.is_repeated else (value,):
+                _check_names(each)
+        elif field.name in (_TYPE_NAMES if is_file else ("name", *_TYPE_NAMES)) and _NAME.fullmatch(value) is None:
+            raise InvalidSchema(f'"{value}" is no name')
 
 
 def _groups(fields: Iterable[FieldDescriptorProto]) -> dict[str, FieldDescriptorProto]:
@@ -225,6 +242,8 @@ def _default(made: FieldDescriptorProto) -> Literal:
         return Literal(Kind.STRING, data=text.encode())
     if made.type == T.TYPE_BYTES:
         return Literal(Kind.STRING, data=CUnescape(text))
+    if _DEFAULT.fullmatch(text) is None:
+        raise InvalidSchema(f'"{text}" is no default value')
     is_word = made.type in (T.TYPE_ENUM, T.TYPE_BOOL) or text.lstrip("-") in ("inf", "nan")
     return Literal(Kind.WORD if is_word else Kind.NUMBER, text)
 
