@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("ottla-data")
 REGISTRY_PORT = 8081
+_REGISTRY_DELAY_S = 0.2
 
 
 def register(app: typer.Typer) -> None:
@@ -60,6 +61,8 @@ def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
 
 
 def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[str, int] | None) -> int:
+    import asyncio
+
     from ottla.cli.output import out
     from ottla.cli.start import StartOptions, UsageError, node_values, serve
 
@@ -82,11 +85,15 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[
     with RecoveryBar() as recovery:
 
         def up_and_ready(node: Node) -> None:
-            nonlocal sibling
             recovery.stop()
             ready(node)
             if beside is not None:
-                sibling = _start_registry(node, *beside)
+                # In a moment: whoever waited for the node should not share the processor with a start.
+                asyncio.get_running_loop().call_later(_REGISTRY_DELAY_S, start_registry, node, *beside)
+
+        def start_registry(node: Node, host: str, port: int) -> None:
+            nonlocal sibling
+            sibling = _start_registry(node, host, port)
 
         try:
             code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
