@@ -207,11 +207,10 @@ EPOCHS_PER_PARTITION_MAX = 100_000
 
 # A schema as text: what is stored in one record of `_schemas` (1 MiB by default) has room.
 SCHEMA_TEXT_CHARS_MAX = 1 * MIB
-# How deeply a schema's JSON nests, and how deeply its types do once names are followed: what walks them recurses.
+# How deeply a schema's JSON nests: what walks it recurses.
 SCHEMA_DEPTH_MAX = 100
-SCHEMA_TYPES_DEPTH_MAX = 100
 # Pairs of types that one comparison looks at (a second or two), and differences that it reports.
-SCHEMA_PAIRS_MAX = 200_000
+SCHEMA_PAIRS_MAX = 50_000
 SCHEMA_DIFFERENCES_MAX = 1_000
 
 # --- client -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from ottla.model import limits
 from ottla.schemas import jackson
 from ottla.schemas.avro.compare import incompatibilities
 from ottla.schemas.avro.describe import described
@@ -43,7 +42,7 @@ def parse_avro(source: Source, *, strict: bool = True) -> AvroSchema:
     try:
         return AvroSchema(source, strict=strict)
     except RecursionError:
-        raise InvalidSchema(f"types are nested deeper than {limits.SCHEMA_TYPES_DEPTH_MAX} levels") from None
+        raise InvalidSchema("types are nested too deeply") from None
 
 
 def _with_references(source: Source, *, strict: bool) -> tuple[Parser, tuple[str, ...]]:

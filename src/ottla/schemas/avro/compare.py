@@ -7,7 +7,7 @@ itself) is taken to be fine: whatever is wrong with it is found by the look that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator
 
 from ottla.model import limits
 from ottla.schemas.avro.types import (
@@ -27,6 +27,7 @@ from ottla.schemas.avro.types import (
 from ottla.schemas.avro.write import to_text
 from ottla.schemas.jackson import java_order
 from ottla.schemas.schema import Incompatibility
+from ottla.schemas.steps import run
 
 # What a writer's primitive may be read as, besides itself.
 _PROMOTIONS = {
@@ -39,6 +40,8 @@ _PROMOTIONS = {
 
 Place = tuple[str, ...]
 Found = tuple[Incompatibility, ...]
+Asked = tuple[Schema, Schema, Place]
+Steps = Generator[Asked, Found, Found]
 
 
 class _Unreadable(Exception):
@@ -48,87 +51,93 @@ class _Unreadable(Exception):
 def incompatibilities(reader: Schema, writer: Schema) -> Found:
     """Why `reader` cannot read what `writer` wrote; empty when it can. A comparison that failed has no kind."""
     try:
-        return _Comparison().pair(reader, writer, (), 0)
+        asked: Asked = (reader, writer, ())
+        return run(_Comparison().look, asked)
     except _Unreadable as error:
         return (Incompatibility("", "/", f"Unexpected exception during compatibility check: {error}"),)
 
 
 class _Comparison:
+    """Each step asks for the pairs inside it with `yield` (schemas.steps)."""
+
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], Found] = {}
 
-    def pair(self, reader: Schema, writer: Schema, place: Place, depth: int) -> Found:
+    def look(self, asked: Asked) -> Steps:
+        reader, writer, place = asked
         key = (id(reader), id(writer))
         found = self._seen.get(key)
         if found is None:
-            if depth > limits.SCHEMA_TYPES_DEPTH_MAX or len(self._seen) > limits.SCHEMA_PAIRS_MAX:
-                raise _Unreadable("the schemas are too large or too deeply nested to be compared")
+            if len(self._seen) > limits.SCHEMA_PAIRS_MAX:
+                raise _Unreadable("the schemas are too large to be compared")
             self._seen[key] = ()
-            found = self._seen[key] = self._compare(reader, writer, place, depth + 1)
+            found = self._seen[key] = yield from self._compare(reader, writer, place)
         return found
 
-    def _compare(self, reader: Schema, writer: Schema, place: Place, depth: int) -> Found:
-        if isinstance(reader, Union) and isinstance(writer, Union):
-            return self._unions(reader, writer, place, depth)
+    def _compare(self, reader: Schema, writer: Schema, place: Place) -> Steps:
         if isinstance(writer, Union):
-            return _joined(
-                self.pair(reader, branch, (*place, str(index)), depth) for index, branch in enumerate(writer.branches)
-            )
+            compared = self._unions if isinstance(reader, Union) else self._writer_union
+            return (yield from compared(reader, writer, place))
         if isinstance(reader, Union):
-            # Places inside a branch start anew, as in Java: nobody sees them unless the same pair is met elsewhere.
-            if any(not self.pair(branch, writer, (), depth) for branch in reader.branches):
-                return ()
-            return (_no_branch(writer, place),)
+            return (yield from self._reader_union(reader, writer, place))
         if isinstance(reader, Array) and isinstance(writer, Array):
-            return self.pair(reader.items, writer.items, (*place, "items"), depth)
+            return (yield reader.items, writer.items, (*place, "items"))
         if isinstance(reader, Map) and isinstance(writer, Map):
-            return self.pair(reader.values, writer.values, (*place, "values"), depth)
+            return (yield reader.values, writer.values, (*place, "values"))
         if isinstance(reader, Fixed) and isinstance(writer, Fixed):
             return (*_names(reader, writer, place), *_sizes(reader, writer, place))
         if isinstance(reader, Enum) and isinstance(writer, Enum):
             return (*_names(reader, writer, place), *_symbols(reader, writer, place))
         if isinstance(reader, Record) and isinstance(writer, Record):
-            return _joined((_names(reader, writer, place), *self._fields(reader, writer, place, depth)))
+            return (yield from self._records(reader, writer, place))
         if isinstance(reader, Primitive) and isinstance(writer, Primitive) and _readable(reader.type, writer.type):
             return ()
         sentence = f"reader type: {kind(reader).upper()} not compatible with writer type: {kind(writer).upper()}"
         return (_incompatibility("TYPE_MISMATCH", place, sentence),)
 
-    def _unions(self, reader: Union, writer: Union, place: Place, depth: int) -> Found:
-        return _joined(
-            (_no_branch(branch, (*place, str(index))),)
-            for index, branch in enumerate(writer.branches)
-            if self.pair(reader, branch, (), depth)
-        )
+    def _writer_union(self, reader: Schema, writer: Union, place: Place) -> Steps:
+        found: list[Incompatibility] = []
+        for index, branch in enumerate(writer.branches):
+            _take(found, (yield reader, branch, (*place, str(index))))
+        return tuple(found)
 
-    def _fields(self, reader: Record, writer: Record, place: Place, depth: int) -> list[Found]:
-        results: list[Found] = []
+    def _reader_union(self, reader: Union, writer: Schema, place: Place) -> Steps:
+        for branch in reader.branches:
+            # Places inside a branch start anew, as in Java: nobody sees them unless the same pair is met elsewhere.
+            if not (yield branch, writer, ()):
+                return ()
+        return (_no_branch(writer, place),)
+
+    def _unions(self, reader: Schema, writer: Union, place: Place) -> Steps:
+        found: list[Incompatibility] = []
+        for index, branch in enumerate(writer.branches):
+            if (yield reader, branch, ()):
+                _take(found, (_no_branch(branch, (*place, str(index))),))
+        return tuple(found)
+
+    def _records(self, reader: Record, writer: Record, place: Place) -> Steps:
+        found = list(_names(reader, writer, place))
         for index, field in enumerate(reader.fields):
             here = (*place, "fields", str(index))
             written = _writer_field(reader, field, writer)
             if written is not None:
-                results.append(self.pair(field.type, written.type, (*here, "type"), depth))
+                _take(found, (yield field.type, written.type, (*here, "type")))
             elif field.has_default:
                 continue
             elif isinstance(field.type, Enum) and field.type.default is not None:
-                results.append(self.pair(field.type, writer, (*here, "type"), depth))
+                _take(found, (yield field.type, writer, (*here, "type")))
             else:
-                results.append((_incompatibility("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name),))
-        return results
+                _take(found, (_incompatibility("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name),))
+        return tuple(found)
 
 
 def _readable(reader: str, writer: str) -> bool:
     return reader == writer or writer in _PROMOTIONS.get(reader, ())
 
 
-def _joined(results: Iterable[Found]) -> Found:
-    """All of them, up to a bound: a type used twice in one used twice … doubles what is found with each level."""
-    joined: list[Incompatibility] = []
-    for found in results:
-        joined += found
-        if len(joined) >= limits.SCHEMA_DIFFERENCES_MAX:
-            return tuple(joined[: limits.SCHEMA_DIFFERENCES_MAX])
-    return tuple(joined)
+def _take(found: list[Incompatibility], more: Found) -> None:
+    """Up to a bound: a type used twice in one used twice … doubles what is found with each level."""
+    found += more[: limits.SCHEMA_DIFFERENCES_MAX - len(found)]
 
 
 def _writer_field(reader: Record, field: Field, writer: Record) -> Field | None:

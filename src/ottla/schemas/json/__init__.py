@@ -38,8 +38,8 @@ class JsonSchema:
         assert isinstance(writer, JsonSchema), "schemas of different types are not compared"
         try:
             found = differences(writer.node, self.node)
-        except (TooComplex, RecursionError):
-            sentence = "the schemas are too large or too deeply nested to be compared"
+        except TooComplex:
+            sentence = "the schemas are too large to be compared"
             return [Incompatibility("", "#/", f"Unexpected exception during compatibility check: {sentence}")]
         return [Incompatibility(each.kind, each.path, described(each)) for each in found if each.kind not in COMPATIBLE]
 

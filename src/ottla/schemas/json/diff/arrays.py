@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from ottla.schemas.json.diff import bounds, unevaluated
-from ottla.schemas.json.diff.context import Context
+from ottla.schemas.json.diff.context import Context, Steps, Verdict
 from ottla.schemas.json.diff.unevaluated import Compare
 from ottla.schemas.json.nodes import Anything, Never, Node, Sequence
 
 
-def compare(context: Context, original: Sequence, update: Sequence, inside: Compare) -> None:
+def compare(context: Context, original: Sequence, update: Sequence, inside: Compare) -> Steps:
     with context.at("items"):
-        inside(context, original.each, update.each)
+        yield from inside(context, original.each, update.each)
     for index in range(max(len(original.items), len(update.items))):
         with context.at("items", str(index)):
             if index >= len(update.items):
-                _removed(context, original.items[index], update, inside)
+                yield from _removed(context, original.items[index], update, inside)
             elif index >= len(original.items):
-                _added(context, update.items[index], original, inside)
+                yield from _added(context, update.items[index], original, inside)
             else:
-                inside(context, original.items[index], update.items[index])
+                yield from inside(context, original.items[index], update.items[index])
     with context.at("additionalItems"):
-        _compare_others(context, original, update, inside)
+        yield from _compare_others(context, original, update, inside)
     with context.at("unevaluatedItems"):
-        unevaluated.compare(context, "UNEVALUATED_ITEMS", original.unevaluated, update.unevaluated, inside)
+        yield from unevaluated.compare(context, "UNEVALUATED_ITEMS", original.unevaluated, update.unevaluated, inside)
     bounds.compare(context, "maxItems", "MAX_ITEMS", original.max_items, update.max_items)
     bounds.compare(context, "minItems", "MIN_ITEMS", original.min_items, update.min_items)
     if original.unique != update.unique:
@@ -31,13 +31,13 @@ def compare(context: Context, original: Sequence, update: Sequence, inside: Comp
     bounds.compare(context, "minContains", "MIN_CONTAINS", original.min_contains, update.min_contains)
 
 
-def _removed(context: Context, before: Node, update: Sequence, inside: Compare) -> None:
+def _removed(context: Context, before: Node, update: Sequence, inside: Compare) -> Steps:
     if _is_open(update):
         context.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
     partial = _schema_of_others(update)
     if partial is not None:
-        covered = "IS" if _is_covered(context, before, partial, inside) else "NOT"
+        covered = "IS" if (yield from _is_covered(context, before, partial, inside)) else "NOT"
         context.add(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     elif isinstance(before, Never):
         context.add("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
@@ -45,22 +45,22 @@ def _removed(context: Context, before: Node, update: Sequence, inside: Compare) 
         context.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL")
 
 
-def _added(context: Context, after: Node, original: Sequence, inside: Compare) -> None:
+def _added(context: Context, after: Node, original: Sequence, inside: Compare) -> Steps:
     if _is_open(original):
         what = "ITEM_WITH_EMPTY_SCHEMA" if isinstance(after, Anything) else "ITEM"
         context.add(f"{what}_ADDED_TO_OPEN_CONTENT_MODEL")
         return
     partial = _schema_of_others(original)
     if partial is not None:
-        covered = "IS" if _is_covered(context, partial, after, inside) else "NOT"
+        covered = "IS" if (yield from _is_covered(context, partial, after, inside)) else "NOT"
         context.add(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     else:
         context.add("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
 
 
-def _is_covered(context: Context, before: Node, after: Node, inside: Compare) -> bool:
+def _is_covered(context: Context, before: Node, after: Node, inside: Compare) -> Verdict:
     aside = context.aside()
-    inside(aside, before, after)
+    yield from inside(aside, before, after)
     context.take(aside.found)
     return aside.is_compatible
 
@@ -79,11 +79,11 @@ def _schema_of_others(sequence: Sequence) -> Node | None:
     return None
 
 
-def _compare_others(context: Context, original: Sequence, update: Sequence, inside: Compare) -> None:
+def _compare_others(context: Context, original: Sequence, update: Sequence, inside: Compare) -> Steps:
     if original.open != update.open:
         context.add("ADDITIONAL_ITEMS_REMOVED" if original.open else "ADDITIONAL_ITEMS_ADDED")
     elif (original.others is None) != (update.others is None):
         narrowed = original.others is None
         context.add("ADDITIONAL_ITEMS_NARROWED" if narrowed else "ADDITIONAL_ITEMS_EXTENDED")
     else:
-        inside(context, original.others, update.others)
+        yield from inside(context, original.others, update.others)

@@ -6,14 +6,14 @@ as possible are matched.
 
 from __future__ import annotations
 
-from ottla.schemas.json.diff.context import Context, Difference
+from ottla.schemas.json.diff.context import Context, Difference, Steps
 from ottla.schemas.json.diff.matching import most_pairs
 from ottla.schemas.json.diff.unevaluated import Compare
 from ottla.schemas.json.fingerprint import fingerprint
 from ottla.schemas.json.nodes import Combined, Node, Not
 
 
-def compare(context: Context, original: Combined, update: Combined, inside: Compare) -> None:
+def compare(context: Context, original: Combined, update: Combined, inside: Compare) -> Steps:
     if not _compare_criteria(context, original, update):
         return
     before, after = _distinct(original.parts), _distinct(update.parts)
@@ -27,7 +27,7 @@ def compare(context: Context, original: Combined, update: Combined, inside: Comp
             edges[index] = {}
             for place, new in enumerate(after):
                 aside = context.aside()
-                inside(aside, old, new)
+                yield from inside(aside, old, new)
                 if aside.is_compatible:
                     edges[index][place] = aside.found
     pairs = most_pairs({index: list(found) for index, found in edges.items()})
@@ -58,8 +58,8 @@ def _distinct(parts: list[Node]) -> list[Node]:
     return list(distinct.values())
 
 
-def compare_negations(context: Context, original: Not, update: Not, inside: Compare) -> None:
+def compare_negations(context: Context, original: Not, update: Not, inside: Compare) -> Steps:
     with context.at("not"):
         aside = context.aside()
-        inside(aside, update.node, original.node)
+        yield from inside(aside, update.node, original.node)
         context.add("NOT_TYPE_NARROWED" if aside.is_compatible else "NOT_TYPE_EXTENDED")

@@ -8,7 +8,7 @@ incompatible, until nothing new is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -24,13 +24,17 @@ class Difference(NamedTuple):
 
 Found = tuple[Difference, ...]
 Pair = tuple[int, int]
+# A comparison, which asks for the pairs inside it with `yield` (schemas.steps); some answer a question in the end.
+Steps = Generator[tuple[Node, Node], Found, None]
+Verdict = Generator[tuple[Node, Node], Found, bool]
+Looking = Generator[tuple[Node, Node], Found, Found]
 
 # Differences that are put behind another path for the price of looking at one pair.
 _COPIED_AT_ONCE = 8
 
 
 class TooComplex(Exception):
-    """The schemas are too large or too deeply nested to be compared."""
+    """The schemas are too large to be compared."""
 
 
 class Budget:
@@ -55,7 +59,8 @@ class Pairs:
         self._under_way: set[Pair] = set()
         self.has_assumed = False
 
-    def compare(self, original: Node, update: Node, comparison: Callable[[Context], None]) -> Found:
+    def look(self, asked: tuple[Node, Node], comparison: Callable[[Context, Node, Node], Steps]) -> Looking:
+        original, update = asked
         key = (id(original), id(update))
         found = self._found.get(key)
         self._budget.spend(1 + len(found or ()) // _COPIED_AT_ONCE)
@@ -64,11 +69,9 @@ class Pairs:
         if key in self._under_way:
             self.has_assumed = self.has_assumed or key not in self._known_before
             return self._known_before.get(key, ())
-        if len(self._under_way) > limits.SCHEMA_TYPES_DEPTH_MAX:
-            raise TooComplex
         self._under_way.add(key)
-        inner = Context(self, ())
-        comparison(inner)
+        inner = Context(())
+        yield from comparison(inner, original, update)
         self._under_way.discard(key)
         found = self._found[key] = tuple(inner.found)
         return found
@@ -78,16 +81,15 @@ class Pairs:
 
 
 class Context:
-    """A place in the comparison. Contexts beside each other share what is known of pairs."""
+    """A place in the comparison of a pair, and what was found there."""
 
-    def __init__(self, pairs: Pairs, path: tuple[str, ...]) -> None:
-        self._pairs = pairs
+    def __init__(self, path: tuple[str, ...]) -> None:
         self._path = path
         self.found: list[Difference] = []
 
     def aside(self) -> Context:
         """For a comparison that may come to nothing: what it finds is its own."""
-        return Context(self._pairs, self._path)
+        return Context(self._path)
 
     @contextmanager
     def at(self, *steps: str) -> Iterator[None]:
@@ -107,8 +109,9 @@ class Context:
             self.found += [each for each in found[room:] if each.kind not in COMPATIBLE][:1]
         self.found += found[:room]
 
-    def compare(self, original: Node, update: Node, comparison: Callable[[Context], None]) -> None:
-        found = self._pairs.compare(original, update, comparison)
+    def compare(self, original: Node, update: Node) -> Steps:
+        """Asks for what is between the two, and puts it behind the path."""
+        found = yield original, update
         prefix = "#/" + "/".join(self._path)
         self.take([each._replace(path=_behind(prefix, each.path)) for each in found] if self._path else list(found))
 

@@ -9,25 +9,27 @@ from __future__ import annotations
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
 from ottla.schemas.json.diff import bounds, unevaluated
-from ottla.schemas.json.diff.context import Context
+from ottla.schemas.json.diff.context import Context, Steps, Verdict
 from ottla.schemas.json.diff.order import hash_order, map_order
 from ottla.schemas.json.diff.unevaluated import Compare
 from ottla.schemas.json.nodes import Anything, Never, Node, Record
 
 
-def compare(context: Context, original: Record, update: Record, inside: Compare) -> None:
+def compare(context: Context, original: Record, update: Record, inside: Compare) -> Steps:
     with context.at("required"):
         _compare_required(context, original, update)
     with context.at("properties"):
         for name in hash_order(original.properties, update.properties):
             with context.at(name):
-                _compare_property(context, name, original, update, inside)
+                yield from _compare_property(context, name, original, update, inside)
     with context.at("dependencies"):
-        _compare_dependencies(context, original, update, inside)
+        yield from _compare_dependencies(context, original, update, inside)
     with context.at("additionalProperties"):
-        _compare_others(context, original, update, inside)
+        yield from _compare_others(context, original, update, inside)
     with context.at("unevaluatedProperties"):
-        unevaluated.compare(context, "UNEVALUATED_PROPERTIES", original.unevaluated, update.unevaluated, inside)
+        yield from unevaluated.compare(
+            context, "UNEVALUATED_PROPERTIES", original.unevaluated, update.unevaluated, inside
+        )
     bounds.compare(context, "maxProperties", "MAX_PROPERTIES", original.max_properties, update.max_properties)
     bounds.compare(context, "minProperties", "MIN_PROPERTIES", original.min_properties, update.min_properties)
 
@@ -44,23 +46,23 @@ def _compare_required(context: Context, original: Record, update: Record) -> Non
             context.add("REQUIRED_ATTRIBUTE_ADDED", name)
 
 
-def _compare_property(context: Context, name: str, original: Record, update: Record, inside: Compare) -> None:
+def _compare_property(context: Context, name: str, original: Record, update: Record, inside: Compare) -> Steps:
     before, after = original.properties.get(name), update.properties.get(name)
     if before is not None and after is not None:
-        inside(context, before, after)
+        yield from inside(context, before, after)
     elif before is not None:
-        _removed(context, name, before, update, inside)
+        yield from _removed(context, name, before, update, inside)
     elif after is not None:
-        _added(context, name, after, original, update, inside)
+        yield from _added(context, name, after, original, update, inside)
 
 
-def _removed(context: Context, name: str, before: Node, update: Record, inside: Compare) -> None:
+def _removed(context: Context, name: str, before: Node, update: Record, inside: Compare) -> Steps:
     if _is_open(update):
         context.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
     partial = _schema_of_others(update, name)
     if partial is not None:
-        covered = "IS" if _is_covered(context, before, partial, inside) else "NOT"
+        covered = "IS" if (yield from _is_covered(context, before, partial, inside)) else "NOT"
         context.add(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     elif isinstance(before, Never):
         context.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
@@ -68,7 +70,7 @@ def _removed(context: Context, name: str, before: Node, update: Record, inside: 
         context.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL")
 
 
-def _added(context: Context, name: str, after: Node, original: Record, update: Record, inside: Compare) -> None:
+def _added(context: Context, name: str, after: Node, original: Record, update: Record, inside: Compare) -> Steps:
     need = "OPTIONAL_PROPERTY"
     if name in update.required:
         need = "REQUIRED_PROPERTY_WITH_DEFAULT" if after.has_default else "REQUIRED_PROPERTY"
@@ -78,14 +80,14 @@ def _added(context: Context, name: str, after: Node, original: Record, update: R
         return
     partial = _schema_of_others(original, name)
     if partial is not None:
-        covered = "IS" if _is_covered(context, partial, after, inside) else "NOT"
+        covered = "IS" if (yield from _is_covered(context, partial, after, inside)) else "NOT"
         context.add(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     context.add(f"{need}_ADDED_TO_UNOPEN_CONTENT_MODEL")
 
 
-def _is_covered(context: Context, before: Node, after: Node, inside: Compare) -> bool:
+def _is_covered(context: Context, before: Node, after: Node, inside: Compare) -> Verdict:
     aside = context.aside()
-    inside(aside, before, after)
+    yield from inside(aside, before, after)
     context.take(aside.found)
     return aside.is_compatible
 
@@ -116,7 +118,7 @@ def _matches(pattern: str, name: str) -> bool:
         return False
 
 
-def _compare_dependencies(context: Context, original: Record, update: Record, inside: Compare) -> None:
+def _compare_dependencies(context: Context, original: Record, update: Record, inside: Compare) -> Steps:
     for name in hash_order(original.needed_with, update.needed_with):
         before, after = original.needed_with.get(name), update.needed_with.get(name)
         if before == after:
@@ -136,14 +138,14 @@ def _compare_dependencies(context: Context, original: Record, update: Record, in
             context.add("DEPENDENCY_SCHEMA_ADDED", name)
         else:
             with context.at(name):
-                inside(context, original.schema_with[name], update.schema_with[name])
+                yield from inside(context, original.schema_with[name], update.schema_with[name])
 
 
-def _compare_others(context: Context, original: Record, update: Record, inside: Compare) -> None:
+def _compare_others(context: Context, original: Record, update: Record, inside: Compare) -> Steps:
     if original.open != update.open:
         context.add("ADDITIONAL_PROPERTIES_ADDED" if update.open else "ADDITIONAL_PROPERTIES_REMOVED")
     elif (original.others is None) != (update.others is None):
         narrowed = original.others is None
         context.add("ADDITIONAL_PROPERTIES_NARROWED" if narrowed else "ADDITIONAL_PROPERTIES_EXTENDED")
     else:
-        inside(context, original.others, update.others)
+        yield from inside(context, original.others, update.others)

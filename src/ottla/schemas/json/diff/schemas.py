@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ottla.schemas.json.diff import arrays, combined, numbers, objects, strings, values
-from ottla.schemas.json.diff.context import Budget, Context, Difference, Pair, Pairs
+from ottla.schemas.json.diff.context import Budget, Context, Difference, Pair, Pairs, Steps, Verdict
 from ottla.schemas.json.nodes import (
     Anything,
     Choice,
@@ -18,6 +20,7 @@ from ottla.schemas.json.nodes import (
     Sequence,
     Text,
 )
+from ottla.schemas.steps import run
 
 
 def differences(original: Node, update: Node) -> list[Difference]:
@@ -26,21 +29,20 @@ def differences(original: Node, update: Node) -> list[Difference]:
     budget = Budget()
     while True:
         pairs = Pairs(incompatible, budget)
-        context = Context(pairs, ())
-        compare(context, original, update)
-        found = pairs.incompatible()
-        if not pairs.has_assumed or found.keys() == incompatible.keys():
-            return context.found
-        incompatible = found
+        look = partial(pairs.look, comparison=_compare)
+        found = run(look, (_followed(original), _followed(update)))
+        known = pairs.incompatible()
+        if not pairs.has_assumed or known.keys() == incompatible.keys():
+            return list(found)
+        incompatible = known
 
 
-def compare(context: Context, original: Node | None, update: Node | None) -> None:
+def compare(context: Context, original: Node | None, update: Node | None) -> Steps:
     if original is None or update is None:
         if original is not update:
             context.add("SCHEMA_ADDED" if original is None else "SCHEMA_REMOVED")
         return
-    before, after = _followed(original), _followed(update)
-    context.compare(before, after, lambda inner: _compare(inner, before, after))
+    yield from context.compare(_followed(original), _followed(update))
 
 
 def _followed(node: Node) -> Node:
@@ -50,11 +52,15 @@ def _followed(node: Node) -> Node:
     return node
 
 
-def _compare(context: Context, original: Node, update: Node) -> None:
+def _compare(context: Context, original: Node, update: Node) -> Steps:
     if isinstance(update, Combined) and not isinstance(original, Combined):
-        if _joins(context, original, update):
+        if (yield from _joins(context, original, update)):
             return
-    elif isinstance(original, Combined) and not isinstance(update, Combined) and _leaves(context, original, update):
+    elif (
+        isinstance(original, Combined)
+        and not isinstance(update, Combined)
+        and (yield from _leaves(context, original, update))
+    ):
         return
     if type(original) is not type(update):
         if isinstance(original, Never) or isinstance(update, Anything):
@@ -73,23 +79,23 @@ def _compare(context: Context, original: Node, update: Node) -> None:
     elif isinstance(original, Choice) and isinstance(update, Choice):
         values.compare_choices(context, original, update)
     elif isinstance(original, Combined) and isinstance(update, Combined):
-        combined.compare(context, original, update, compare)
+        yield from combined.compare(context, original, update, compare)
     elif isinstance(original, Not) and isinstance(update, Not):
-        combined.compare_negations(context, original, update, compare)
+        yield from combined.compare_negations(context, original, update, compare)
     elif isinstance(original, Record) and isinstance(update, Record):
-        objects.compare(context, original, update, compare)
+        yield from objects.compare(context, original, update, compare)
     elif isinstance(original, Sequence) and isinstance(update, Sequence):
-        arrays.compare(context, original, update, compare)
+        yield from arrays.compare(context, original, update, compare)
 
 
-def _joins(context: Context, original: Node, update: Combined) -> bool:
+def _joins(context: Context, original: Node, update: Combined) -> Verdict:
     """Whether a schema became one of several that are allowed, or the only one of a combination."""
     alone = len(update.parts) == 1
     if not alone and update.criterion == "allOf":
         return False
     for part in update.parts:
         aside = context.aside()
-        compare(aside, original, part)
+        yield from compare(aside, original, part)
         if aside.is_compatible:
             context.take(aside.found)
             if not alone:
@@ -98,14 +104,14 @@ def _joins(context: Context, original: Node, update: Combined) -> bool:
     return False
 
 
-def _leaves(context: Context, original: Combined, update: Node) -> bool:
+def _leaves(context: Context, original: Combined, update: Node) -> Verdict:
     """Whether one of several schemas that all had to hold was left, or the only one of a combination."""
     alone = len(original.parts) == 1
     if not alone and original.criterion != "allOf":
         return False
     for part in original.parts:
         aside = context.aside()
-        compare(aside, part, update)
+        yield from compare(aside, part, update)
         if aside.is_compatible:
             context.take(aside.found)
             if not alone:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ottla.schemas.json.diff.context import Context
+from ottla.schemas.json.diff.context import Context, Steps
 from ottla.schemas.json.nodes import Anything, Never, Node
 
-Compare = Callable[[Context, Node | None, Node | None], None]
+Compare = Callable[[Context, Node | None, Node | None], Steps]
 
 
-def compare(context: Context, name: str, original: Node | None, update: Node | None, inside: Compare) -> None:
+def compare(context: Context, name: str, original: Node | None, update: Node | None, inside: Compare) -> Steps:
     """`name` is UNEVALUATED_PROPERTIES or UNEVALUATED_ITEMS."""
     if original is None and update is None:
         return
@@ -25,4 +25,4 @@ def compare(context: Context, name: str, original: Node | None, update: Node | N
     elif isinstance(original, Anything) != isinstance(update, Anything):
         context.add(f"{name}_NARROWED" if isinstance(original, Anything) else f"{name}_EXTENDED")
     else:
-        inside(context, original, update)
+        yield from inside(context, original, update)
