@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.schemas.protobuf.sources import proto2, proto3, understood
 
 from ottla.model.limits import PROTOBUF_DEPTH_MAX, PROTOBUF_TEXT_CHARS_MAX
+from ottla.schemas.protobuf import parse_protobuf
 from ottla.schemas.protobuf.parser import parse_file
-from ottla.schemas.schema import InvalidSchema
+from ottla.schemas.schema import InvalidSchema, SchemaType, Source
 
 
 @pytest.mark.parametrize(
@@ -180,3 +181,23 @@ def test_defaults_of_bytes_without_quotes_are_understood() -> None:
     """So they are in texts that Confluent's registry gives out."""
     schema = proto2("message M { optional bytes b = 1 [default = abc]; }")
     assert schema.descriptor.message_type[0].field[0].default_value == "abc"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "enum E { ONE = 1; }",
+        "message M { int32 a = 1; } message N { reserved 1; int32 a = 1; }",
+        "message M { int32 a = 1 [no_such_option = true]; }",
+        "message M { int32 a = 1 [default = 3]; }",
+    ],
+)
+def test_what_another_registry_took_can_be_printed_and_compared(body: str) -> None:
+    source = Source(f'syntax = "proto3";\n{body}', SchemaType.PROTOBUF)
+    with pytest.raises(InvalidSchema):
+        parse_protobuf(source)
+    schema = parse_protobuf(source, strict=False)
+    assert schema.incompatibilities(schema) == []
+    again = parse_protobuf(Source(schema.normalized, SchemaType.PROTOBUF), strict=False)
+    assert again.normalized == schema.normalized
+    assert not schema.descriptor.message_type

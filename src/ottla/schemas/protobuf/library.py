@@ -71,8 +71,11 @@ class _Read:
     imports: tuple[str, ...]
 
 
-def load(text: str, resolved: Mapping[str, str]) -> Library:
-    """Understand a schema and its imports. Raises InvalidSchema."""
+def load(text: str, resolved: Mapping[str, str], *, strict: bool = True) -> Library:
+    """Understand a schema and its imports. Raises InvalidSchema.
+
+    Unless `strict`, what protoc would refuse but can be compared is let through; its descriptor may then be of no use.
+    """
     done: dict[str, Linked] = {}
     main = _read(text)
     reads: dict[str, _Read | None] = {}
@@ -84,7 +87,7 @@ def load(text: str, resolved: Mapping[str, str]) -> Library:
             open_paths.remove(path)
             read = reads[path]
             assert read is not None
-            done[path] = _link_import(path, read, done)
+            done[path] = _link_import(path, read, done, strict)
             continue
         if path in open_paths:
             raise InvalidSchema(f'"{path}" imports itself: {" -> ".join([*open_paths, path])}')
@@ -95,14 +98,14 @@ def load(text: str, resolved: Mapping[str, str]) -> Library:
             open_paths.append(path)
             stack.append((path, True))
             stack += [(each, False) for each in reversed(read.imports)]
-    return Library(_link(MAIN, main, done), done)
+    return Library(_link(MAIN, main, done, strict), done)
 
 
-def _link_import(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
+def _link_import(path: str, read: _Read, done: Mapping[str, Linked], strict: bool) -> Linked:
     if known_descriptor(path) is not None:
         return _known_files(path)[path]
     try:
-        return _link(path, read, done)
+        return _link(path, read, done, strict)
     except InvalidSchema as invalid:
         raise InvalidSchema(f'in "{path}": {invalid}') from None
 
@@ -115,7 +118,7 @@ def _known_files(path: str) -> Mapping[str, Linked]:
     files: dict[str, Linked] = {}
     for each in made.dependency:
         files |= _known_files(each)
-    files[path] = _linked_descriptor(path, made, files)
+    files[path] = _linked_descriptor(path, made, files, strict=True)
     return files
 
 
@@ -166,14 +169,14 @@ def _is_text(message: ProtoMessage) -> bool:
     return True
 
 
-def _link(path: str, read: _Read, done: Mapping[str, Linked]) -> Linked:
+def _link(path: str, read: _Read, done: Mapping[str, Linked], strict: bool) -> Linked:
     if read.file is None:
         assert read.descriptor is not None
-        return _linked_descriptor(path, read.descriptor, done)
-    return _linked_file(path, read.file, done)
+        return _linked_descriptor(path, read.descriptor, done, strict)
+    return _linked_file(path, read.file, done, strict)
 
 
-def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, Linked]) -> Linked:
+def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, Linked], strict: bool) -> Linked:
     """A descriptor is made into a text, with the options of the extensions in reach, and that is read: what descriptors
     may have and texts may not (a name with blanks) gets no further."""
     probe = FileDescriptorProto()
@@ -195,7 +198,7 @@ def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, 
     except DecodeError as error:
         raise InvalidSchema(f"the descriptor has options that cannot be read: {error}") from None
     try:
-        return _linked_file(path, parse_file(print_file(file)), done)
+        return _linked_file(path, parse_file(print_file(file)), done, strict)
     except InvalidSchema as invalid:
         raise InvalidSchema(f"in the text of the descriptor: {invalid}") from None
 
@@ -212,7 +215,7 @@ def _closure(paths: list[str], done: Mapping[str, Linked]) -> list[str]:
     return [path for path in done if path in wanted]
 
 
-def _linked_file(path: str, spelt: File, done: Mapping[str, Linked]) -> Linked:
+def _linked_file(path: str, spelt: File, done: Mapping[str, Linked], strict: bool) -> Linked:
     own = names_in(spelt)
     visible = dict(own)
     exported = dict(own)
@@ -225,13 +228,23 @@ def _linked_file(path: str, spelt: File, done: Mapping[str, Linked]) -> Linked:
     missing = tuple(each.path for each in spelt.imports if each.path not in done)
     names = Names(visible, missing)
     file = link(spelt, names)
-    check(file)
+    made = FileDescriptorProto(name=path)
+    try:
+        check(file)
+        made = _described(path, file, names, done)
+    except InvalidSchema:
+        if strict:
+            raise
+    return Linked(path, spelt, file, names, exported, made)
+
+
+def _described(path: str, file: File, names: Names, done: Mapping[str, Linked]) -> FileDescriptorProto:
     made, pending = build(file, path, names)
-    describes = _describes_options(spelt.package, [each.name for each in spelt.messages])
+    describes = _describes_options(file.package, [each.name for each in file.messages])
     pool = _pool_for(describes, list(made.dependency), done)
     _add(pool, made)
     interpret(pending, pool, names)
-    return Linked(path, spelt, file, names, exported, made)
+    return made
 
 
 def _describes_options(package: str | None, messages: list[str]) -> bool:

@@ -219,7 +219,7 @@ class _Parser:
         kind = cursor.dotted("the type of a field")
         name = cursor.word("the name of a field")
         number = self._number()
-        options = read_bracketed(cursor)
+        options = self._field_options()
         cursor.expect(";")
         return Field(name, kind, number, label, options=options, position=position)
 
@@ -232,7 +232,7 @@ class _Parser:
             cursor.fail("the name of a group begins with a capital letter")
         name = cursor.word("the name of a group")
         number = self._number()
-        options = read_bracketed(cursor)
+        options = self._field_options()
         body = self._message_body(name, position)
         return Field(name, "group", number, label, group=body, options=options, position=position)
 
@@ -246,9 +246,15 @@ class _Parser:
         cursor.expect(">")
         name = cursor.word("the name of a field")
         number = self._number()
-        options = read_bracketed(cursor)
+        options = self._field_options()
         cursor.expect(";")
         return Field(name, value, number, key=key, options=options, position=position)
+
+    def _field_options(self) -> tuple[Option, ...]:
+        """Options in their order; `default` and `json_name`, which are none in truth, come last as with Confluent."""
+        options = read_bracketed(self._cursor)
+        last = [option for name in ("default", "json_name") for option in options if option.is_plain(name)]
+        return (*(option for option in options if option not in last), *last)
 
     def _number(self) -> int:
         self._cursor.expect("=")

@@ -160,10 +160,7 @@ def _oneof(oneof: OneOf, message: Message) -> str:
 def _field(each: Field) -> str:
     label = f"{each.label.value} " if each.label is not None else ""
     kind = each.type if each.key is None else f"map<{each.key}, {each.type}>"
-    # Not options in truth, `default` and `json_name` come last.
-    last = [option for name in ("default", "json_name") for option in each.options if option.is_plain(name)]
-    options = [option for option in each.options if option not in last] + last
-    head = f"{label}{kind} {each.name} = {each.number}{_bracketed(options)}"
+    head = f"{label}{kind} {each.name} = {each.number}{_bracketed(each.options)}"
     return f"{head};\n" if each.group is None else _block(head, _body(each.group))
 
 

@@ -21,9 +21,13 @@ from ottla.schemas.protobuf.printer import print_file
 from ottla.schemas.schema import Incompatibility, Parsed, Reference, Source
 
 
-def parse_protobuf(source: Source) -> ProtobufSchema:
-    """Understand a .proto text, or a descriptor in base64. Raises InvalidSchema."""
-    return ProtobufSchema(load(source.text, source.resolved), source.references)
+def parse_protobuf(source: Source, *, strict: bool = True) -> ProtobufSchema:
+    """Understand a .proto text, or a descriptor in base64. Raises InvalidSchema.
+
+    `strict` is how a new one is checked. Other registries have taken what protoc refuses: such a schema, once stored,
+    can be printed and compared, but has no descriptor.
+    """
+    return ProtobufSchema(load(source.text, source.resolved, strict=strict), source.references)
 
 
 class ProtobufSchema:

@@ -105,4 +105,8 @@ def _leniently(source: Source) -> Parsed:
         from ottla.schemas.avro import parse_avro
 
         return parse_avro(source, strict=False)
+    if source.type is SchemaType.PROTOBUF:
+        from ottla.schemas.protobuf import parse_protobuf
+
+        return parse_protobuf(source, strict=False)
     return parse(source)
