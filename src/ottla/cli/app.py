@@ -23,6 +23,7 @@ from ottla.cli import (
     dlq,
     group,
     log,
+    pipeline,
     produce,
     registry,
     schema,
@@ -95,6 +96,7 @@ app.add_typer(group.app, name="group", rich_help_panel="Groups and transactions"
 app.add_typer(share.app, name="share", rich_help_panel="Groups and transactions")
 app.add_typer(dlq.app, name="dlq", rich_help_panel="Groups and transactions")
 app.add_typer(txn.app, name="txn", rich_help_panel="Groups and transactions")
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel="Pipelines")
 app.add_typer(log.app, name="log", rich_help_panel="Looking inside")
 api.register(app)
 app.add_typer(wire.app, name="wire", rich_help_panel="Looking inside")

@@ -1,10 +1,82 @@
 """Spark and the log as one system: the data source `ottla`, and the vocabulary of stream processing on DataFrames.
 
-Importing it makes the source known to the active session. Sessions that begin later find it by themselves.
+Importing it makes the source known to the active session, and the lag of that session's queries visible. Sessions that
+begin later find the source by themselves. What is listed here is imported when it is first used: `ottla pipeline list`
+needs no Spark.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ottla.spark.register import register
 
-__all__ = ["register"]
+if TYPE_CHECKING:
+    from ottla.spark.java import NoJava
+    from ottla.spark.joins import join_changes, join_streams, join_table
+    from ottla.spark.lake import to_delta
+    from ottla.spark.outputs import Output, dead_letters, to, to_changelog, to_jdbc, to_parquet
+    from ottla.spark.pipelines.definition import pipeline
+    from ottla.spark.progress import unwatch, watch
+    from ottla.spark.session import session
+    from ottla.spark.state import with_state
+    from ottla.spark.streams import dedup, repartition_through, topic, with_key
+    from ottla.spark.tables import changes, latest, table
+    from ottla.spark.windows import grouped, hopping, sessions, tumbling
+
+_HOMES = {
+    "java": ("NoJava",),
+    "joins": ("join_changes", "join_streams", "join_table"),
+    "lake": ("to_delta",),
+    "outputs": ("Output", "dead_letters", "to", "to_changelog", "to_jdbc", "to_parquet"),
+    "pipelines.definition": ("pipeline",),
+    "progress": ("unwatch", "watch"),
+    "session": ("session",),
+    "state": ("with_state",),
+    "streams": ("dedup", "repartition_through", "topic", "with_key"),
+    "tables": ("changes", "latest", "table"),
+    "windows": ("grouped", "hopping", "sessions", "tumbling"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "NoJava",
+    "Output",
+    "changes",
+    "dead_letters",
+    "dedup",
+    "grouped",
+    "hopping",
+    "join_changes",
+    "join_streams",
+    "join_table",
+    "latest",
+    "pipeline",
+    "register",
+    "repartition_through",
+    "session",
+    "sessions",
+    "table",
+    "to",
+    "to_changelog",
+    "to_delta",
+    "to_jdbc",
+    "to_parquet",
+    "topic",
+    "tumbling",
+    "unwatch",
+    "watch",
+    "with_key",
+    "with_state",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found  # also over a module of the same name, `session` say
+    return found
+
 
 register()

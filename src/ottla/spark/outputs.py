@@ -38,19 +38,23 @@ class Output:
         if self.mode not in MODES:
             raise ValueError(f"the output mode is one of {', '.join(MODES)}, not {self.mode!r}")
 
-    def writer(self) -> "DataStreamWriter":
-        """Spark's writer, ready to be started."""
-        writer = self.frame.writeStream.outputMode(self.mode).options(**self.options)
-        if self.each_batch is not None:
-            return writer.foreachBatch(self.each_batch)
+    def writer(self, sink_id: str | None = None) -> "DataStreamWriter":
+        """Spark's writer, ready to be started. `sink_id`: what the sink is called in the exactly-once protocol, where
+        Spark's checkpoint cannot be asked for it (see `_each_batch`)."""
+        writer = self.frame.writeStream.outputMode(self.mode)
+        each_batch = self.each_batch
+        if self.format == "ottla" and self.mode != "append":
+            each_batch = _each_batch(dict(self.options), sink_id)
+        if each_batch is not None:
+            return writer.foreachBatch(each_batch)
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
         assert self.format is not None
-        return writer.format(self.format)
+        return writer.format(self.format).options(**self.options)
 
     def start(self, *, checkpoint: str, name: str | None = None, trigger: str | None = None) -> "StreamingQuery":
         """Start the query. `trigger`: "10 seconds" between batches, or "once" for what is there now."""
-        writer = self.writer().option("checkpointLocation", checkpoint)
+        writer = self.writer(checkpoint).option("checkpointLocation", checkpoint)
         if name is not None:
             writer = writer.queryName(name)
         return triggered(writer, trigger).start()
@@ -62,6 +66,19 @@ class Output:
             return
         assert self.format is not None
         self.frame.write.format(self.format).options(**self.options).mode("append").save()
+
+
+def _each_batch(options: dict[str, str], sink_id: str | None) -> "Callable[[DataFrame, int], None]":
+    """Spark lets sources written in Python take streams in mode append only; so other modes write batch by batch: in
+    the same protocol, exactly once, as long as the sink has a name that stays."""
+
+    def write(batch: "DataFrame", batch_id: int) -> None:
+        writer = batch.write.format("ottla").mode("append").options(**options)
+        if sink_id is not None:
+            writer = writer.option("delivery", "exactly_once").option("sink.id", sink_id).option("batch.id", batch_id)
+        writer.save()
+
+    return write
 
 
 def triggered(writer: "DataStreamWriter", trigger: str | None) -> "DataStreamWriter":

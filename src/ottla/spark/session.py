@@ -75,6 +75,7 @@ def _local(name: str, master: str | None, given: dict[str, str]) -> "SparkSessio
     chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
     if chosen.startswith("local"):
         # Nobody else has to reach a local driver; the machine's own name may lead nowhere.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings.setdefault("spark.driver.host", "127.0.0.1")
         settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(chosen)

@@ -1,0 +1,105 @@
+"""What `ottla pipeline check` and `run` are made of; importing it imports Spark's Python side, but starts nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import typer
+
+from ottla.cli.options import client_options, parse_pairs
+from ottla.cli.terminal import CommandError
+from ottla.client.blocking import Blocking
+from ottla.client.options import wall_clock_ms
+from ottla.spark.java import NoJava
+from ottla.spark.pipelines.build import build
+from ottla.spark.pipelines.check import problems
+from ottla.spark.pipelines.definition import PipelineError
+from ottla.spark.pipelines.load import Pipeline, load
+from ottla.spark.pipelines.replay import From, parse_from
+from ottla.spark.pipelines.run import Event, Runner, Settings
+from ottla.spark.pipelines.status import Status
+from ottla.spark.progress import unwatch
+from ottla.spark.session import session as make_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["build", "client", "failures", "load", "problems", "replay", "runner", "session", "settings"]
+
+settings = Settings
+
+
+@contextlib.contextmanager
+def failures() -> Iterator[None]:
+    """What a user can cause is one line."""
+    try:
+        yield
+    except PipelineError as error:
+        raise CommandError(str(error)) from error
+    except NoJava as error:
+        message, _, hint = str(error).partition(": ")
+        raise CommandError(message, hint or None) from error
+
+
+@contextlib.contextmanager
+def client(bootstrap: str) -> Iterator[Blocking]:
+    with Blocking(client_options(bootstrap)) as made:
+        made.admin.topics.names()  # a broker that is not there is found before Spark starts
+        yield made
+
+
+@contextlib.contextmanager
+def session(
+    name: str, master: str | None, remote: str | None, conf: list[str], bootstrap: str, registry: str | None
+) -> Iterator[SparkSession]:
+    if master and remote:
+        raise typer.BadParameter("either --master or --remote")
+    spark = make_session(
+        name,
+        master=master,
+        remote=remote,
+        bootstrap=bootstrap,
+        registry=registry,
+        log_level="OFF",  # what goes wrong is told in one line
+        **parse_pairs(conf, "--conf"),
+    )
+    try:
+        yield spark
+    finally:
+        unwatch(spark)
+        spark.stop()
+
+
+def replay(text: str | None, using: Blocking) -> From | None:
+    try:
+        return None if text is None else parse_from(text, using, wall_clock_ms())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--from") from None
+
+
+def runner(
+    pipeline: Pipeline,
+    spark: SparkSession,
+    using: Blocking,
+    chosen: Settings,
+    file: Path,
+    on_event: Callable[[Event], None],
+) -> Runner:
+    where: Any = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
+    identity = Status(
+        name=pipeline.name,
+        run="",
+        state="starting",
+        file=str(file.resolve()),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        spark=where.master if where is not None else "connect",
+        started_ms=wall_clock_ms(),
+    )
+    return Runner(pipeline, spark, using, chosen, run_id=uuid4().hex, identity=identity, on_event=on_event)

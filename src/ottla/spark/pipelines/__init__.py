@@ -1,0 +1,1 @@
+"""Pipelines: files of streams and queries, checked, run, watched and stopped as one."""

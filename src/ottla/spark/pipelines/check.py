@@ -1,0 +1,75 @@
+"""Checking a pipeline without running it: topics are there, outputs make sense, Spark can plan every query.
+
+Each problem is one line with file and line; all are found in one go.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.blocking import Blocking
+from ottla.spark.pipelines.build import Built
+from ottla.spark.pipelines.definition import PipelineError
+from ottla.spark.pipelines.load import first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_BYTES = ("string", "binary")
+
+
+def problems(built: list[Built], spark: "SparkSession", client: Blocking) -> list[PipelineError]:
+    """What is wrong; nothing if all is well."""
+    known = set(client.admin.topics.names())
+    found: list[PipelineError] = []
+    for each in built:
+        found += _of_topics(each, known)
+        found += _of_output(each)
+        found += _of_plan(each, spark)
+    return list({str(error): error for error in found}.values())
+
+
+def _of_topics(each: Built, known: set[str]) -> list[PipelineError]:
+    made = each.query
+    found = [made.error(f"there is no topic {name!r} to read from") for name in each.reads if name not in known]
+    found += [
+        made.error(f"there is no topic {name!r} to write to: ottla topic create {name}")
+        for name in each.output.topics
+        if name not in known
+    ]
+    both = sorted(set(each.reads) & set(each.output.topics))
+    found += [made.error(f"reads and writes topic {name!r}: it would never end") for name in both]
+    return found
+
+
+def _of_output(each: Built) -> list[PipelineError]:
+    made, frame = each.query, each.output.frame
+    if not frame.isStreaming:
+        return [made.error("this is a batch: a query needs at least one stream")]
+    if each.output.format != "ottla" or "value.format" in each.output.options:
+        return []
+    types = dict(frame.dtypes)
+    found = [
+        made.error(f"the column {name} is {types[name]}: records have text or bytes, so cast it or use to_json")
+        for name in ("key", "value")
+        if name in types and types[name] not in _BYTES and f"{name}.format" not in each.output.options
+    ]
+    if "value" not in types:
+        found.append(made.error("there is no column value"))
+    return found
+
+
+def _of_plan(each: Built, spark: "SparkSession") -> list[PipelineError]:
+    """Spark's own check of what a stream can do in this output mode; only where the driver is in this process."""
+    jvm: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
+    if jvm is None or not each.output.frame.isStreaming:
+        return []
+    from pyspark.errors import PySparkException
+
+    frame: Any = each.output.frame
+    modes = jvm.org.apache.spark.sql.streaming.OutputMode
+    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}[each.output.mode]()
+    checker = getattr(jvm.org.apache.spark.sql.catalyst.analysis, "UnsupportedOperationChecker$")
+    try:
+        getattr(checker, "MODULE$").checkForStreaming(frame._jdf.queryExecution().analyzed(), mode)
+    except PySparkException as error:
+        return [each.query.error(first_line(error))]
+    return []

@@ -1,0 +1,103 @@
+"""What a pipeline file defines: named streams, and queries that are started.
+
+    from ottla.spark import pipeline, topic, tumbling
+
+    @pipeline.stream
+    def orders():
+        return topic("orders", value="avro").select("value.*")
+
+    @pipeline.query(output="revenue", mode="update", key="shop")
+    def revenue(orders):
+        return tumbling(orders, "1 minute", "shop", time="at", grace="10 seconds").sum("amount")
+
+Rules:
+- A decorated function stays what it is: a test can call it with DataFrames of its own.
+- Functions get what their parameters name: streams of the same file, and `spark`, the session.
+- Nothing runs when the file is loaded.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__ottla_pipeline__"
+
+
+class PipelineError(Exception):
+    """Something is wrong with a pipeline; the message begins with file and line where they are known."""
+
+    def __init__(self, message: str, file: str | None = None, line: int | None = None) -> None:
+        place = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
+        super().__init__(place + " ".join(message.split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One stream or one query. Only queries have settings of outputs; `build` gives a DataFrame, an Output or SQL."""
+
+    kind: str
+    name: str
+    build: Callable[..., Any]
+    needs: tuple[str, ...]
+    file: str
+    line: int
+    output: str | None = None
+    mode: str | None = None
+    key: str | None = None
+    trigger: str | None = None
+    checkpoint: str | None = None
+
+    def error(self, message: str, line: int | None = None) -> PipelineError:
+        return PipelineError(f"{self.name}: {message}", self.file, line or self.line)
+
+
+class _Decorators:
+    """`pipeline.stream`, `pipeline.query`."""
+
+    def stream(self, given: "F | str | None" = None) -> Any:
+        """A named DataFrame that queries (and other streams) of the file may ask for by its name, also in SQL."""
+        if callable(given):
+            return _mark(given, kind="stream", name=given.__name__)
+        return lambda function: _mark(function, kind="stream", name=given or function.__name__)
+
+    def query(
+        self,
+        given: "F | str | None" = None,
+        *,
+        output: str | None = None,
+        mode: str | None = None,
+        key: str | None = None,
+        trigger: str | None = None,
+        checkpoint: str | None = None,
+    ) -> Any:
+        """A query that is started. The function returns a DataFrame, which goes to the topic `output`; or an Output
+        (`to`, `to_parquet`, `to_delta`, ...); or a SELECT over the streams, as text.
+
+        `mode`: append, update or complete. `key`: the expression that becomes the key of records. `trigger`: "10
+        seconds" between batches. `checkpoint`: its directory, else one below the pipeline's.
+        """
+        settings = {"output": output, "mode": mode, "key": key, "trigger": trigger, "checkpoint": checkpoint}
+        if callable(given):
+            return _mark(given, kind="query", name=given.__name__, **settings)
+        return lambda function: _mark(function, kind="query", name=given or function.__name__, **settings)
+
+
+pipeline = _Decorators()
+
+
+def _mark(function: F, *, kind: str, name: str, **settings: Any) -> F:
+    code = inspect.unwrap(function).__code__
+    needs = tuple(inspect.signature(function).parameters)
+    made = Definition(kind, name, function, needs, code.co_filename, code.co_firstlineno, **settings)
+    setattr(function, _MARK, made)
+    return function
+
+
+def definitions_in(namespace: dict[str, Any]) -> list[Definition]:
+    """All that were decorated, in the order of the file."""
+    found = {
+        id(made): made for each in namespace.values() if isinstance(made := getattr(each, _MARK, None), Definition)
+    }
+    return list(found.values())

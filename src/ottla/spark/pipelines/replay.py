@@ -1,0 +1,57 @@
+"""`--from`: where the streams of a pipeline begin, instead of where their checkpoints say.
+
+`earliest`, `latest`, an offset (of every partition, as far as it has it), a time (2026-01-31T12:00), or how long ago
+(2h).
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ottla.client.blocking import Blocking
+from ottla.model.durations import parse_duration_ms
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """A place in all topics. Fulfils `places.Replay`."""
+
+    client: Blocking
+    name: str | None = None
+    offset: int | None = None
+    time_ms: int | None = None
+
+    def options(self, topics: Sequence[str]) -> dict[str, str]:
+        if self.name is not None:
+            return {"startingOffsets": self.name}
+        if self.time_ms is not None:
+            # Partitions without anything so late begin at their end.
+            return {"startingTimestamp": str(self.time_ms), "startingOffsetsByTimestampStrategy": "latest"}
+        assert self.offset is not None
+        places = {
+            topic: {
+                str(index): min(max(self.offset, start), end)
+                for index, (start, end) in self.client.admin.topics.bounds(topic).items()
+            }
+            for topic in topics
+        }
+        return {"startingOffsets": json.dumps(places)}
+
+
+def parse_from(text: str, client: Blocking, now_ms: int) -> From:
+    """ValueError if it makes no sense."""
+    if text in ("earliest", "latest"):
+        return From(client, name=text)
+    if text.isdecimal():
+        return From(client, offset=int(text))
+    try:
+        return From(client, time_ms=round(datetime.fromisoformat(text).timestamp() * 1000))
+    except ValueError:
+        pass
+    try:
+        return From(client, time_ms=now_ms - parse_duration_ms(text))
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is neither earliest, latest, an offset, a time (2026-01-31T12:00) nor how long ago (2h)"
+        ) from None

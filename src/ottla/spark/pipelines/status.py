@@ -1,0 +1,137 @@
+"""What pipelines are doing, for all to see: the compacted topic `_ottla_pipelines`. No Spark and no Java is needed
+here.
+
+Records: key NAME, value the status of its latest run (JSON); key NAME/stop, value which run is to stop.
+
+Rules:
+- A run writes its status when it changes and every `beat_ms`. One that is said to run but was not heard of for
+  `LOST_BEATS` beats has lost its driver: `lost`. That compares two clocks, so they should not be far apart.
+- A command names the run that it is for: one left behind does not stop the next run.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from ottla.client.blocking import Blocking
+from ottla.client.offsets import EARLIEST, LATEST
+from ottla.model.errors import ApiError, ErrorCode
+
+TOPIC = "_ottla_pipelines"
+BEAT_MS = 5_000
+LOST_BEATS = 4
+LIVE = ("starting", "running", "stopping")
+_STOP = "/stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The latest run of a pipeline. `queries` are figures as `figures.figures_of` makes them."""
+
+    name: str
+    run: str
+    state: str
+    file: str = ""
+    host: str = ""
+    pid: int = 0
+    spark: str = ""
+    checkpoint: str = ""
+    # Counts replays: each begins with new checkpoints.
+    generation: int = 0
+    started_ms: int = 0
+    beat_ms: int = BEAT_MS
+    updated_ms: int = 0
+    error: str | None = None
+    queries: list[dict[str, Any]] = field(default_factory=list)
+
+    def seen_at(self, now_ms: int) -> "Status":
+        """As it is now: lost if nobody has heard of it for too long."""
+        if self.state in LIVE and now_ms - self.updated_ms > LOST_BEATS * self.beat_ms:
+            return replace(self, state="lost")
+        return self
+
+    @property
+    def is_dead_here(self) -> bool:
+        """Whether its driver ran on this machine and is gone."""
+        if self.host != socket.gethostname() or self.pid <= 0:
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            return False
+        return False
+
+
+class Board:
+    """The topic, through one client."""
+
+    def __init__(self, client: Blocking) -> None:
+        self._client = client
+        self._read_to = -1
+
+    def ensure(self) -> None:
+        """Create the topic if it is not there."""
+        try:
+            self._client.admin.topics.create(TOPIC, 1, configs={"cleanup.policy": "compact"})
+        except ApiError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def all(self, now_ms: int) -> dict[str, Status]:
+        """All pipelines that were ever run, by name."""
+        found: dict[str, Status] = {}
+        for key, value in self._records():
+            if key.endswith(_STOP):
+                continue
+            status = _status(value)
+            if status is None:
+                found.pop(key, None)
+            else:
+                found[key] = status.seen_at(now_ms)
+        return dict(sorted(found.items()))
+
+    def publish(self, status: Status) -> None:
+        self._client.send(TOPIC, json.dumps(asdict(status)).encode(), status.name.encode())
+
+    def ask_to_stop(self, status: Status) -> None:
+        """Tell a run to stop after its running batches."""
+        self._client.send(TOPIC, json.dumps({"run": status.run}).encode(), f"{status.name}{_STOP}".encode())
+
+    def follow(self) -> None:
+        """Commands count from here on."""
+        self._read_to = self._end()
+
+    def is_told_to_stop(self, name: str, run: str) -> bool:
+        """Whether that run was told to, since `follow`."""
+        end = self._end()
+        if end <= self._read_to:
+            return False
+        told = False
+        for record in self._client.read(TOPIC, 0, start=self._read_to, end=end):
+            if record.key == f"{name}{_STOP}".encode() and record.value is not None:
+                told |= json.loads(record.value).get("run") == run
+        self._read_to = end
+        return told
+
+    def _end(self) -> int:
+        return self._client.admin.topics.bounds(TOPIC)[0][1]
+
+    def _records(self) -> Iterator[tuple[str, bytes | None]]:
+        if TOPIC not in self._client.admin.topics.names():
+            return
+        for record in self._client.read(TOPIC, 0, start=EARLIEST, end=LATEST):
+            if record.key is not None:
+                yield record.key.decode("utf-8", "replace"), record.value
+
+
+def _status(value: bytes | None) -> Status | None:
+    """Also of an older or newer version: fields that it does not have, or that are unknown, do not matter."""
+    if value is None:
+        return None
+    told = json.loads(value)
+    return Status(**{each.name: told[each.name] for each in fields(Status) if each.name in told})
