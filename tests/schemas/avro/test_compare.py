@@ -238,6 +238,15 @@ def test_the_avro_library_agrees(reader: Json, writer: Json) -> None:
     assert (verdict.compatibility is avro.compatibility.SchemaCompatibilityType.compatible) == (not found)
 
 
+def as_ascii(value: Any) -> Any:
+    """Bytes may be read as a string, but not all of them are one: these are."""
+    if isinstance(value, bytes):
+        return b"a" * len(value)
+    if isinstance(value, dict):
+        return {key: as_ascii(child) for key, child in value.items()}
+    return [as_ascii(child) for child in value] if isinstance(value, list) else value
+
+
 def readable(reader: Json, writer: Json) -> int:
     """How many values of the writer's were read by the reader's schema; -1 if that is said to be impossible."""
     mine, other = drawn(reader, writer)
@@ -250,11 +259,10 @@ def readable(reader: Json, writer: Json) -> int:
         return 0
     for value in values:
         stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, out_of, value)
+        fastavro.schemaless_writer(stream, out_of, as_ascii(value))
         size = stream.tell()
         stream.seek(0)
-        # Bytes may be read as a string, but not all of them are one.
-        fastavro.schemaless_reader(stream, out_of, to, handle_unicode_errors="replace")
+        fastavro.schemaless_reader(stream, out_of, to)
         assert stream.tell() == size
     return len(values)
 
