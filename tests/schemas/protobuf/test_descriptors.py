@@ -172,3 +172,10 @@ def test_strings_that_are_no_utf8_are_refused() -> None:
     broken = base64.b64decode(_damaged(lambda made: None)).replace(b"\x0a\x01M", b"\x0a\x01\xff")
     with pytest.raises(InvalidSchema):
         understood(base64.b64encode(broken).decode())
+
+
+def test_an_import_may_have_the_name_that_the_schema_itself_has() -> None:
+    inner = 'syntax = "proto3"; message T { int32 x = 1; }'
+    schema = understood('syntax = "proto3"; import "default"; message M { T t = 1; }', {"default": inner})
+    assert schema.message_descriptor().full_name == "M"
+    assert schema.incompatibilities(schema) == []

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ottla.schemas.protobuf.elements import EnumType, Field, Label, Message
-from ottla.schemas.protobuf.library import MAIN, Library
+from ottla.schemas.protobuf.library import Library
 from ottla.schemas.protobuf.linking import SCALARS, join, walk_messages
 from ottla.schemas.schema import Incompatibility, Reference
 
@@ -91,8 +91,8 @@ class _Types:
     def __init__(self, library: Library, references: Sequence[Reference]) -> None:
         origins = {each.name: (each.subject, each.version) for each in references}
         self._known: dict[str, _Type] = {}
-        for path, linked in {**library.imports, MAIN: library.main}.items():
-            origin = _HERE if path == MAIN else origins.get(path)
+        for linked in library.files:
+            origin = _HERE if linked is library.main else origins.get(linked.path)
             package = linked.file.package or ""
             cut = len(package) + 1 if package else 0
             for name, message in walk_messages(linked.file):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -59,7 +59,11 @@ class Library:
 
     def pool(self) -> DescriptorPool:
         """A new pool that holds all of them."""
-        return _pool_of({**self.imports, MAIN: self.main})
+        return _pool_of(self.files)
+
+    @property
+    def files(self) -> list[Linked]:
+        return [*self.imports.values(), self.main]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,9 @@ def load(text: str, resolved: Mapping[str, str], *, strict: bool = True) -> Libr
             open_paths.append(path)
             stack.append((path, True))
             stack += [(each, False) for each in reversed(read.imports)]
-    return Library(_link(MAIN, main, done, strict), done)
+    # Nothing keeps a reference from having that name too.
+    path = MAIN if MAIN not in done else f"{MAIN}.proto"
+    return Library(_link(path, main, done, strict), done)
 
 
 def _link_import(path: str, read: _Read, done: Mapping[str, Linked], strict: bool) -> Linked:
@@ -255,12 +261,12 @@ def _describes_options(package: str | None, messages: list[str]) -> bool:
 def _pool_for(describes_options: bool, dependencies: list[str], done: Mapping[str, Linked]) -> DescriptorPool:
     """A pool to which a file can be added. What describes options is in it, unless the file is that very one."""
     files = {name: done[name] for name in _closure(dependencies, done)}
-    return _pool_of(files if describes_options else {**_known_files(DESCRIPTOR_FILE), **files})
+    return _pool_of((files if describes_options else {**_known_files(DESCRIPTOR_FILE), **files}).values())
 
 
-def _pool_of(files: Mapping[str, Linked]) -> DescriptorPool:
+def _pool_of(files: Iterable[Linked]) -> DescriptorPool:
     pool = DescriptorPool()
-    for linked in files.values():
+    for linked in files:
         _add(pool, linked.descriptor)
     return pool
 
