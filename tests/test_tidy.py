@@ -89,7 +89,15 @@ def test_handler_file_is_named_after_its_api() -> None:
 
 def test_every_module_is_reachable() -> None:
     """A module nobody imports is dead, unless it is found by name (messages, handlers) or run."""
-    by_name = ("wire/messages/", "server/handlers/", "__main__.py", "__init__.py", "testing/plugin.py", "wire/show.py")
+    by_name = (
+        "wire/messages/",
+        "server/handlers/",
+        "registry/routes/",
+        "__main__.py",
+        "__init__.py",
+        "testing/plugin.py",
+        "wire/show.py",
+    )
     text = "\n".join(path.read_text() for path in PYTHON)
     dead = []
     for path in MODULES:
