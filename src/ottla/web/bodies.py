@@ -1,14 +1,13 @@
-"""Bounds on what a request may carry: a longer body is refused before it is in memory."""
+"""Bounds on what a request may carry: a body that is longer is refused, and never held as a whole.
+
+The body is read before the application is called, which gets it in one piece: every handler of ours wants all of it.
+"""
 
 from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ottla.web.answers import error_answer
-
-
-class _TooLong(Exception):
-    """More came than was announced or is allowed."""
 
 
 class BodyBound:
@@ -22,28 +21,36 @@ class BodyBound:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = error_answer(413, f"The request body is longer than {self._bytes_max} bytes")
-        for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit() and int(value) > self._bytes_max:
-                await refusal(scope, receive, send)
-                return
-        seen_bytes, answered = 0, False
+        body = None if self._is_announced_longer(scope) else await self._read(receive)
+        if body is None:
+            await error_answer(413, f"The request body is longer than {self._bytes_max} bytes")(scope, receive, send)
+            return
+        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def bounded() -> Message:
-            nonlocal seen_bytes
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self._app(scope, replay, send)
+
+    def _is_announced_longer(self, scope: Scope) -> bool:
+        return any(
+            name == b"content-length" and value.isdigit() and int(value) > self._bytes_max
+            for name, value in scope["headers"]
+        )
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """The whole body; None when it is too long, or its sender went away."""
+        parts: list[bytes] = []
+        left_bytes = self._bytes_max
+        more = True
+        while more:
             message = await receive()
-            seen_bytes += len(message.get("body", b""))
-            if seen_bytes > self._bytes_max:
-                raise _TooLong
-            return message
-
-        async def noted(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
-
-        try:
-            await self._app(scope, bounded, noted)
-        except _TooLong:
-            if not answered:
-                await refusal(scope, receive, send)
+            if message["type"] == "http.disconnect":
+                return None
+            part = message.get("body", b"")
+            left_bytes -= len(part)
+            if left_bytes < 0:
+                return None
+            parts.append(part)
+            more = message.get("more_body", False)
+        return b"".join(parts)

@@ -1,0 +1,107 @@
+"""The HTTP kit: media types, bounded bodies, serving inside somebody else's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ottla.model import limits
+from ottla.web.answers import JSON, REGISTRY_JSON, REGISTRY_MEDIA_TYPES, json_answer, media_type_for, status_of
+from ottla.web.serving import WebServer, listen
+
+OLDER = REGISTRY_MEDIA_TYPES[1]
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        (None, REGISTRY_JSON),
+        ("", REGISTRY_JSON),
+        ("*/*", REGISTRY_JSON),
+        ("application/*", REGISTRY_JSON),
+        (JSON, JSON),
+        (f"text/html, {JSON};q=0.5", JSON),
+        (f"{JSON};q=0.5, {OLDER}", OLDER),
+        (f"{REGISTRY_JSON}, {OLDER}; q=0.9, {JSON}; q=0.5", REGISTRY_JSON),
+        (f"*/*;q=0.1, {JSON}", JSON),
+        ("text/html", None),
+        (f"{JSON};q=0", None),
+        (f"{JSON};q=nonsense", None),
+    ],
+)
+def test_the_client_chooses_the_media_type(accept: str | None, wanted: str | None) -> None:
+    assert media_type_for(accept, REGISTRY_MEDIA_TYPES) == wanted
+
+
+def test_codes_carry_the_status() -> None:
+    assert [status_of(code) for code in (404, 40401, 50003)] == [404, 404, 500]
+    assert json_answer({"ä": [1]}).body == '{"ä":[1]}'.encode()
+
+
+async def count(request: Request) -> Response:
+    return json_answer({"bytes": len(await request.body())})
+
+
+def serve(talk: Any) -> Any:
+    """Runs `talk(reader, writer)` against a service on a free port."""
+
+    async def run() -> Any:
+        listening = await listen("127.0.0.1", 0)
+        host, port = listening.getsockname()
+        server = WebServer(Starlette(routes=[Route("/", count, methods=["POST"])]), listening)
+        await server.start()
+        try:
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                return await talk(reader, writer)
+            finally:
+                writer.close()
+        finally:
+            await server.stop()
+
+    return asyncio.run(run())
+
+
+def test_a_body_that_is_announced_too_long_is_refused_unread() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (limits.HTTP_BODY_BYTES_MAX + 1))
+        return await reader.readline()
+
+    assert serve(talk).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_that_only_turns_out_too_long_is_refused() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        chunk = b"%x\r\n%s\r\n" % (limits.MIB, bytes(limits.MIB))
+        for _ in range(limits.HTTP_BODY_BYTES_MAX // limits.MIB + 1):
+            writer.write(chunk)
+        return await reader.readline()
+
+    assert serve(talk).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_of_the_allowed_length_is_taken() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        size_bytes = limits.HTTP_BODY_BYTES_MAX
+        writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (size_bytes, bytes(size_bytes)))
+        await reader.readuntil(b"\r\n\r\n")
+        return await reader.readexactly(len(b'{"bytes":%d}' % size_bytes))
+
+    assert serve(talk) == b'{"bytes":%d}' % limits.HTTP_BODY_BYTES_MAX
+
+
+def test_a_port_that_is_taken_is_an_error_of_the_caller() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
+            asyncio.run(listen("127.0.0.1", port))
