@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options
+from ottla.cli.registry_calls import DEFAULT_URL
 from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def sql(
     query: Annotated[str, typer.Argument(help="\"select … from topic('orders')\"; - reads it from stdin.")],
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object per row and line.")] = False,
     max_rows: Annotated[int | None, typer.Option("--max", "-n", min=1, help="At most so many rows.")] = None,
+    registry: Annotated[
+        str, typer.Option("--registry", envvar="OTTLA_REGISTRY", help="Schema registry, or off.")
+    ] = DEFAULT_URL,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Run a query of DuckDB's SQL over topics: `topic('orders')` is a table.
@@ -38,7 +42,7 @@ def sql(
         raise CommandError(f"SQL needs DuckDB ({error})", "pip install 'ottla[sql]'") from None
 
     text = sys.stdin.read() if query == "-" else query
-    with Sql(client_options(bootstrap)) as session:
+    with Sql(client_options(bootstrap), None if registry == "off" else registry) as session:
         try:
             result = session.query(text)
             names = [each[0] for each in result.description]

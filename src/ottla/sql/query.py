@@ -36,9 +36,13 @@ class Subjects(Protocol):
 class Sql:
     """One cluster and one DuckDB. Use with `with`."""
 
-    def __init__(self, bootstrap: str | ClientOptions, subjects: Subjects | None = None) -> None:
+    def __init__(self, bootstrap: str | ClientOptions, registry: str | None = None) -> None:
         self._client = Blocking(bootstrap)
-        self._subjects = subjects
+        self._subjects: Subjects | None = None
+        if registry is not None:
+            from ottla.sql.typed import RegistrySubjects
+
+            self._subjects = RegistrySubjects(registry)
         self._duck = duckdb.connect(":memory:")
         self._duck.execute("SET TimeZone = 'UTC'")
         self.datasets: list[TopicDataset] = []

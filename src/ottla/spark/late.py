@@ -1,0 +1,124 @@
+"""Records that came too late: those that Spark has dropped because of the watermark, as dead letters.
+
+Spark drops such records without a trace but for their number. What it drops is decided by what it writes down before it
+runs a batch, so it can be found again: in batch N a window is closed, or a record too old, if its end (its time) is not
+after the watermark of batch N - 1; that is in the checkpoint, and so are the offsets of N. This reads the batch once
+more and sends exactly those records.
+
+Rules:
+- Only batches in which Spark says that it dropped something are read again, and those that a killed driver left behind.
+- Letters are written in the sink's exactly-once protocol under the number of the batch: doing a batch twice changes
+  nothing.
+- It is about the first stateful step of a query, on one topic; and about offsets that the log still has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.outputs import dead_letters, to
+from ottla.spark.places import bootstrap_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLACE = ["topic", "partition", "offset"]
+
+
+@dataclass(frozen=True, slots=True)
+class LateTo:
+    """Where late records go, and how they are known: `records` makes of raw records (with their topic, partition and
+    offset) those that have the column `time`; `window` is the size of the windows, None if times count as they are."""
+
+    letters: str
+    time: str = "timestamp"
+    window: str | None = None
+    every: str | None = None
+    records: Callable[[DataFrame], DataFrame] | None = None
+
+
+def late_to(
+    letters: str,
+    *,
+    time: str = "timestamp",
+    window: str | None = None,
+    every: str | None = None,
+    records: Callable[[DataFrame], DataFrame] | None = None,
+) -> LateTo:
+    """Late records to the topic `letters`, for `@pipeline.query(late=late_to(...))`. Kafka Streams has no counterpart.
+
+    `time`, and `window` (and `every`, for hopping ones): as in the query. `records`: the function that the query uses
+    to get `time` from raw records, if it is not one of their columns; it must keep topic, partition and offset.
+    """
+    return LateTo(letters, time, window, every, records)
+
+
+def send_late(spark: SparkSession, rule: LateTo, checkpoint: str, batch: int, by: str) -> None:
+    """The letters of one batch that was finished; nothing if it dropped nothing, or was done before."""
+    from pyspark.sql import functions as F
+
+    watermark_ms = _watermark_ms(spark, checkpoint, batch - 1)
+    begin, end = (_offsets(spark, checkpoint, each) for each in (batch - 1, batch))
+    if watermark_ms <= 0 or not begin or begin == end:
+        return
+    raw = (
+        spark.read.format("ottla")
+        .option("kafka.bootstrap.servers", bootstrap_of(spark))
+        .option("assign", json.dumps({topic: [int(each) for each in places] for topic, places in end.items()}))
+        .option("startingOffsets", json.dumps(_within(begin, end)))
+        .option("endingOffsets", json.dumps(end))
+        .option("includeHeaders", "true")
+        .load()
+    )
+    timed = raw if rule.records is None else rule.records(raw)
+    if rule.window is None:
+        moment = F.col(rule.time)
+    elif rule.every is None:
+        moment = F.window(rule.time, rule.window)["end"]
+    else:
+        # The last of the windows that it is in: a record is lost only where all of them are closed.
+        timed = timed.withColumn("_window", F.window(rule.time, rule.window, rule.every))
+        timed = timed.groupBy(*_PLACE).agg(F.max("_window.end").alias("_end"))
+        moment = F.col("_end")
+    late = timed.where(moment <= F.timestamp_millis(F.lit(watermark_ms))).select(*_PLACE)
+    found = raw.join(late, _PLACE, "left_semi")
+    output = to(dead_letters(found, "late", by=by), rule.letters, includeHeaders="true")
+    writer = output.frame.write.format("ottla").mode("append").options(**output.options)
+    writer.option("delivery", "exactly_once").option("sink.id", f"{checkpoint}-late").option("batch.id", batch).save()
+
+
+def finished_batches(spark: SparkSession, checkpoint: str) -> int:
+    """The number of the last batch that was finished; -1 if there is none."""
+    found = spark.read.format("binaryFile").option("pathGlobFilter", "[0-9]*").load(f"{checkpoint}/commits")
+    numbers = [int(row.path.rpartition("/")[2]) for row in found.select("path").collect()]
+    return max(numbers, default=-1)
+
+
+def _log(spark: SparkSession, checkpoint: str, batch: int) -> list[Any]:
+    """What Spark has written down for a batch: the version, the metadata, the offsets of each source."""
+    lines = [row.value for row in spark.read.text(f"{checkpoint}/offsets/{batch}", wholetext=True).collect()]
+    return [json.loads(line) for line in lines[0].splitlines()[1:]] if lines else []
+
+
+def _watermark_ms(spark: SparkSession, checkpoint: str, batch: int) -> int:
+    return int(_log(spark, checkpoint, batch)[0]["batchWatermarkMs"]) if batch >= 0 else 0
+
+
+def _offsets(spark: SparkSession, checkpoint: str, batch: int) -> dict[str, dict[str, int]]:
+    """All sources of the query together; only those that have topics and partitions."""
+    if batch < 0:
+        return {}
+    found: dict[str, dict[str, int]] = {}
+    for source in _log(spark, checkpoint, batch)[1:]:
+        for topic, places in source.items():
+            if topic and isinstance(places, dict):
+                found.setdefault(topic, {}).update(places)
+    return found
+
+
+def _within(begin: dict[str, dict[str, int]], end: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """Partitions that are new in this batch begin at their beginning."""
+    return {topic: {each: begin.get(topic, {}).get(each, -2) for each in places} for topic, places in end.items()}

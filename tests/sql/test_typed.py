@@ -1,0 +1,57 @@
+"""Values typed by a real registry, several schemas in one topic."""
+
+import io
+import json
+
+import fastavro
+
+from ottla.client.blocking import Blocking
+from ottla.client.registry import RegistryOptions, SchemaRegistry
+from ottla.schemas.framing import frame
+from ottla.schemas.schema import Source
+from ottla.sql import Sql
+from ottla.testing.broker import Broker
+
+OLD = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}],
+}
+NEW = {**OLD, "fields": [*OLD["fields"], {"name": "amount", "type": "double", "default": 0.5}]}  # type: ignore[misc]
+
+
+def encoded(schema: dict[str, object], schema_id: int, value: dict[str, object]) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, value)
+    return frame(schema_id, out.getvalue())
+
+
+def test_values_are_columns_of_the_latest_schema(ottla_broker: Broker) -> None:
+    registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
+    ids = [registry.register("orders-value", Source(json.dumps(each))) for each in (OLD, NEW)]
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.admin.topics.create("orders", 1)
+        values = [
+            encoded(OLD, ids[0], {"id": 1, "item": "tea"}),
+            encoded(NEW, ids[1], {"id": 2, "item": "cup", "amount": 2.5}),
+            b"not framed",
+            encoded(OLD, 999, {"id": 3, "item": "?"}),
+            None,
+            encoded(OLD, ids[0], {"id": 4, "item": "pot"}),
+        ]
+        client.send_all("orders", [(b"k", value) for value in values])
+    with Sql(ottla_broker.bootstrap, ottla_broker.registry.url) as sql:
+        found = sql.query(
+            "select value.id, value.item, value.amount from topic('orders') order by \"offset\""
+        ).fetchall()
+        assert found == [(1, "tea", 0.5), (2, "cup", 2.5), (None,) * 3, (None,) * 3, (None,) * 3, (4, "pot", 0.5)]
+        assert sql.query("select sum(value.amount) from topic('orders') where value.id > 1").fetchall() == [(3.0,)]
+        assert sql.query("select value from topic('orders', format := 'raw') limit 1").fetchall() == [(values[0],)]
+
+
+def test_without_a_registry_values_are_text(ottla_broker: Broker) -> None:
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.admin.topics.create("orders", 1)
+        client.send("orders", b"tea")
+    with Sql(ottla_broker.bootstrap, "http://127.0.0.1:9") as sql:
+        assert sql.query("select value from topic('orders')").fetchall() == [("tea",)]
