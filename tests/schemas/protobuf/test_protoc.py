@@ -6,6 +6,7 @@ leaves out by default.
 
 from __future__ import annotations
 
+import base64
 from importlib.resources import files
 from pathlib import Path
 
@@ -78,6 +79,14 @@ def test_the_descriptor_is_that_of_protoc(path: str, tmp_path: Path) -> None:
     again = understood(schema.canonical, imports)
     assert_same(again.descriptor, printed)
     assert again.canonical == schema.canonical
+
+    # The descriptor alone, with descriptors of its imports, is the same schema.
+    made = {each.name: base64.b64encode(each.SerializeToString()).decode() for each in expected.file}
+    theirs = understood(made.pop(path), made)
+    assert theirs.incompatibilities(schema) == schema.incompatibilities(theirs) == []
+    if " group " not in schema.canonical:
+        # (The bodies of groups come before all other nested messages then.)
+        assert_same(theirs.descriptor, expected)
 
 
 REFUSED = {

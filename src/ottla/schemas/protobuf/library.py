@@ -183,8 +183,8 @@ def _link(path: str, read: _Read, done: Mapping[str, Linked], strict: bool) -> L
 
 
 def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, Linked], strict: bool) -> Linked:
-    """A descriptor is made into a text, with the options of the extensions in reach, and that is read: what descriptors
-    may have and texts may not (a name with blanks) gets no further."""
+    """A descriptor is made into elements, with the options of the extensions in reach. Their text is read once, so that
+    what descriptors may have and texts may not gets no further."""
     probe = FileDescriptorProto()
     probe.CopyFrom(made)
     probe.name = path
@@ -204,7 +204,8 @@ def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, 
     except DecodeError as error:
         raise InvalidSchema(f"the descriptor has options that cannot be read: {error}") from None
     try:
-        return _linked_file(path, parse_file(print_file(file)), done, strict)
+        parse_file(print_file(file))
+        return _linked_file(path, file, done, strict)
     except InvalidSchema as invalid:
         raise InvalidSchema(f"in the text of the descriptor: {invalid}") from None
 

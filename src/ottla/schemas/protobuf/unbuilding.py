@@ -222,7 +222,9 @@ def _value(field: FieldDescriptor, value: Any) -> Value:
         entries: list[tuple[str, Value]] = []
         for each, got in value.ListFields():
             values = _values(each, got)
-            key = f"[{each.full_name}]" if each.is_extension else each.name
+            # In text format a group goes by the name of its type.
+            name = each.message_type.name if each.type == each.TYPE_GROUP else each.name
+            key = f"[{each.full_name}]" if each.is_extension else name
             entries.append((key, Items(tuple(values)) if each.is_repeated else values[0]))
         return Aggregate(tuple(entries))
     if field.enum_type is not None:
