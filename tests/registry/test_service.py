@@ -184,11 +184,26 @@ def test_a_lost_answer_is_asked_of_the_log(broker: Broker, make: Make, api: str,
     assert ask(one.url, "DELETE", "/subjects/s").content == [1, 2, 3]
 
 
-def test_a_refused_end_is_decided_again(broker: Broker, make: Make) -> None:
+@pytest.mark.parametrize("error", ["INVALID_TXN_STATE", "INVALID_PRODUCER_EPOCH"])
+@pytest.mark.parametrize("after", [True, False], ids=["done", "not done"])
+def test_an_end_that_failed_may_have_been_one(broker: Broker, make: Make, error: str, after: bool) -> None:
+    """The broker says no to a commit, having carried it out or not: the log says which, and so does the reply."""
     one = make()
-    broker.fail("EndTxn", "INVALID_TXN_STATE", client_id=client_id(one))
+    register(one, "before", record("R"))
+    broker.fail("EndTxn", error, after=after, client_id=client_id(one))
+    assert register(one, "s", record("S")) == 2
+    broker.fail("EndTxn", error, after=after, client_id=client_id(one))
+    assert ask(one.url, "DELETE", "/subjects/s").content == [1]  # and not that there is none
+    assert register(one, "t", record("T")) == 3
+    dense(one.url, {"before": 1, "t": 1})
+
+
+def test_a_schema_larger_than_a_record_may_be_is_refused(make: Make) -> None:
+    one = make()
+    large = {"schema": '{"type":"fixed","size":1,"name":"F","doc":"%s"}' % ("x" * 1_200_000)}
+    answer = ask(one.url, "POST", "/subjects/s/versions", large)
+    assert (answer.status, answer.code) == (422, 42209)
     assert register(one, "s", record("R")) == 1
-    dense(one.url, {"s": 1})
 
 
 def test_no_leader_can_be_reached(make: Make) -> None:

@@ -227,9 +227,7 @@ class TopicStore:
             await self._drop_writer()
             if isinstance(error, ProducerFenced):
                 self._distrust(number)
-                await self._settle(error)
-            else:
-                await self._take(number)
+            await self._settle(error)
             return pending.is_there
         except BaseException:
             # Given up in between: what became of it is found out before the next decision.
@@ -239,11 +237,14 @@ class TopicStore:
             self._pending = None
 
     async def _settle(self, cause: Exception) -> None:
-        """Whoever fenced this instance has ended its transaction one way or the other: read which."""
+        """Read what became of a write: ended by taking the id anew, or by whoever took it and now leads."""
         try:
-            await self._tail.read_to_end()
-        except (ApiError, ClientError):
-            raise Unavailable(f"{self._options.topic} cannot be read: {cause}") from cause
+            await self._lead()
+        except NotLeader:
+            try:
+                await self._tail.read_to_end()
+            except (ApiError, ClientError):
+                raise Unavailable(f"{self._options.topic} cannot be read: {cause}") from cause
 
     def _distrust(self, number: int) -> None:
         """Another one writes, whatever the group said last."""
