@@ -80,7 +80,8 @@ class Arena:
     def grow(self) -> None:
         """More room for the columns that are full or nearly so; their entries move along."""
         old, old8 = self.table.copy(), self.a8
-        full = self.table[:, COUNT] >= self.table[:, ROOM]
+        # Columns with an entry per row have room for all rows from the start.
+        full = (self.table[:, COUNT] >= self.table[:, ROOM]) & (self.table[:, LEVEL] >= 0)
         full_data = (self.table[:, KIND] == VAR) & (self.table[:, DATA_COUNT] * 2 >= self.table[:, DATA_ROOM])
         if not full.any() and not full_data.any():
             full_data[:] = True  # one large entry did not fit

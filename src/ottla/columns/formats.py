@@ -8,8 +8,11 @@ from ottla.columns.codec import Decoder, Encoder
 from ottla.schemas.schema import SchemaType, Source
 
 
-def decoder_of(writer: Source, reader: Source | None = None, message: str | tuple[int, ...] = ()) -> Decoder:
-    """What `writer` wrote, as columns of `reader`. `message`: which one of a Protobuf file, by name or by place.
+def decoder_of(
+    writer: Source, reader: Source | None = None, message: str = "", indexes: tuple[int, ...] = ()
+) -> Decoder:
+    """What `writer` wrote, as columns of `reader`. `message`: which one of a Protobuf file to read, by its full name;
+    `indexes`: which one of the writer's file the values say they are.
 
     Raises InvalidSchema, UnsupportedSchema.
     """
@@ -17,6 +20,10 @@ def decoder_of(writer: Source, reader: Source | None = None, message: str | tupl
         from ottla.columns.avro.decoder import decoder as avro
 
         return avro(writer, reader)
+    if writer.type is SchemaType.PROTOBUF:
+        from ottla.columns.protobuf.decoder import decoder as protobuf
+
+        return protobuf(writer, reader, message, indexes)
     raise NotImplementedError(message)
 
 

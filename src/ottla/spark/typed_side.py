@@ -140,4 +140,4 @@ class Side:
             return f"the registry has no schema {mark.schema}"
         if writer.type is not self.reader.type:
             return f"schema {mark.schema} is {writer.type.value}, not {self.reader.type.value}"
-        return decoder_of(writer, self.reader, self.message or mark.message)
+        return decoder_of(writer, self.reader, self.message, mark.message)

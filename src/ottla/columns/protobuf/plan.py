@@ -1,0 +1,154 @@
+"""From a message's descriptor to tables: which field goes to which column, and what it is when it is absent."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from ottla.columns.loops import frozen_bytes
+from ottla.columns.protobuf import ops
+from ottla.columns.protobuf.ops import Plan, Tables
+from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, fields_of
+from ottla.columns.shape import Column
+
+KINDS = {
+    FieldDescriptor.TYPE_DOUBLE: ops.DOUBLE,
+    FieldDescriptor.TYPE_FLOAT: ops.FLOAT,
+    FieldDescriptor.TYPE_INT64: ops.INT64,
+    FieldDescriptor.TYPE_UINT64: ops.UINT64,
+    FieldDescriptor.TYPE_INT32: ops.INT32,
+    FieldDescriptor.TYPE_FIXED64: ops.FIXED64,
+    FieldDescriptor.TYPE_FIXED32: ops.FIXED32,
+    FieldDescriptor.TYPE_BOOL: ops.BOOL,
+    FieldDescriptor.TYPE_STRING: ops.STRING,
+    FieldDescriptor.TYPE_BYTES: ops.BYTES,
+    FieldDescriptor.TYPE_UINT32: ops.UINT32,
+    FieldDescriptor.TYPE_ENUM: ops.ENUM,
+    FieldDescriptor.TYPE_SFIXED32: ops.SFIXED32,
+    FieldDescriptor.TYPE_SFIXED64: ops.SFIXED64,
+    FieldDescriptor.TYPE_SINT32: ops.SINT32,
+    FieldDescriptor.TYPE_SINT64: ops.SINT64,
+}
+
+
+def kind_of(field: FieldDescriptor) -> tuple[int, FieldDescriptor]:
+    """The kind of a field's values, and the field that holds them: for wrappers the one inside."""
+    if field.message_type is None:
+        return KINDS[field.type], field
+    name = field.message_type.full_name
+    if name == TIMESTAMP:
+        return ops.MOMENT, field
+    if name == DURATION:
+        return ops.SPAN, field
+    if name in WRAPPERS:
+        inner = field.message_type.fields_by_number[1]
+        return KINDS[inner.type], inner
+    return ops.MESSAGE, field
+
+
+def make_plan(message: Descriptor, root: Column) -> Plan:
+    """The tables that read a message into columns."""
+    planner = _Planner()
+    planner.message(message, root.below, 0)
+    tables = Tables(
+        np.array(planner.messages, np.int64).reshape(-1, 2),
+        np.array([row for rows in planner.fields for row in rows], np.int64).reshape(-1, ops.FIELD_COLUMNS),
+        np.array(planner.symbols, np.int64).reshape(-1, 3),
+        frozen_bytes(bytes(planner.constants)),
+    )
+    return Plan(tables, max(count for _, count in planner.messages), planner.depth)
+
+
+class _Planner:
+    def __init__(self) -> None:
+        self.messages: list[list[int]] = []
+        self.fields: list[list[list[int]]] = []
+        self.symbols: list[tuple[int, int, int]] = []
+        self.constants = bytearray(bytes(16))  # zero, of every kind
+        self.depth = 0
+        self._rows = 0
+
+    def message(self, message: Descriptor, columns: tuple[Column, ...], depth: int) -> int:
+        self.depth = max(self.depth, depth + 1)
+        mine = fields_of(message)
+        number = len(self.messages)
+        self.messages.append([self._rows, len(mine)])
+        self._rows += len(mine)
+        self.fields.append([])
+        paired = sorted(zip(mine, columns, strict=True), key=lambda pair: pair[0].number)
+        rows = [self._field(field, column, depth, message) for field, column in paired]
+        self.fields[number] = rows
+        return number
+
+    def _field(self, field: FieldDescriptor, column: Column, depth: int, owner: Descriptor) -> list[int]:
+        kind, holder = kind_of(field)
+        into = column.below[0] if field.is_repeated else column
+        row = [0] * ops.FIELD_COLUMNS
+        row[ops.NUMBER], row[ops.KIND], row[ops.COLUMN] = field.number, kind, into.number
+        row[ops.LIST] = column.number if field.is_repeated else -1
+        row[ops.WRAPPED] = int(holder is not field)
+        row[ops.WIRE] = ops.SIZED if row[ops.WRAPPED] else ops.wire_of(kind)
+        row[ops.ABSENT] = self._absent(field, kind, owner)
+        row[ops.ONEOF] = field.containing_oneof.index if field.containing_oneof is not None else -1
+        if kind == ops.MESSAGE:
+            row[ops.BELOW] = self.message(field.message_type, into.below, depth + 1)
+        elif kind == ops.ENUM:
+            row[ops.A], row[ops.B] = self._symbols(holder)
+        return row
+
+    def _absent(self, field: FieldDescriptor, kind: int, owner: Descriptor) -> int:
+        if field.is_required:
+            return ops.REQUIRED
+        if field.is_repeated:
+            return ops.NULL
+        if owner.GetOptions().map_entry:
+            return 0  # a key or value that is not there has its default, a message that of all its fields
+        if field.has_default_value:
+            begin = len(self.constants)
+            self.constants += wire_bytes(kind, field.default_value)
+            return begin
+        if not field.has_presence:
+            return self._first_symbol(field) if kind == ops.ENUM else 0
+        return ops.NULL
+
+    def _first_symbol(self, field: FieldDescriptor) -> int:
+        begin = len(self.constants)
+        self.constants += wire_bytes(ops.ENUM, field.enum_type.values[0].number)
+        return begin
+
+    def _symbols(self, field: FieldDescriptor) -> tuple[int, int]:
+        first = len(self.symbols)
+        known: dict[int, str] = {}
+        for value in field.enum_type.values:
+            known.setdefault(value.number, value.name)
+        for number, name in sorted(known.items()):
+            self.symbols.append((number, len(self.constants), len(name.encode())))
+            self.constants += name.encode()
+        return first, len(known)
+
+
+def varint(value: int) -> bytes:
+    """A number as Protobuf's variable-length one: 64 bits, two's complement."""
+    left = value & (2**64 - 1)
+    made = bytearray()
+    while left > 127:
+        made.append(left & 127 | 128)
+        left >>= 7
+    made.append(left)
+    return bytes(made)
+
+
+def wire_bytes(kind: int, value: Any) -> bytes:
+    """A value as it is behind its tag."""
+    if kind in (ops.SINT32, ops.SINT64):
+        return varint((value << 1) ^ (value >> 63))
+    if kind <= ops.ENUM:
+        return varint(int(value))
+    if kind in (ops.STRING, ops.BYTES):
+        data = value.encode() if isinstance(value, str) else bytes(value)
+        return varint(len(data)) + data
+    codes = {ops.DOUBLE: "<d", ops.FIXED64: "<Q", ops.SFIXED64: "<q", ops.FLOAT: "<f", ops.FIXED32: "<I"}
+    return struct.pack(codes.get(kind, "<i"), value)
