@@ -93,6 +93,7 @@ class Election:
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
+        self._coordinator.close()  # a join that waits for others would hold up the farewell behind it
         if self._member_id:
             try:
                 async with asyncio.timeout(self._options.heartbeat_interval_ms / 1000):

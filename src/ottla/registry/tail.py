@@ -23,7 +23,8 @@ from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_OPTIONS = ReadOptions(read_committed=True)
+# A fetch ends as soon as something is written; the wait is for those that nobody writes to for hours.
+_OPTIONS = ReadOptions(max_wait_ms=5_000, read_committed=True)
 
 
 class Tail:

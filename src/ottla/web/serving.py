@@ -21,6 +21,8 @@ from ottla.model import limits
 from ottla.web.bodies import BodyBound
 
 STOP_S = 3
+# Clients keep connections in pools, and one that is closed under a request looks to them like a failure.
+KEEP_ALIVE_S = 60
 
 
 class _Server(uvicorn.Server):
@@ -44,6 +46,7 @@ class WebServer:
             ws="none",
             backlog=limits.HTTP_BACKLOG,
             limit_concurrency=limits.HTTP_REQUESTS_AT_ONCE_MAX,
+            timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_S,
         )
         self._listening = listening
