@@ -1,4 +1,4 @@
-"""Tags that schemas carry inside (`confluent:tags` of Avro records and fields): finding them."""
+"""Tags that schemas carry inside (`confluent:tags` of Avro, options of Protobuf): finding them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ottla.schemas.avro import AvroSchema
 from ottla.schemas.avro.types import Array, Map, Record, Schema, Union, full_name
+from ottla.schemas.protobuf import ProtobufSchema
 from ottla.schemas.schema import Parsed
 
 _TAGS = "confluent:tags"
@@ -21,6 +22,8 @@ class Tagged(NamedTuple):
 
 
 def tags_in(parsed: Parsed) -> list[Tagged]:
+    if isinstance(parsed, ProtobufSchema):
+        return [Tagged(path, "sr_field" if is_field else "sr_record", tags) for path, is_field, tags in parsed.tags]
     return list(_of(parsed.schema, set())) if isinstance(parsed, AvroSchema) else []
 
 
