@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.spark.lookup import Assigned, Lookup
 from ottla.spark.loss import DataLoss, Reason, report
+from ottla.spark.memory import keep_freed_memory
 from ottla.spark.offsets import EARLIEST_OFFSET, Everywhere, Limit, Offsets, Specific
 from ottla.spark.plan import Range, split
 from ottla.spark.read_settings import ReadSettings
@@ -104,6 +105,8 @@ def read_partition(settings: ReadSettings, partition: InputPartition) -> "Iterat
     if part is None:
         return iter(())
     context = TaskContext.get()
+    if context is not None:
+        keep_freed_memory()
     query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
     number = context.partitionId() if context is not None else 0
     return read_range(settings, part, f"consumer-{settings.group(query_id)}-executor-{number}")
