@@ -254,3 +254,16 @@ def test_whitespace_and_comments_do_not_matter(between: str) -> None:
     text = understood(ORDERS).canonical
     spaced = re.sub(r"[]{}[;=<>(),]", lambda found: between + found.group() + between, text)
     assert parse_file(spaced) == parse_file(text)
+
+
+def test_tags_are_found_however_they_are_written() -> None:
+    schema = understood(
+        """syntax = "proto3"; package p; import "confluent/meta.proto";
+        message M {
+          option (confluent.message_meta).tags = "SECRET";
+          string a = 1 [(confluent.field_meta) = { doc: "x", tags: ["PII", "GDPR", "PII"] }];
+          message N { oneof o { string b = 2 [(.confluent.field_meta).tags = "PII"]; } string c = 3; }
+        }"""
+    )
+    expected = [("M", False, ("SECRET",)), ("M.a", True, ("PII", "GDPR")), ("M.N.b", True, ("PII",))]
+    assert schema.tags == understood(schema.serialized).tags == expected

@@ -6,7 +6,7 @@ in JSON only where the text gives them (`fill_json_names` adds the others).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from google.protobuf.descriptor_pb2 import (
@@ -269,13 +269,3 @@ def _add_synthetic_oneofs(made: DescriptorProto) -> None:
 def _at(option: Option, message: str) -> str:
     line, column = option.position
     return f"line {line}, column {column}: {message}" if line else message
-
-
-def walk_types(file: FileDescriptorProto) -> Iterator[tuple[str, DescriptorProto]]:
-    """All messages of a descriptor with their full names."""
-    stack = [(file.package, each) for each in reversed(file.message_type)]
-    while stack:
-        scope, message = stack.pop()
-        name = join(scope, message.name)
-        yield name, message
-        stack += [(name, each) for each in reversed(message.nested_type)]

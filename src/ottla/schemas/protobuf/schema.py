@@ -18,6 +18,7 @@ from ottla.schemas.protobuf.linking import join
 from ottla.schemas.protobuf.normalizing import normalize
 from ottla.schemas.protobuf.plain import without_extensions
 from ottla.schemas.protobuf.printer import print_file
+from ottla.schemas.protobuf.tags import InlineTags, inline_tags
 from ottla.schemas.schema import Incompatibility, Parsed, Reference, Source
 
 
@@ -66,6 +67,11 @@ class ProtobufSchema:
         made.CopyFrom(self.library.main.descriptor)
         fill_json_names(made)
         return made
+
+    @property
+    def tags(self) -> list[InlineTags]:
+        """What messages and fields are tagged with by Confluent's options."""
+        return inline_tags(self.library.main.spelt)
 
     def incompatibilities(self, writer: Parsed) -> list[Incompatibility]:
         if not isinstance(writer, ProtobufSchema):
