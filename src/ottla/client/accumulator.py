@@ -154,13 +154,6 @@ class Batch:
         self.size_bytes += grown
         return grown
 
-    def fill(self, encoded: Encoded) -> None:
-        """Take records that are encoded already; the batch was empty, and is sealed by its owner before it leaves."""
-        assert self.count == 0
-        self.payload, self.count = encoded.data, encoded.record_count
-        self.base_timestamp, self.max_timestamp = encoded.base_timestamp, encoded.max_timestamp
-        self.size_bytes += len(encoded.data)
-
     def watch(self, position: int, timestamp: int, future: "asyncio.Future[RecordMetadata]") -> None:
         """The future ends when the record at this position is acknowledged, or has failed."""
         self.futures.append(future)
@@ -170,21 +163,31 @@ class Batch:
     def seal(self, how: Sealing) -> bytearray:
         """The batch's bytes, compressed once; its place in the sequence may still be stamped in."""
         if self.data is None:
-            self.data = assemble(
-                compress(how.codec, self.payload, how.level) if how.codec else self.payload,
-                base_offset=0,
-                leader_epoch=NO_LEADER_EPOCH,
-                attributes=how.codec | (TRANSACTIONAL_FLAG if how.transactional else 0),
-                last_offset_delta=self.count - 1,
-                base_timestamp=self.base_timestamp,
-                max_timestamp=self.max_timestamp,
-                producer_id=self.identity.producer_id,
-                producer_epoch=self.identity.epoch,
-                base_sequence=self.sequence,
-                count=self.count,
-            )
+            self.data = self._assembled(self.payload, how)
             self.payload = bytearray()
         return self.data
+
+    def fill(self, records: Encoded, how: Sealing) -> None:
+        """Make it a batch of records that are encoded already, and seal it: nothing is added to them."""
+        assert self.count == 0
+        self.count, self.base_timestamp, self.max_timestamp = records.record_count, *records[3:]
+        self.size_bytes += len(records.data)
+        self.data = self._assembled(records.data, how)
+
+    def _assembled(self, payload: bytearray | memoryview, how: Sealing) -> bytearray:
+        return assemble(
+            compress(how.codec, payload, how.level) if how.codec else payload,
+            base_offset=0,
+            leader_epoch=NO_LEADER_EPOCH,
+            attributes=how.codec | (TRANSACTIONAL_FLAG if how.transactional else 0),
+            last_offset_delta=self.count - 1,
+            base_timestamp=self.base_timestamp,
+            max_timestamp=self.max_timestamp,
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.epoch,
+            base_sequence=self.sequence,
+            count=self.count,
+        )
 
     def assign(self, identity: ProducerId, sequence: int) -> None:
         """Give the batch its place in the sequence."""

@@ -188,8 +188,8 @@ class Producer:
     async def post_encoded(
         self, partition: TopicPartition, records: Encoded, future: "asyncio.Future[RecordMetadata] | None" = None
     ) -> None:
-        """Send records that are encoded already (`records.build_columns`) as a batch of their own. The future, if there
-        is one, ends when the first of them is acknowledged."""
+        """Send records that are encoded already (`records.build_columns`) as a batch of their own; afterwards they may
+        be overwritten. The future, if there is one, ends when the first of them is acknowledged."""
         if self._sender.failure is not None:
             self._raise_failure()
         size_bytes = len(records.data) + HEADER_BYTES
@@ -203,10 +203,9 @@ class Producer:
         if queue is None:
             queue = self._queues[partition] = PartitionQueue(partition)
         batch = queue.new_batch(asyncio.get_running_loop().time())
-        batch.fill(records)
+        self._sender.fill(batch, records)
         if future is not None:
             batch.watch(0, records.base_timestamp, future)
-        self._sender.seal(batch)  # so that nothing is added to it
         self._sender.added(queue, batch.size_bytes, ready=True)
         await asyncio.sleep(0)
 

@@ -24,6 +24,7 @@ from ottla.client.metadata import NO_LEADER
 from ottla.client.producer_options import ProducerOptions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
+from ottla.records.build import Encoded
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 _BY_ID_SINCE = 13  # Produce names topics by id from this version on
@@ -147,9 +148,9 @@ class Sender:
             for batch in tuple(queue.waiting):
                 self._fail(queue, batch, error)
 
-    def seal(self, batch: Batch) -> None:
-        """Close a batch before its time."""
-        batch.seal(self._sealing)
+    def fill(self, batch: Batch, records: Encoded) -> None:
+        """Make it a batch of records that are encoded already."""
+        batch.fill(records, self._sealing)
 
     def added(self, queue: PartitionQueue, size_bytes: int, *, ready: bool) -> None:
         """Bytes were appended to a queue; `ready`: a batch is full, or there is a new one with a time to leave."""

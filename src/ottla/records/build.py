@@ -37,7 +37,7 @@ Pair = tuple[bytes | None, bytes | None]
 class Encoded(NamedTuple):
     """Records laid out one after the other, and what the header must say about them."""
 
-    data: bytearray
+    data: bytearray | memoryview
     record_count: int
     last_offset_delta: int
     base_timestamp: int
@@ -95,7 +95,7 @@ def build_batch(
 
 
 def assemble(
-    packed: bytes | bytearray,
+    packed: bytes | bytearray | memoryview,
     *,
     base_offset: int,
     leader_epoch: int,

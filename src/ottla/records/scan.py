@@ -27,8 +27,7 @@ try:
         made: F = _njit(function, cache=True, nogil=True)
         return made
 
-    @_intrinsic  # type: ignore[untyped-decorator]
-    def copy(typing: Any, to: Any, to_at: Any, source: Any, at: Any, size: Any) -> Any:
+    def _memcpy(typing: Any, to: Any, to_at: Any, source: Any, at: Any, size: Any) -> Any:
         """`to[to_at : to_at + size] = source[at : at + size]` for bytes, at the speed of memcpy. Checks nothing."""
         signature = _types.void(to, _types.int64, source, _types.int64, _types.int64)
 
@@ -40,19 +39,24 @@ try:
                     (signature.args[2], arguments[2], arguments[3]),
                 )
             ]
-            _cgutils.raw_memcpy(builder, *places, arguments[4], 1)
+            to_place, place = places
+            _cgutils.raw_memcpy(builder, to_place, place, arguments[4], 1)  # type: ignore[no-untyped-call]
             return context.get_dummy_value()
 
         return signature, generate
+
+    copy: Callable[..., None] = _intrinsic(_memcpy)
 
 except ImportError:  # the loops are then plain Python
 
     def compiled(function: F) -> F:
         return function
 
-    def copy(to: Any, to_at: int, source: Any, at: int, size: int) -> None:
+    def _copy(to: Any, to_at: int, source: Any, at: int, size: int) -> None:
         """`to[to_at : to_at + size] = source[at : at + size]`."""
         to[to_at : to_at + size] = source[at : at + size]
+
+    copy = _copy
 
 
 # Columns of `batches`: where the records begin and end, how many they are, what their deltas are added to, which

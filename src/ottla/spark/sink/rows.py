@@ -23,7 +23,7 @@ from ottla.client.producer import Producer
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.records.build import Encoded
-from ottla.records.build_columns import BEGIN, COUNT, END, PARTITION, EncodedRows, choose, encode_rows
+from ottla.records.build_columns import BEGIN, COUNT, END, NO_BYTES, PARTITION, EncodedRows, choose, encode_rows
 from ottla.spark.sink.columns import bytes_column, header_columns, partition_column
 from ottla.spark.sink.schema import BadRows
 
@@ -42,6 +42,7 @@ class RowSender:
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._turns: dict[str, tuple[int, int]] = {}  # of rows without a key: whose turn it is, and for how long
+        self._room = NO_BYTES  # what records are encoded into, again and again
         self._first: asyncio.Future[RecordMetadata] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -93,10 +94,10 @@ class RowSender:
         info = await self._client.cluster.topic(topic, auto_create=True)
         encoded = self._encode(info, batch)
         self.rows += batch.num_rows
-        now_ms, data = self._now_ms(), encoded.data
+        now_ms, data = self._now_ms(), memoryview(encoded.data)  # type: ignore[arg-type]  # arrays are buffers
         for row in encoded.table:
             count = int(row[COUNT])
-            records = Encoded(bytearray(data[row[BEGIN] : row[END]]), count, count - 1, now_ms, now_ms)
+            records = Encoded(data[row[BEGIN] : row[END]], count, count - 1, now_ms, now_ms)
             self.size_bytes += len(records.data)
             future = None
             if self._first is None:
@@ -119,7 +120,10 @@ class RowSender:
             *keys, values.ends, given, count, available, turn % len(available), left_bytes, self._batch_bytes, chosen
         )
         self._turns[info.name] = (turn, left_bytes)
-        return encode_rows(keys, values, header_columns(column.get("headers"), rows), chosen, count, self._batch_bytes)
+        headers = header_columns(column.get("headers"), rows)
+        encoded = encode_rows(keys, values, headers, chosen, count, self._batch_bytes, self._room)
+        self._room = encoded.data
+        return encoded
 
 
 def _ignore_result(future: asyncio.Future[RecordMetadata]) -> None:
