@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.spark.java import NoJava
     from ottla.spark.joins import join_changes, join_streams, join_table
     from ottla.spark.lake import to_delta
+    from ottla.spark.late import late_to
     from ottla.spark.outputs import Output, dead_letters, to, to_changelog, to_jdbc, to_parquet
     from ottla.spark.pipelines.definition import pipeline
     from ottla.spark.progress import unwatch, watch
@@ -27,6 +28,7 @@ _HOMES = {
     "java": ("NoJava",),
     "joins": ("join_changes", "join_streams", "join_table"),
     "lake": ("to_delta",),
+    "late": ("late_to",),
     "outputs": ("Output", "dead_letters", "to", "to_changelog", "to_jdbc", "to_parquet"),
     "pipelines.definition": ("pipeline",),
     "progress": ("unwatch", "watch"),
@@ -49,6 +51,7 @@ __all__ = [
     "join_changes",
     "join_streams",
     "join_table",
+    "late_to",
     "latest",
     "pipeline",
     "register",
@@ -79,4 +82,15 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-register()
+def _begin() -> None:
+    if register():  # a session is active
+        from pyspark.sql import SparkSession
+
+        from ottla.spark.progress import watch
+
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            watch(active)
+
+
+_begin()

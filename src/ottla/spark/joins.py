@@ -86,17 +86,17 @@ def join_changes(stream: "DataFrame", changes: "DataFrame", on: str = "key", how
     )
     output = _output_type(stream, changes, on, clash)
     return both.groupBy(on).transformWithState(
-        _TableJoin(theirs, ours.names, stream.columns, on, how), output, "append", "none"
+        _TableJoin(theirs, stream.columns, output.names, on, how), output, "append", "none"
     )
 
 
 class _TableJoin(StatefulProcessor):
     """Keeps a table's row per key, and hands records on with it."""
 
-    def __init__(self, row_type: "StructType", record_names: list[str], columns: list[str], on: str, how: str) -> None:
+    def __init__(self, row_type: "StructType", columns: list[str], output: list[str], on: str, how: str) -> None:
         self._row_type = row_type
-        self._record_names = record_names
         self._columns = columns
+        self._output = output
         self._on = on
         self._how = how
 
@@ -122,7 +122,8 @@ class _TableJoin(StatefulProcessor):
         added = tuple(found) if found is not None else (None,) * len(self._row_type)
         for row in records:
             record = row["_record"]
-            yield Row(*(key[0] if name == self._on else record[name] for name in self._columns), *added)
+            own = (key[0] if name == self._on else record[name] for name in self._columns)
+            yield Row(*self._output)(*own, *added)
 
     def close(self) -> None:
         pass

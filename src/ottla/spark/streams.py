@@ -34,40 +34,52 @@ def topic(
     `earliest`, `latest`, or offsets as JSON; it counts where there is no checkpoint yet. Any option of the source, by
     its name.
     """
-    if not names:
-        raise ValueError("topic() needs the name of a topic")
     session = the_session(spark)
+    told = source_options(
+        *names,
+        key=key,
+        value=value,
+        schema=schema,
+        starting=starting,
+        spark=session,
+        bootstrap=bootstrap,
+        registry=registry,
+        **options,
+    )
     note_topics(names)
-    told = _options(session, names, key, value, schema, bootstrap, registry)
     replay = replaying.get() if stream else None
     if replay is not None:
+        del told["startingOffsets"]
         told.update(replay.options(names))
-    else:
-        told["startingOffsets"] = starting
-    told.update({name: str(each) for name, each in options.items()})
     reader = session.readStream if stream else session.read
     return reader.format(FORMAT).options(**told).load()
 
 
-def _options(
-    session: "SparkSession",
-    names: tuple[str, ...],
-    key: str | None,
-    value: str | None,
-    schema: str | None,
-    bootstrap: str | None,
-    registry: str | None,
+def source_options(
+    *names: str,
+    key: str | None = None,
+    value: str | None = None,
+    schema: str | None = None,
+    starting: str = "earliest",
+    spark: "SparkSession | None" = None,
+    bootstrap: str | None = None,
+    registry: str | None = None,
+    **options: object,
 ) -> dict[str, str]:
-    told = {"kafka.bootstrap.servers": bootstrap_of(session, bootstrap), "subscribe": ",".join(names)}
-    if key is not None:
-        told["key.format"] = key
-    if value is not None:
-        told["value.format"] = value
-    if schema is not None:
-        told["value.schema"] = schema
-    address = registry_of(session, registry)
-    if address is not None and (key or value):
-        told["schema.registry.url"] = address
+    """What `topic` tells the source."""
+    if not names:
+        raise ValueError("the name of a topic is needed")
+    session = the_session(spark)
+    told = {
+        "kafka.bootstrap.servers": bootstrap_of(session, bootstrap),
+        "subscribe": ",".join(names),
+        "startingOffsets": starting,
+    }
+    given = {"key.format": key, "value.format": value, "value.schema": schema}
+    if key or value:
+        given["schema.registry.url"] = registry_of(session, registry)
+    told.update({name: each for name, each in given.items() if each is not None})
+    told.update({name: str(each) for name, each in options.items()})
     return told
 
 

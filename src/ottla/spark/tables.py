@@ -8,11 +8,14 @@ Rules:
 - A key whose latest value is null is not in a snapshot; among changes it is a row with a null value.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ottla.spark.streams import topic
+from ottla.spark.places import conf, note_topics, the_session
+from ottla.spark.streams import FORMAT, source_options, topic
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 
@@ -26,6 +29,28 @@ def table(*names: str, **options: Any) -> "DataFrame":
 
     records = topic(*names, stream=False, **options)
     return latest(records).where(F.col("value").isNotNull())
+
+
+def _anew(names: tuple[str, ...], options: dict[str, Any]) -> "DataFrame":
+    """Records as they are whenever this is run. Spark asks a source written in Python once what there is to read and
+    keeps to that as long as the DataFrame lives; so here the tasks themselves ask."""
+    told = source_options(*names, **options)
+    spark = the_session(options.get("spark"))
+    note_topics(names)
+    schema = spark.read.format(FORMAT).options(**told).load().schema
+    tasks = max(1, int(conf(spark, "spark.sql.shuffle.partitions") or "2"))
+
+    def read(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        from ottla.spark.source import OttlaSource
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                source = OttlaSource(told)
+                reader = source.reader(source.schema())
+                for part in list(reader.partitions())[number::tasks]:
+                    yield from reader.read(part)
+
+    return spark.range(0, tasks, 1, tasks).mapInArrow(read, schema)
 
 
 def changes(*names: str, **options: Any) -> "DataFrame":

@@ -30,9 +30,10 @@ def problems(built: list[Built], spark: "SparkSession", client: Blocking) -> lis
 def _of_topics(each: Built, known: set[str]) -> list[PipelineError]:
     made = each.query
     found = [made.error(f"there is no topic {name!r} to read from") for name in each.reads if name not in known]
+    late = () if made.late is None else (made.late.letters,)
     found += [
         made.error(f"there is no topic {name!r} to write to: ottla topic create {name}")
-        for name in each.output.topics
+        for name in (*each.output.topics, *late)
         if name not in known
     ]
     both = sorted(set(each.reads) & set(each.output.topics))

@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ottla.spark.late import LateTo
+
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__ottla_pipeline__"
 
@@ -48,6 +50,7 @@ class Definition:
     key: str | None = None
     trigger: str | None = None
     checkpoint: str | None = None
+    late: LateTo | None = None
 
     def error(self, message: str, line: int | None = None) -> PipelineError:
         return PipelineError(f"{self.name}: {message}", self.file, line or self.line)
@@ -71,14 +74,23 @@ class _Decorators:
         key: str | None = None,
         trigger: str | None = None,
         checkpoint: str | None = None,
+        late: LateTo | None = None,
     ) -> Any:
         """A query that is started. The function returns a DataFrame, which goes to the topic `output`; or an Output
         (`to`, `to_parquet`, `to_delta`, ...); or a SELECT over the streams, as text.
 
         `mode`: append, update or complete. `key`: the expression that becomes the key of records. `trigger`: "10
-        seconds" between batches. `checkpoint`: its directory, else one below the pipeline's.
+        seconds" between batches. `checkpoint`: its directory, else one below the pipeline's. `late`: where late
+        records go (`late_to`).
         """
-        settings = {"output": output, "mode": mode, "key": key, "trigger": trigger, "checkpoint": checkpoint}
+        settings: dict[str, Any] = {
+            "output": output,
+            "mode": mode,
+            "key": key,
+            "trigger": trigger,
+            "checkpoint": checkpoint,
+        }
+        settings["late"] = late
         if callable(given):
             return _mark(given, kind="query", name=given.__name__, **settings)
         return lambda function: _mark(function, kind="query", name=given or function.__name__, **settings)

@@ -30,6 +30,7 @@ from ottla.spark.outputs import triggered
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.figures import figures_of, merged
+from ottla.spark.pipelines.latecomers import Latecomers
 from ottla.spark.pipelines.load import Pipeline, first_line
 from ottla.spark.pipelines.status import LIVE, Board, Status
 from ottla.spark.progress import group_of
@@ -85,6 +86,7 @@ class Runner:
         self._lock = threading.Lock()
         self._figures: dict[str, dict[str, Any]] = {}
         self._queries: list[StreamingQuery] = []
+        self._late = Latecomers(spark, {})
         self.status = replace(identity, name=pipeline.name, run=run_id, state="starting")
 
     def request_stop(self) -> None:
@@ -105,6 +107,8 @@ class Runner:
             self._stop_queries()
             self._drain()
             self._spark.streams.removeListener(self._listener)
+            if failure is None:
+                self._late.send()
             self._say("failed" if failure else "stopped", error=failure)
         if failure:
             raise PipelineError(failure, self._pipeline.file)
@@ -121,6 +125,7 @@ class Runner:
             )
         generation = (before.generation if before is not None else 0) + (1 if self._settings.replay else 0)
         self.status = replace(self.status, generation=generation, checkpoint=self._settings.checkpoint)
+        self._late = Latecomers(self._spark, before.late if before is not None else {})
         self._board.follow()
         self._say("starting")
 
@@ -132,6 +137,8 @@ class Runner:
             root = each.query.checkpoint or f"{self._settings.checkpoint.rstrip('/')}/{each.query.name}"
             checkpoint = f"{root}/{self.status.generation}"
             try:
+                if each.query.late is not None:
+                    self._late.watch(name, each.query.late, checkpoint)
                 writer = each.output.writer(checkpoint).queryName(name).option("checkpointLocation", checkpoint)
                 query = triggered(writer, "once" if self._settings.once else each.query.trigger).start()
             except Exception as error:
@@ -153,6 +160,7 @@ class Runner:
             if now_s >= next_look_s:
                 next_look_s = now_s + _COMMANDS_EVERY_S
                 self._look_for_commands()
+            self._late.send()
             if now_s >= next_beat_s:
                 next_beat_s = now_s + self.status.beat_ms / 1000
                 self._say("running")
@@ -197,6 +205,7 @@ class Runner:
         figures["lag_seconds"] = self._lag_seconds(event.progress.name)
         with self._lock:
             self._figures[figures["query"]] = figures
+        self._late.note(figures["query"], figures["batch"], figures["late_rows"])
         self._on_event({"event": "progress", **figures})
 
     def _lag_seconds(self, name: str | None) -> float | None:
@@ -211,7 +220,9 @@ class Runner:
         with self._lock:
             figures = [self._figures[name] for name in sorted(self._figures)]
         changed = state != self.status.state or error is not None
-        self.status = replace(self.status, state=state, error=error, queries=figures, updated_ms=wall_clock_ms())
+        self.status = replace(
+            self.status, state=state, error=error, queries=figures, updated_ms=wall_clock_ms(), late=self._late.done
+        )
         try:
             self._board.publish(self.status)
         except _AWAY as away:

@@ -46,6 +46,8 @@ class Status:
     updated_ms: int = 0
     error: str | None = None
     queries: list[dict[str, Any]] = field(default_factory=list)
+    # Up to which batch late records of queries were seen to, by their checkpoints.
+    late: dict[str, int] = field(default_factory=dict)
 
     def seen_at(self, now_ms: int) -> "Status":
         """As it is now: lost if nobody has heard of it for too long."""

@@ -1,0 +1,62 @@
+"""Late records of a run: which batches to look at, and up to which one that is done."""
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.spark.late import LateTo, finished_batches, send_late
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Spark keeps what it has written down for so many batches.
+_BATCHES_KEPT = 100
+
+
+class Watched(NamedTuple):
+    """A query with a rule for late records."""
+
+    rule: LateTo
+    checkpoint: str
+
+
+class Latecomers:
+    """Progress is told by one thread, letters are sent by another."""
+
+    def __init__(self, spark: "SparkSession", done: Mapping[str, int]) -> None:
+        self._spark = spark
+        self._queries: dict[str, Watched] = {}
+        self._lock = Lock()
+        self._due: list[tuple[str, int, bool]] = []
+        # By checkpoint: a replay begins anew.
+        self.done: dict[str, int] = dict(done)
+
+    def watch(self, query: str, rule: LateTo, checkpoint: str) -> None:
+        """Before the query is started: batches that another run has finished, and not looked at, are due."""
+        self._queries[query] = Watched(rule, checkpoint)
+        before = self.done.get(checkpoint)
+        if before is None:
+            self.done[checkpoint] = -1
+            return
+        last = finished_batches(self._spark, checkpoint)
+        self._due += [(query, batch, True) for batch in range(max(before + 1, last - _BATCHES_KEPT + 2), last + 1)]
+
+    def note(self, query: str, batch: int, late_rows: int) -> None:
+        """A batch was finished."""
+        if query in self._queries:
+            with self._lock:
+                self._due.append((query, batch, late_rows > 0))
+
+    def send(self) -> None:
+        """See to all that is due."""
+        while True:
+            with self._lock:
+                if not self._due:
+                    return
+                query, batch, has_late = self._due[0]
+            watched = self._queries[query]
+            if has_late:
+                send_late(self._spark, watched.rule, watched.checkpoint, batch, query)
+            self.done[watched.checkpoint] = max(batch, self.done[watched.checkpoint])
+            with self._lock:
+                self._due.pop(0)
