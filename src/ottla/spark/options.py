@@ -136,6 +136,8 @@ TABLE: tuple[Option, ...] = (
     Option("value.format", FORMATS, "raw", "What values are: decoded into typed columns.", Use.BOTH),
     Option("key.format", FORMATS, "raw", "What keys are.", Use.BOTH),
     Option("schema.registry.url", text, None, "Where the schema registry is; several with commas.", Use.BOTH),
+    Option("schema.registry.basic.auth.user.info", text, None, "`user:password` for the registry.", Use.BOTH),
+    Option("schema.registry.bearer.auth.token", text, None, "A token for the registry.", Use.BOTH),
     Option("value.subject", text, None, "The subject of values, `<topic>-value` unless told.", Use.BOTH),
     Option("key.subject", text, None, "The subject of keys, `<topic>-key` unless told.", Use.BOTH),
     Option("value.schema", str, None, "The schema of values, instead of the registry's.", Use.BOTH),

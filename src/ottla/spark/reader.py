@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from ottla.spark.letters import DeadLetters
 from ottla.spark.lookup import Assigned, Lookup
 from ottla.spark.loss import DataLoss, Reason, report
 from ottla.spark.memory import keep_freed_memory
 from ottla.spark.offsets import EARLIEST_OFFSET, Everywhere, Limit, Offsets, Specific
 from ottla.spark.plan import Range, split
 from ottla.spark.read_settings import ReadSettings
+from ottla.spark.shape import Shape
 from ottla.spark.task import read_range
 
 if TYPE_CHECKING:
@@ -37,8 +39,9 @@ class RangePartition(InputPartition):
 class OttlaReader(DataSourceReader):
     """Reads what the options say, once."""
 
-    def __init__(self, settings: ReadSettings) -> None:
+    def __init__(self, settings: ReadSettings, shape: Shape) -> None:
         self.settings = settings
+        self.shape = shape
 
     def partitions(self) -> list[InputPartition]:
         lookup = Lookup(self.settings, f"{self.settings.group(None)}-driver")
@@ -50,7 +53,7 @@ class OttlaReader(DataSourceReader):
         return [RangePartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        return read_partition(self.settings, partition)
+        return read_partition(self.settings, self.shape, partition)
 
     def _ranges(self, lookup: Lookup) -> list[Range]:
         settings = self.settings
@@ -99,7 +102,7 @@ def tasks(settings: ReadSettings, lookup: Lookup, ranges: list[Range]) -> list[R
     )
 
 
-def read_partition(settings: ReadSettings, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+def read_partition(settings: ReadSettings, shape: Shape, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
     """In an executor: the rows of one task."""
     part = partition.part if isinstance(partition, RangePartition) else None
     if part is None:
@@ -109,7 +112,26 @@ def read_partition(settings: ReadSettings, partition: InputPartition) -> "Iterat
         keep_freed_memory()
     query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
     number = context.partitionId() if context is not None else 0
-    return read_range(settings, part, f"consumer-{settings.group(query_id)}-executor-{number}")
+    client_id = f"consumer-{settings.group(query_id)}-executor-{number}"
+    if shape.typed is None:
+        return read_range(settings, part, client_id)
+    return _typed(settings, shape, part, client_id)
+
+
+def _typed(settings: ReadSettings, shape: Shape, part: Range, client_id: str) -> "Iterator[pa.RecordBatch]":
+    """Decoded rows, bad ones put where the options say."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    typed = shape.typed
+    assert typed is not None
+    columns = tuple(dict.fromkeys((*settings.columns, *sorted(typed.needs))))
+    wanted = to_arrow_schema(shape.schema, timezone="UTC")
+    with DeadLetters(settings.kafka.client_options(f"{client_id}-dlq"), typed.dlq_topic or "") as letters:
+        for raw in read_range(settings, part, client_id, columns):
+            applied = typed.apply(raw, settings.columns)
+            if applied.dead is not None:
+                letters.write(applied.dead)
+            yield applied.batch if applied.batch.schema == wanted else applied.batch.cast(wanted)
 
 
 def _is_earliest(limit: Limit, partition: object) -> bool:

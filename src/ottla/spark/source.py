@@ -8,20 +8,11 @@ Rules:
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
 from ottla.spark.options import OptionError
 from ottla.spark.read_settings import ReadSettings, parse_read
+from ottla.spark.shape import Shape, shape_of
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -30,18 +21,6 @@ if TYPE_CHECKING:
         DataSourceStreamWriter,
         DataSourceWriter,
     )
-
-_HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
-_TYPES: dict[str, DataType] = {
-    "key": BinaryType(),
-    "value": BinaryType(),
-    "topic": StringType(),
-    "partition": IntegerType(),
-    "offset": LongType(),
-    "timestamp": TimestampType(),
-    "timestampType": IntegerType(),
-    "headers": _HEADERS,
-}
 
 
 class OttlaSource(DataSource):
@@ -52,21 +31,19 @@ class OttlaSource(DataSource):
         return "ottla"
 
     def schema(self) -> StructType:
-        return _schema(parse_read(self.options, streaming=None))
+        return shape_of(parse_read(self.options, streaming=None)).schema
 
     def reader(self, schema: StructType) -> "DataSourceReader":
         from ottla.spark.reader import OttlaReader
 
         settings = parse_read(self.options, streaming=False)
-        _check_schema(settings, schema)
-        return OttlaReader(settings)
+        return OttlaReader(settings, _checked(settings, schema))
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         from ottla.spark.stream_reader import OttlaStreamReader
 
         settings = parse_read(self.options, streaming=True)
-        _check_schema(settings, schema)
-        return OttlaStreamReader(settings)
+        return OttlaStreamReader(settings, _checked(settings, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from ottla.spark.writer import BatchWriter
@@ -79,11 +56,9 @@ class OttlaSource(DataSource):
         return StreamWriter(self.options, schema)
 
 
-def _schema(settings: ReadSettings) -> StructType:
-    return StructType([StructField(name, _TYPES[name]) for name in settings.columns])
-
-
-def _check_schema(settings: ReadSettings, schema: StructType) -> None:
-    own = _schema(settings)
-    if schema != own:
-        raise OptionError(f"the source ottla has a fixed schema: {own.simpleString()}, not {schema.simpleString()}")
+def _checked(settings: ReadSettings, schema: StructType) -> Shape:
+    shape = shape_of(settings)
+    if schema != shape.schema:
+        own, given = shape.schema.simpleString(), schema.simpleString()
+        raise OptionError(f"the source ottla has a fixed schema: {own}, not {given}")
+    return shape

@@ -21,6 +21,7 @@ from ottla.spark.offsets import LATEST_OFFSET, Everywhere, Offsets, Specific, do
 from ottla.spark.plan import Range, count_new, limited
 from ottla.spark.read_settings import ReadSettings
 from ottla.spark.reader import RangePartition, read_partition, tasks
+from ottla.spark.shape import Shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,8 +40,9 @@ INITIAL: Document = {"": {}}
 class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what the options say, for ever."""
 
-    def __init__(self, settings: ReadSettings) -> None:
+    def __init__(self, settings: ReadSettings, shape: Shape) -> None:
         self.settings = settings
+        self.shape = shape
         self._lookup: Lookup | None = None
         self._topic_ids: dict[str, bytes] = {}
         self._recreated: dict[str, None] = {}  # topics created anew since the last batch
@@ -50,10 +52,10 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._asked_from: Document = INITIAL
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"settings": self.settings}  # executors need no more
+        return {"settings": self.settings, "shape": self.shape}  # executors need no more
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["settings"])  # type: ignore[misc]
+        self.__init__(state["settings"], state["shape"])  # type: ignore[misc]
 
     # --- where batches end --------------------------------------------------------------------------------------
 
@@ -128,7 +130,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangePartition(part) for part in tasks(self.settings, self._connected(), ranges)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        return read_partition(self.settings, partition)
+        return read_partition(self.settings, self.shape, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Offsets are in Spark's checkpoint."""

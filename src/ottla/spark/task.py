@@ -8,7 +8,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -30,12 +30,14 @@ _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _EMPTY_ANSWERS_MAX = 5
 
 
-def read_range(settings: ReadSettings, part: Range, client_id: str) -> "Iterator[pa.RecordBatch]":
-    """The rows of a range."""
+def read_range(
+    settings: ReadSettings, part: Range, client_id: str, columns: Sequence[str] | None = None
+) -> "Iterator[pa.RecordBatch]":
+    """The rows of a range, with these columns (those of the options unless told)."""
     from ottla.spark.rows import Rows  # numba and all: executors only
 
     topic, partition = part.partition
-    rows = Rows(topic, partition, settings.columns, settings.options["rowsPerBatch"])
+    rows = Rows(topic, partition, columns or settings.columns, settings.options["rowsPerBatch"])
     loop = asyncio.new_event_loop()
     try:
         answers = _Reading(settings, part, client_id).answers()
