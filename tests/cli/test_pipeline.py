@@ -1,0 +1,67 @@
+"""`ottla pipeline` where no Spark is needed: lists, statuses, stops."""
+
+import json
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.cli.conftest import Run
+
+from ottla.client.blocking import Blocking
+from ottla.client.options import wall_clock_ms
+from ottla.spark.pipelines.status import TOPIC, Board, Status
+from ottla.testing.broker import Broker
+
+FIGURES = {
+    "query": "shop-revenue",
+    "batch": 7,
+    "total_rows": 100,
+    "input_rate": 10.0,
+    "processed_rate": 20.5,
+    "lag": 3,
+    "lag_seconds": 1.25,
+    "watermark": "2026-01-01T00:00:00.000Z",
+    "state_rows": 12,
+    "state_bytes": 2048,
+    "total_late_rows": 1,
+    "batch_ms": 150,
+}
+
+
+def test_pipelines_as_others_see_them(ottla: Callable[..., Run], ottla_broker: Broker) -> None:
+    assert ottla("pipeline", "list", "--json").json == []
+    now_ms = wall_clock_ms()
+    shop = Status("shop", "r1", "running", host="elsewhere", pid=12, updated_ms=now_ms, queries=[FIGURES])
+    with Blocking(ottla_broker.bootstrap) as client:
+        board = Board(client)
+        board.ensure()
+        board.publish(shop)
+        board.publish(replace(shop, name="old", updated_ms=now_ms - 60_000))
+        board.publish(replace(shop, name="gone", state="failed", error="no topic"))
+
+        rows = {row["pipeline"]: row for row in ottla("pipeline", "list", "--json").json}
+        assert {name: row["state"] for name, row in rows.items()} == {
+            "shop": "running",
+            "old": "lost",
+            "gone": "failed",
+        }
+        assert (rows["shop"]["lag"], rows["shop"]["lag_seconds"], rows["shop"]["rows/s"]) == (3, 1.25, 20.5)
+        assert [line.split("\t")[:2] for line in ottla("pipeline", "list").lines[1:]][2] == ["shop", "running"]
+
+        shown = ottla("pipeline", "status", "shop").out
+        assert "running" in shown and "1.2 s" in shown and "12 rows, 2.0 KiB" in shown
+        assert ottla("pipeline", "status", "gone", "--json").json["error"] == "no topic"
+        assert "there is no pipeline nope" in ottla("pipeline", "status", "nope", code=1).err
+
+        assert "does not run: it is failed" in ottla("pipeline", "stop", "gone", code=1).err
+        assert "does not run: it is lost" in ottla("pipeline", "stop", "old", code=1).err
+        ottla("pipeline", "stop", "shop", "--no-wait")
+        commands = [record for record in client.read(TOPIC) if record.key == b"shop/stop"]
+        assert [json.loads(record.value or b"") for record in commands] == [{"run": "r1"}]
+        board.publish(replace(shop, name="dead", host=socket.gethostname(), pid=2**22 + 1))
+        assert "does not run: it is lost" in ottla("pipeline", "stop", "dead", code=1).err
+
+
+def test_a_file_that_is_not_there_is_found_before_spark_starts(ottla: Callable[..., Run]) -> None:
+    assert "there is no file" in ottla("pipeline", "run", "nothing.py", code=1).err
+    assert "there is no file" in ottla("pipeline", "check", "nothing.py", code=1).err
