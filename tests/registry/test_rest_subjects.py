@@ -6,7 +6,7 @@ import json
 
 import pytest
 from tests.registry.memory import Registry
-from tests.registry.schemas import LOOSE, ONE, STRICT, THREE, TWO, optional, record
+from tests.registry.schemas import LOOSE, ONE, STRICT, THREE, TWO, record
 
 
 @pytest.fixture
@@ -285,16 +285,6 @@ def test_a_version_that_is_asked_for_is_noted_in_the_metadata(registry: Registry
     assert registry.post(path, {"schema": ONE, "version": 3})["id"] == 3
     assert registry.refused("POST", path, {"schema": ONE, "version": 3})[0] == 42201
     assert registry.get(f"{path}/3")["metadata"] == {"properties": {"confluent:version": "3"}}
-
-
-def test_tags_inside_of_a_schema_are_found(registry: Registry) -> None:
-    field = {**optional("card", "", "string"), "confluent:tags": ["PII", "SECRET"]}
-    registry.register("orders", record("a", field, **{"confluent:tags": ["SHOP"]}))
-    assert "schemaTags" not in registry.get("/subjects/orders/versions/1")
-    of_field = {"schemaEntity": {"entityPath": "Order.card", "entityType": "sr_field"}, "tags": ["PII", "SECRET"]}
-    of_record = {"schemaEntity": {"entityPath": "Order", "entityType": "sr_record"}, "tags": ["SHOP"]}
-    assert registry.get("/subjects/orders/versions/1?findTags=PII")["schemaTags"] == [of_field]
-    assert registry.get("/schemas/ids/1?findTags=*")["schemaTags"] == [of_record, of_field]
 
 
 @pytest.mark.parametrize("schema", [STRICT, LOOSE])

@@ -8,10 +8,18 @@ from typing import Any
 from ottla.model.limits import INT32_MAX
 from ottla.registry.errors import BadRequest
 from ottla.schemas.compatibility import Level
-from ottla.schemas.registry.carried import BadForm, check_rules, metadata_of, rule_set_of
-from ottla.schemas.registry.entities import CONFIG_FIELDS, Draft, Mode
+from ottla.schemas.registry.carried import (
+    BadForm,
+    check_rules,
+    merged_rules,
+    metadata_of,
+    rule_set_of,
+    with_version,
+    without_rules,
+)
+from ottla.schemas.registry.entities import CONFIG_FIELDS, Draft, Mode, Registered, Tagged
 from ottla.schemas.registry.names import is_valid
-from ottla.schemas.registry.refusal import invalid_level, invalid_mode, invalid_schema, invalid_subject
+from ottla.schemas.registry.refusal import invalid_level, invalid_mode, invalid_rules, invalid_schema, invalid_subject
 from ottla.schemas.schema import Reference
 
 _FLAGS = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
@@ -20,8 +28,6 @@ _POLICIES = ("STRICT", "LENIENT", "LOGICAL")
 
 def draft_of(body: Mapping[str, Any]) -> Draft:
     """A schema to register, look up or check. Raises BadRequest, Refused."""
-    if body.get("schemaTagsToAdd") or body.get("schemaTagsToRemove") or body.get("propagateSchemaTags"):
-        raise invalid_schema("Tags inside of schemas are not edited here: write them into the schema")
     try:
         metadata, rule_set = metadata_of(body.get("metadata")), rule_set_of(body.get("ruleSet"))
     except BadForm as error:
@@ -35,6 +41,51 @@ def draft_of(body: Mapping[str, Any]) -> Draft:
         rule_set,
         _number(body, "id", -1),
         _number(body, "version", 0),
+        tagged_of(body.get("schemaTagsToAdd")),
+        tagged_of(body.get("schemaTagsToRemove")),
+        body.get("propagateSchemaTags") is True,
+    )
+
+
+def tagged_of(given: Any) -> tuple[Tagged, ...]:
+    """Places in a schema, and tags for each. Raises BadRequest."""
+    try:
+        found = tuple(
+            Tagged(each["schemaEntity"]["entityPath"], each["schemaEntity"]["entityType"].lower(), tuple(each["tags"]))
+            for each in given or ()
+        )
+    except (TypeError, KeyError, AttributeError):
+        raise BadRequest(400, "schema tags are not of the expected form") from None
+    if not all(isinstance(text, str) for each in found for text in (each.path, *each.tags)):
+        raise BadRequest(400, "schema tags are not of the expected form")
+    return found
+
+
+def retagged(body: Mapping[str, Any], it: Registered, before: Registered | None) -> Draft:
+    """A version with other tags, metadata or rules, to be registered as the next one. Raises BadRequest, Refused."""
+    new_version = _number(body, "newVersion", 0)
+    try:
+        metadata, rules = metadata_of(body.get("metadata")), rule_set_of(body.get("ruleSet"))
+        merged = rule_set_of(body.get("rulesToMerge"))
+    except BadForm as error:
+        raise BadRequest(400, str(error)) from None
+    removed = body.get("rulesToRemove")
+    if removed is not None and not (isinstance(removed, list) and all(isinstance(name, str) for name in removed)):
+        raise BadRequest(400, "rulesToRemove is not a list of names")
+    if merged is not None or removed is not None:
+        if rules is not None:
+            raise invalid_rules("ruleSet should be omitted if specifying rulesToMerge or rulesToRemove")
+        rules = without_rules(merged_rules(None if before is None else before.rule_set, merged), removed or ())
+    check_rules(rules)
+    return Draft(
+        it.text,
+        it.type,
+        it.references,
+        with_version(metadata or it.metadata, new_version),
+        rules,
+        version=new_version,
+        tags_added=tagged_of(body.get("tagsToAdd")),
+        tags_removed=tagged_of(body.get("tagsToRemove")),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.registry.routes.bodies import draft_of
+from ottla.registry.routes.bodies import draft_of, retagged
 from ottla.registry.routes.call import Call, Text, version_number
 from ottla.registry.routes.entities import registered_json, schema_json, tags_json, text_of
 from ottla.registry.routes.table import route
@@ -54,6 +54,17 @@ async def get_referrers(call: Call) -> Any:
     it = _version(call, True)
     found = lookups.referrers(call.machine, it.subject, it.version, call.flag("deleted"))
     return call.page([schema_id for _, schema_id in sorted({(context_of(each.subject), each.id) for each in found})])
+
+
+@route("POST", "/subjects/{subject}/versions/{version}/tags")
+async def change_tags(call: Call) -> Any:
+    body = await call.body()
+    subject = normal(call.params["subject"])
+    it = _version(call, False)
+    new_version = body.get("newVersion")
+    before = lookups.get(call.machine, subject, new_version - 1) if isinstance(new_version, int) else None
+    draft = retagged(body, it, before or lookups.latest(call.machine, subject))
+    return registered_json(call, await call.submit(Register(subject, draft)))
 
 
 @route("DELETE", "/subjects/{subject}/versions/{version}")

@@ -135,6 +135,13 @@ def _merged(older: Sequence[Json], newer: Sequence[Json]) -> list[Json]:
     return [*(rule for rule in older if rule.get("name") not in names), *newer]
 
 
+def without_rules(rules: Json | None, names: Sequence[str]) -> Json | None:
+    if rules is None:
+        return None
+    kept = {kind: [rule for rule in rules.get(kind, ()) if rule.get("name") not in names] for kind in _RULE_KINDS}
+    return _without_empty({**rules, **kept})
+
+
 def property_of(metadata: Json | None, name: str) -> str | None:
     value: str | None = ((metadata or {}).get("properties") or {}).get(name)
     return value

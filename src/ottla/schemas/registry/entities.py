@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ottla.schemas.schema import Reference, SchemaType
@@ -74,6 +74,14 @@ class Registered:
         return self.subject, self.version
 
 
+class Tagged(NamedTuple):
+    """Something inside a schema, by its path and Confluent's name for what it is, and its tags."""
+
+    path: str
+    kind: str
+    tags: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A schema that somebody brings: to be registered, looked up or checked.
@@ -89,3 +97,11 @@ class Draft:
     rule_set: Mapping[str, Any] | None = None
     id: int = -1
     version: int = 0
+    # Tags to write into the text or take out of it; `propagate_tags`: those of the latest version too.
+    tags_added: tuple[Tagged, ...] = ()
+    tags_removed: tuple[Tagged, ...] = ()
+    propagate_tags: bool = False
+
+    @property
+    def edits_tags(self) -> bool:
+        return bool(self.tags_added or self.tags_removed)

@@ -29,6 +29,7 @@ from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of
 from ottla.schemas.registry.records import ContextEntry, Entry, Record, SchemaEntry, encode
 from ottla.schemas.registry.refusal import incompatible, invalid_schema, not_permitted
 from ottla.schemas.registry.removing import keep_highest
+from ottla.schemas.registry.tags import tags_in, with_tags
 
 if TYPE_CHECKING:
     from ottla.schemas.registry.machine import RegistryMachine
@@ -74,7 +75,11 @@ def known_already(machine: RegistryMachine, command: Register) -> Registered | N
     subject, draft = command.subject, command.draft
     config = machine.scope.config(subject)
     normalize = command.normalize or config.get("normalize") is True
-    if any(name in config for name in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")):
+    if (
+        draft.edits_tags
+        or draft.propagate_tags
+        or any(name in config for name in ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"))
+    ):
         return None
     it = understand(machine, subject, draft, normalize, as_new=False)
     if it is None:
@@ -114,7 +119,22 @@ def _filled(machine: RegistryMachine, subject: str, draft: Draft, config: Config
         if before is None:
             raise invalid_schema("Empty schema")
         draft = replace(draft, text=before.text, type=before.type, references=before.references)
+    if draft.edits_tags or (draft.propagate_tags and before is not None):
+        draft = _tagged(machine, subject, draft, before)
     return complete(config, draft, before, new_version)
+
+
+def _tagged(machine: RegistryMachine, subject: str, draft: Draft, before: Registered | None) -> Draft:
+    """Write the tags into the text. A version of which the tags are changed is noted in its metadata."""
+    text = draft.text or ""
+    if draft.edits_tags:
+        source = machine.library.source(subject, text, draft.type, draft.references)
+        text = with_tags(source, draft.tags_added, draft.tags_removed)
+        draft = replace(draft, text=text, version=draft.version or LATEST)
+    if draft.propagate_tags and before is not None and (inherited := tags_in(machine.library.of(before))):
+        source = machine.library.source(subject, text, draft.type, draft.references)
+        draft = replace(draft, text=with_tags(source, inherited))
+    return draft
 
 
 def _version(draft: Draft, new_version: int, takes_ids: bool) -> int:
