@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import threading
 import time
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ class Load:
                 url = self._registries[(thread + number) % len(self._registries)].url
                 try:
                     answer = ask(url, "POST", f"/subjects/{subject}/versions", {"schema": schema})
-                except OSError:
+                except (OSError, http.client.HTTPException):
                     continue  # it is gone, or was killed before it could answer
                 if answer.status == 200:
                     self.acknowledged.append((subject, schema, answer.content["id"]))
