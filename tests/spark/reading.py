@@ -19,7 +19,7 @@ def fresh(name: str) -> str:
 def write_mixture(bootstrap: str, topic: str, partitions: int = 2) -> int:
     """Batches of every codec; with and without keys, values and headers. The number of records."""
     with Blocking(bootstrap) as client:
-        client.admin.topics.create(topic, partitions)
+        client.admin.topics.create(topic, partitions, configs={"retention.ms": "-1"})  # for its times are old
     per_codec = 40
     for codec in Codec:
         with Blocking(bootstrap, ProducerOptions(codec=codec)) as client:
@@ -40,9 +40,10 @@ def write_transactions(bootstrap: str, topic: str) -> None:
     with Blocking(bootstrap, ProducerOptions(transactional_id=f"tx-{topic}")) as client:
         for number in range(6):
             try:
-                with client.transaction() as transaction:
+                with client.transaction():
                     for index in range(10):
-                        transaction.send(topic, b"%d-%d" % (number, index))
+                        client.post(topic, b"%d-%d" % (number, index), partition=0)
+                    client.flush()
                     if number % 2:
                         raise _Abort
             except _Abort:
