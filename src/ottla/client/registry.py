@@ -27,6 +27,8 @@ _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 NOT_FOUND = 404
 
+_NOT_FOUND = 404
+
 
 class RegistryError(Exception):
     """The registry refused: its HTTP status, its own error code, its message."""
@@ -118,6 +120,19 @@ class SchemaRegistry:
     def lookup(self, subject: str, source: Source) -> Registered:
         """The version that a schema is of a subject. RegistryError(404) if it is none."""
         return self._registered(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(source)))
+
+    def incompatibilities(self, subject: str, source: Source) -> list[str]:
+        """Why a schema could not become the next version of a subject; nothing if it could (or would be the first)."""
+        path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/latest?verbose=true"
+        try:
+            answer = self._ask("POST", path, _body(source))
+        except RegistryError as error:
+            if error.status == _NOT_FOUND:
+                return []
+            raise
+        if answer["is_compatible"]:
+            return []
+        return [str(each) for each in answer.get("messages") or ["it is not compatible"]]
 
     def subjects(self) -> list[str]:
         """All subjects."""

@@ -104,6 +104,26 @@ def typed_output(options: Mapping[str, str], schema: pa.Schema, topic: str | Non
     return TypedOutput(schema, sides)
 
 
+def unwritable(options: Mapping[str, str], schema: pa.Schema, topic: str) -> list[str]:
+    """Why columns could not be written, before anything is: each reason a sentence. Registers nothing."""
+    given = {name.lower(): value for name, value in options.items()}
+    registry = registry_of(given)
+    found: list[str] = []
+    for name in _SIDES:
+        format = given.get(f"{name}.format", "raw").strip().lower()
+        if format in ("raw", "string"):
+            continue
+        settings, of = of_side(name, format, given, [topic]), _type_of(name, schema)
+        if settings.schema is None and not settings.version_given:
+            source = derive(TYPES[format], of, settings.record_name)
+            if registry is not None and settings.subject is not None:
+                found += registry.incompatibilities(settings.subject, source)
+        else:
+            source = _fixed(settings, registry)[0]
+        encoder_of(source, settings.message).fits(of)
+    return found
+
+
 def _written(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | None) -> Written:
     source, schema_id = _schema(settings, of, registry)
     encoder = encoder_of(source, settings.message)
@@ -115,20 +135,28 @@ def _written(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry |
 
 
 def _schema(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | None) -> tuple[Source, int | None]:
-    kind = TYPES[settings.format]
     if settings.schema is None and settings.version_given:
-        if registry is None:
-            raise ValueError(f"{settings.name}.version needs schema.registry.url")
-        found = settings.registered(registry)
-        if found.source.type is not kind:
-            raise ValueError(f"{settings.name}.format is {settings.format}, not that of {found.subject}")
-        return found.source, found.schema_id
-    source = Source(settings.schema, kind) if settings.schema is not None else derive(kind, of, settings.record_name)
+        return _fixed(settings, registry)
+    kind = TYPES[settings.format]
+    source = derive(kind, of, settings.record_name) if settings.schema is None else _fixed(settings, registry)[0]
     if registry is None:
         return source, None
     if settings.subject is None:
         raise ValueError(f"{settings.name}.subject is needed: the option topic does not say one")
     return source, registry.register(settings.subject, source)
+
+
+def _fixed(settings: SideSettings, registry: SchemaRegistry | None) -> tuple[Source, int | None]:
+    """The schema that the options name: its text, or a version of a subject."""
+    kind = TYPES[settings.format]
+    if settings.schema is not None:
+        return Source(settings.schema, kind), None
+    if registry is None:
+        raise ValueError(f"{settings.name}.version needs schema.registry.url")
+    found = settings.registered(registry)
+    if found.source.type is not kind:
+        raise ValueError(f"{settings.name}.format is {settings.format}, not that of {found.subject}")
+    return found.source, found.schema_id
 
 
 def _type_of(name: str, schema: pa.Schema) -> pa.DataType:

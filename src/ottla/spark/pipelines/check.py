@@ -6,6 +6,7 @@ Each problem is one line with file and line; all are found in one go.
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.blocking import Blocking
+from ottla.client.registry import RegistryError, RegistryUnreachable
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.load import first_line
@@ -45,8 +46,10 @@ def _of_output(each: Built) -> list[PipelineError]:
     made, frame = each.query, each.output.frame
     if not frame.isStreaming:
         return [made.error("this is a batch: a query needs at least one stream")]
-    if each.output.format != "ottla" or "value.format" in each.output.options:
+    if each.output.format != "ottla":
         return []
+    if "value.format" in each.output.options:
+        return _of_schema(each)
     types = dict(frame.dtypes)
     found = [
         made.error(f"the column {name} is {types[name]}: records have text or bytes, so cast it or use to_json")
@@ -56,6 +59,20 @@ def _of_output(each: Built) -> list[PipelineError]:
     if "value" not in types:
         found.append(made.error("there is no column value"))
     return found
+
+
+def _of_schema(each: Built) -> list[PipelineError]:
+    """Whether the columns can be written as the subject has it; nothing is registered."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from ottla.spark.typed_out import unwritable
+
+    topic = each.output.topics[0]
+    try:
+        why = unwritable(each.output.options, to_arrow_schema(each.output.frame.schema), topic)
+    except (RegistryError, RegistryUnreachable, ValueError) as error:
+        why = [first_line(error)]
+    return [each.query.error(f"its columns do not fit the schema of topic {topic!r}: {reason}") for reason in why]
 
 
 def _of_plan(each: Built, spark: "SparkSession") -> list[PipelineError]:
