@@ -1,0 +1,66 @@
+"""The same job wherever Spark runs: executors of their own, a standalone cluster, and a Connect server."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import spark as sparks
+from tests.support.node import OttlaNode
+
+from ottla.client.blocking import Blocking
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark-clusters")]
+DRIVER = Path(__file__).parent / "drivers" / "round_trip.py"
+
+
+@pytest.fixture(scope="module")
+def master(spark_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Where a Spark of that kind is; started when it is asked for."""
+    directory = tmp_path_factory.mktemp("sparks")
+    running: list[Any] = []
+
+    def start(kind: str) -> str:
+        if kind == "standalone":
+            running.append(sparks.StandaloneCluster(directory / kind))
+            return str(running[-1].master)
+        if kind == "connect":
+            running.append(sparks.ConnectServer(directory / kind))
+            return str(running[-1].remote)
+        return "local-cluster[2,1,1024]"
+
+    yield start
+    for each in running:
+        each.close()
+
+
+@pytest.mark.parametrize("kind", ["local-cluster", "standalone", "connect"])
+def test_a_job_runs_there(kind: str, master: Callable[[str], str], node: OttlaNode, tmp_path: Path) -> None:
+    topic = f"job-{kind}"
+    with Blocking(node.bootstrap) as client:
+        for name in (topic, f"{topic}-copy"):
+            client.admin.topics.create(name, partitions=4)
+        process = sparks.driver(
+            DRIVER,
+            master(kind),
+            node.bootstrap,
+            topic,
+            str(tmp_path / "checkpoint"),
+            log_path=tmp_path / "driver.log",
+            env={"PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        assert process.wait(180) == 0, process.output[-4000:]
+        line = next(line for line in process.output.splitlines() if line.startswith("FOUND "))
+        total = sum(range(5_000))
+        assert json.loads(line.removeprefix("FOUND ")) == {
+            "rows": 5_000,
+            "headers": total,
+            "copied": 5_000,
+            "distinct": 5_000,
+            "sum": 2 * total,
+            "same_partitions": 50,
+        }
+        assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) == 3  # of 2,000 records and fewer
+        lags = client.admin.groups.lag(f"spark-copy-{topic}")
+        assert {each.records for each in lags} == {0} and len(lags) == 4
