@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -88,3 +89,23 @@ def test_protobuf_as_a_descriptor(registry: Registry) -> None:
     assert registry.ask("GET", "/schemas/ids/1/schema?format=serialized").body.decode() == serialized
     # Clients register such descriptors; they are the same schema.
     assert registry.register("s", serialized, schemaType="PROTOBUF") == 1
+
+
+@pytest.mark.parametrize("schema_type", TYPES)
+def test_reserved_fields(registry: Registry, schema_type: str) -> None:
+    one, two, _ = TYPES[schema_type]
+
+    def body(schema: str, reserved: str) -> dict[str, Any]:
+        properties = {"owner": "ann", **({"confluent:reserved": reserved} if reserved else {})}
+        return {"schema": schema, "schemaType": schema_type, "metadata": {"properties": properties}}
+
+    path = "/subjects/s/versions"
+    registry.put("/config/s", {"validateFields": True})
+    registry.post(path, body(one, "b, c"))
+    code, message = registry.refused("POST", path, body(two, "b, c"))
+    assert (code, "The new schema has field that conflicts with the reserved field b." in message) == (40901, True)
+    code, message = registry.refused("POST", path, body(two, "c"))
+    assert (code, "has reserved field b removed from its metadata" in message) == (40901, True)
+    assert message.endswith("{validateFields: 'true', compatibility: 'BACKWARD'}]")
+    registry.put("/config/s", {"validateFields": False})
+    assert registry.post(path, body(two, ""))["version"] == 2

@@ -27,6 +27,7 @@ from ottla.schemas.registry.carried import (
 from ottla.schemas.registry.entities import Config, Draft, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
 from ottla.schemas.registry.refusal import Refused, invalid_schema
+from ottla.schemas.registry.reserved import conflicts
 from ottla.schemas.schema import Parsed, Reference, Source
 
 if TYPE_CHECKING:
@@ -250,13 +251,16 @@ def incompatibilities(
 ) -> list[str]:
     """Why this may not come after these (oldest first), under the settings of the subject."""
     config = machine.scope.config(subject)
+    messages = []
+    if config.get("validateFields"):
+        messages += conflicts(it.parsed, it.metadata, previous[-1].metadata if previous else None)
     group = config.get("compatibilityGroup")
     if group is not None:
         value = property_of(it.metadata, group)
         previous = [each for each in previous if property_of(each.metadata, group) == value]
     lazily: list[Previous] = [(each.version, partial(machine.library.of, each)) for each in previous]
     level = machine.scope.level(subject)
-    messages = check_lazily(it.parsed, lazily, level)
+    messages += check_lazily(it.parsed, lazily, level)
     if messages:
         validates = str(bool(config.get("validateFields"))).lower()
         messages.append(f"{{validateFields: '{validates}', compatibility: '{level}'}}")
