@@ -83,7 +83,7 @@ def job(tmp_path: Path, node: OttlaNode, spark_tools: None) -> Iterator[Callable
 
 
 def finish(job: Job, driver: sparks.Process) -> None:
-    assert driver.wait(120) == 0, driver.output[-4_000:]
+    assert driver.wait(300) == 0, driver.output[-4_000:]
     job.check()
 
 
@@ -123,7 +123,7 @@ def test_drivers_killed_and_a_driver_that_comes_back(job: Callable[[int], Job]) 
     pid = copy.waits_at(Step.COMMIT_BEGUN, slow)
     finish(copy, copy.start())
     copy.steps.release(Step.COMMIT_BEGUN, pid)
-    assert slow.wait(60) == 3, slow.output[-4_000:]
+    assert slow.wait(120) == 3, slow.output[-4_000:]
     assert "another producer uses the transactional id" in slow.output
     copy.check()
 

@@ -22,7 +22,7 @@ class Steps:
         """The next process that comes there waits."""
         (self._directory / step.value).touch()
 
-    def wait(self, step: Step, check: Callable[[], None], timeout_s: float = 90) -> int:
+    def wait(self, step: Step, check: Callable[[], None], timeout_s: float = 240) -> int:
         """Until a process waits at the step: its pid. `check` raises if that cannot happen any more."""
         deadline = time.monotonic() + timeout_s
         while True:

@@ -2,18 +2,19 @@
 
 Rules:
 - Each `Coordinator` has a connection of its own. A broker answers a connection in order and holds some answers back
-  (JoinGroup waits for the other members), so two members that shared one would wait for each other.
+  (JoinGroup waits for the other members), so two members that shared one would wait for each other. Only who asks for
+  nothing of that kind, and for many keys, may use the shared one.
 - The place is forgotten when the broker says that it is not the coordinator (any more), and when the connection is
   lost; the next attempt asks FindCoordinator again.
 - Attempts are repeated as `Cluster.retry` does, within `api_timeout_ms` of the cluster's options.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import IntEnum
 from typing import TypeVar
 
-from ottla.client.cluster import Cluster
+from ottla.client.cluster import Cluster, Purpose
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
 from ottla.model.errors import ApiError, ErrorCode
@@ -43,15 +44,17 @@ _SINCE = {CoordinatorKind.GROUP: 0, CoordinatorKind.TRANSACTION: 1, CoordinatorK
 class Coordinator:
     """The way to the broker that coordinates `key`."""
 
-    def __init__(self, cluster: Cluster, key: str, kind: CoordinatorKind) -> None:
+    def __init__(self, cluster: Cluster, key: str, kind: CoordinatorKind, *, shared: bool = False) -> None:
         self.key = key
         self.kind = kind
         self._cluster = cluster
+        self._purpose: Hashable = Purpose.GENERAL if shared else self
         self._address: Address | None = None
 
     def close(self) -> None:
-        """Give the connection back; calls under way fail."""
-        self._cluster.disconnect(self)
+        """Give the connection back (unless others use it, too); calls under way fail."""
+        if self._purpose is self:
+            self._cluster.disconnect(self)
 
     def forget(self) -> None:
         """The next call finds the coordinator anew."""
@@ -102,7 +105,7 @@ class Coordinator:
         """An open connection to the coordinator; asks who that is when it is not known. Does not retry."""
         if self._address is None:
             self._address = await self._find()
-        return await self._cluster.connect(self._address, self)
+        return await self._cluster.connect(self._address, self._purpose)
 
     async def _find(self) -> Address:
         connection = await self._cluster.any_connection()

@@ -39,16 +39,13 @@ async def end(cluster: Cluster, transaction: OpenTransaction, *, committed: bool
         producer_epoch=transaction.epoch,
         committed=committed,
     )
-    coordinator = Coordinator(cluster, transaction.transactional_id, CoordinatorKind.TRANSACTION)
-    try:
-        answer = await coordinator.call(
-            request,
-            EndTxnResponse,
-            error_of=lambda each: each.error_code,
-            at_most=None if transaction.implicit else IMPLICIT_SINCE[EndTxnRequest] - 1,
-        )
-    finally:
-        coordinator.close()
+    coordinator = Coordinator(cluster, transaction.transactional_id, CoordinatorKind.TRANSACTION, shared=True)
+    answer = await coordinator.call(
+        request,
+        EndTxnResponse,
+        error_of=lambda each: each.error_code,
+        at_most=None if transaction.implicit else IMPLICIT_SINCE[EndTxnRequest] - 1,
+    )
     code = error_code(answer.error_code)
     if code in REFUSED:
         return False
@@ -58,16 +55,13 @@ async def end(cluster: Cluster, transaction: OpenTransaction, *, committed: bool
 
 async def find_open(cluster: Cluster, transactional_id: str) -> OpenTransaction | None:
     """The transaction that is open under this id, if one is."""
-    coordinator = Coordinator(cluster, transactional_id, CoordinatorKind.TRANSACTION)
-    try:
-        answer = await coordinator.call(
-            DescribeTransactionsRequest(transactional_ids=[transactional_id]),
-            DescribeTransactionsResponse,
-            error_of=lambda each: each.transaction_states[0].error_code,
-        )
-        implicit = joins_by_writing(await coordinator.connection())
-    finally:
-        coordinator.close()
+    coordinator = Coordinator(cluster, transactional_id, CoordinatorKind.TRANSACTION, shared=True)
+    answer = await coordinator.call(
+        DescribeTransactionsRequest(transactional_ids=[transactional_id]),
+        DescribeTransactionsResponse,
+        error_of=lambda each: each.transaction_states[0].error_code,
+    )
+    implicit = joins_by_writing(await coordinator.connection())
     (found,) = answer.transaction_states
     if found.error_code or found.transaction_state != _OPEN:
         return None

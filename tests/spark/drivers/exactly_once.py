@@ -15,13 +15,21 @@ from tests.support.spark import start_session, stop_session
 from ottla.spark.source import OttlaSource
 
 _STARTS_MAX = 40
+# A JVM that is soon killed need not compile well, and needs none of the jars.
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LEAN = {
+    "spark.jars": "",
+    "spark.sql.extensions": "",
+    "spark.driver.extraJavaOptions": _BRIEF,
+    "spark.executor.extraJavaOptions": _BRIEF,
+}
 
 
 def main(master: str, bootstrap: str, topic: str, directory: str, *options: str) -> int:
-    settings = {"spark.jars": ""}
+    settings = LEAN
     steps = [option for option in options if option.startswith("steps=")]
     for step in steps:  # executors in processes of their own do not inherit the driver's environment
-        settings["spark.executorEnv.OTTLA_SPARK_STEPS"] = step.partition("=")[2]
+        settings = {**settings, "spark.executorEnv.OTTLA_SPARK_STEPS": step.partition("=")[2]}
     session = start_session(master, **settings)
     session.dataSource.register(OttlaSource)
     rows = session.readStream.schema("key string, value string").option("maxFilesPerTrigger", 1).json(f"{directory}/in")

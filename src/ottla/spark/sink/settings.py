@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,16 @@ class WriteSettings:
             raise OptionError(str(error)) from None
 
 
+def _one_spelling(location: str | None) -> str | None:
+    """The same for a place however it is written: what names a sink must not change with a slash."""
+    if location is None:
+        return None
+    scheme, colon, rest = location.partition(":")
+    if colon and scheme.isalnum() and scheme.lower() != "file":
+        return location.rstrip("/")
+    return os.path.abspath("/" + rest.lstrip("/") if colon and scheme.lower() == "file" else location)
+
+
 def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSettings:
     """Read and check all options of a write."""
     options = parse_options(given, Use.WRITE)
@@ -88,7 +99,7 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
     exactly_once = (options["delivery"] or ("exactly_once" if streaming else "at_least_once")) == "exactly_once"
     sink_id = options["sink.id"]
     if exactly_once and streaming and sink_id is None:
-        sink_id = options["checkpointLocation"]
+        sink_id = _one_spelling(options["checkpointLocation"])
         if sink_id is None:
             raise OptionError(
                 "delivery=exactly_once needs a name for the sink that stays the same when the query is restarted: set "

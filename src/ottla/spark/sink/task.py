@@ -58,17 +58,18 @@ def _write(
     lost: Part | None,
 ) -> Part | None:
     with Blocking(settings.client("task"), settings.producer(transactional_id)) as client:
-        producer, rows = client.inner, None
-        for batch in batches:
-            if rows is None and batch.num_rows:
-                client.run(producer.begin())
-                reach(Step.TASK_BEGUN)
-                rows = RowSender(client, producer, settings.topic, wall_clock_ms)
-            if rows is not None:
-                rows.add(batch)
-        if rows is None:
-            return None
+        producer = client.inner
+        rows: RowSender | None = None
         try:
+            for batch in batches:
+                if rows is None and batch.num_rows:
+                    client.run(producer.begin())
+                    reach(Step.TASK_BEGUN)
+                    rows = RowSender(client, producer, settings.topic, wall_clock_ms)
+                if rows is not None:
+                    rows.add(batch)
+            if rows is None:
+                return None
             rows.send()
             reach(Step.TASK_WRITTEN)
             rows.flush()
@@ -76,8 +77,9 @@ def _write(
                 check_rewritten(lost, rows.rows, rows.size_bytes)
             opened = client.run(producer.hand_over())
         except BaseException:
-            with contextlib.suppress(ApiError, ClientError):
-                client.run(producer.abort())
+            if rows is not None:
+                with contextlib.suppress(ApiError, ClientError, RuntimeError):  # what is open is found by the driver
+                    client.run(producer.abort())
             raise
         reach(Step.TASK_FLUSHED)
         first = rows.first_place()
