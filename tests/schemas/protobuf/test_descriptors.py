@@ -161,6 +161,13 @@ def _damaged(change: Callable[[FileDescriptorProto], object]) -> str:
             ),
             "is no default value",
         ),
+        (
+            lambda made: (
+                made.ClearField("syntax"),
+                setattr(made.message_type[0].field[0], "default_value", "n2n"),
+            ),
+            '"n2n" is no default value',
+        ),
     ],
 )
 def test_damaged_descriptors_are_refused(change: Callable[[FileDescriptorProto], object], words: str) -> None:

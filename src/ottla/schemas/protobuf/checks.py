@@ -1,14 +1,13 @@
-"""What protoc refuses and descriptors alone do not show: numbers used twice or reserved, keys of maps, empty oneofs."""
+"""What protoc refuses and descriptors alone do not show: numbers used twice or reserved, empty oneofs."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 from ottla.schemas.protobuf.elements import EnumType, Field, File, Message, Position, Reserved, Span
-from ottla.schemas.protobuf.linking import SCALARS, walk_messages
+from ottla.schemas.protobuf.linking import walk_messages
 from ottla.schemas.schema import InvalidSchema
 
-_NO_KEYS = ("double", "float", "bytes")
 # Numbers that Protobuf keeps for itself.
 _KEPT = range(19_000, 20_000)
 
@@ -46,8 +45,6 @@ def _check_fields(name: str, message: Message) -> None:
             _fail(each.position, f"{name}: the field {each.name} uses the reserved number {each.number}")
         if each.name in words:
             _fail(each.position, f"{name}: the field {each.name} uses a reserved name")
-        if each.key is not None and (each.key not in SCALARS or each.key in _NO_KEYS):
-            _fail(each.position, f"{name}: the keys of the map {each.name} cannot be {each.key}")
 
 
 def _check_number(name: str, each: Field) -> None:
@@ -64,7 +61,8 @@ def _check_oneofs(name: str, message: Message) -> None:
 
 def _check_entry(name: str, message: Message) -> None:
     """Texts of descriptors have the messages of map entries; other texts have no reason to say they had one."""
-    if message.is_map_entry and [(each.name, each.number) for each in message.fields] != [("key", 1), ("value", 2)]:
+    fields = [(each.name, each.number) for each in message.fields]
+    if message.claims_map_entry and fields != [("key", 1), ("value", 2)]:
         _fail(message.position, f"{name} has map_entry set, but not the fields key = 1 and value = 2")
 
 

@@ -165,6 +165,10 @@ class Message:
     @property
     def is_map_entry(self) -> bool:
         """Whether this is the message of a map's entries that descriptors have in place of a map."""
+        return self.claims_map_entry and [each.name for each in self.fields] == ["key", "value"]
+
+    @property
+    def claims_map_entry(self) -> bool:
         return any(option.is_plain("map_entry") and option.value == TRUE for option in self.options)
 
 

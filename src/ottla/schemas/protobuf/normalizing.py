@@ -89,7 +89,8 @@ class _Normalizer:
         first: dict[str | None, int] = {}
         for each in fields:
             first.setdefault(each.oneof, each.number)
-        oneofs = [replace(each, options=self._options(each.options, scope)) for each in message.oneofs]
+        used = [each for each in message.oneofs if each.name in first]
+        oneofs = [replace(each, options=self._options(each.options, scope)) for each in used]
         return replace(
             message,
             fields=tuple(fields),

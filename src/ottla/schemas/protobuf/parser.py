@@ -29,12 +29,14 @@ from ottla.schemas.protobuf.elements import (
     Service,
     Span,
 )
+from ottla.schemas.protobuf.linking import SCALARS
 from ottla.schemas.protobuf.tokens import Cursor, TokenKind
 from ottla.schemas.protobuf.values import read_bracketed, read_statement
 from ottla.schemas.schema import InvalidSchema
 
 _INT32_MIN = -INT32_MAX - 1
 _LABELS = {label.value: label for label in Label}
+_KEYS = [name for name in SCALARS if name not in ("double", "float", "bytes")]
 _IMPORTS = {"public": ImportKind.PUBLIC, "weak": ImportKind.WEAK}
 
 
@@ -240,6 +242,8 @@ class _Parser:
         cursor = self._cursor
         cursor.expect("map")
         cursor.expect("<")
+        if cursor.token.text not in _KEYS:
+            cursor.expected("the type of a map's keys (an integer, bool or string)")
         key = cursor.word("the type of a map's keys")
         cursor.expect(",")
         value = cursor.dotted("the type of a map's values")

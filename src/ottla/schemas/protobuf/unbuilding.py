@@ -58,7 +58,8 @@ _FIRST = (
 
 _TYPE_NAMES = ("package", "type_name", "extendee", "input_type", "output_type")
 _NAME = re.compile(r"\.?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_DEFAULT = re.compile(r"[-+.A-Za-z0-9_]+")
+_WORD = re.compile(r"-inf|[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 OptionsReader = Callable[[ProtoMessage], ProtoMessage]
 
@@ -244,9 +245,9 @@ def _default(made: FieldDescriptorProto) -> Literal:
         return Literal(Kind.STRING, data=text.encode())
     if made.type == T.TYPE_BYTES:
         return Literal(Kind.STRING, data=CUnescape(text))
-    if _DEFAULT.fullmatch(text) is None:
+    is_word = made.type in (T.TYPE_ENUM, T.TYPE_BOOL) or text in ("inf", "-inf", "nan")
+    if (_WORD if is_word else _NUMBER).fullmatch(text) is None:
         raise InvalidSchema(f'"{text}" is no default value')
-    is_word = made.type in (T.TYPE_ENUM, T.TYPE_BOOL) or text.lstrip("-") in ("inf", "nan")
     return Literal(Kind.WORD if is_word else Kind.NUMBER, text)
 
 
