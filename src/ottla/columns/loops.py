@@ -20,12 +20,12 @@ try:
     _BORROWED: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 
     def compiled(function: F) -> F:
-        """What Python calls."""
+        """What Python calls, and what is called from many places."""
         made: F = _njit(**_BORROWED)(function)
         return made
 
     def inlined(function: F) -> F:
-        """What compiled functions call."""
+        """What is small, or called from one place: the fewer, the sooner numba is done."""
         made: F = _njit(forceinline=True, **_BORROWED)(function)
         return made
 

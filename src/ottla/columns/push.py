@@ -63,7 +63,7 @@ def push_bytes(out: Out, column: Any, source: Bytes, at: Any, size: Any) -> Any:
     return entry
 
 
-@inlined
+@compiled
 def push_null(out: Out, first: Any, after: Any) -> bool:
     """Append a null to a column and to those below it that have equally many entries; False without room."""
     table, a8, a32, a64 = out.table, out.a8, out.a32, out.a64
@@ -106,7 +106,7 @@ def undo(out: Out, row: Any) -> None:
             table[column, DATA_COUNT] = a32[table[column, BASE] + count]
 
 
-@inlined
+@compiled
 def is_utf8(data: Bytes, at: Any, size: Any) -> bool:
     """Whether bytes are well-formed UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
     end = at + size

@@ -110,7 +110,7 @@ def is_merged(tables: Tables, row: Any) -> Any:
     return tables.fields[row, KIND] >= MESSAGE or tables.fields[row, WRAPPED] == 1
 
 
-@inlined
+@compiled
 def leave_oneof(tables: Tables, first: Any, count: Any, row: Any, places: Longs, base: Any) -> Any:
     """Take back the other members of a oneof. True if one of them is a message: what was said of it is gone, which only
     matters if it comes again, and then the library knows."""
@@ -123,23 +123,26 @@ def leave_oneof(tables: Tables, first: Any, count: Any, row: Any, places: Longs,
     return gone
 
 
-@inlined
+@compiled
 def scalars(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any) -> Any:
     """Append all values of a repeated field, from its first tag on: packed or one by one. All tags are good."""
     fields = tables.fields
     number, kind, wire, column = fields[row, NUMBER], fields[row, KIND], fields[row, WIRE], fields[row, COLUMN]
     wrapped, a, b = fields[row, WRAPPED], fields[row, A], fields[row, B]
+    packed_to = np.int64(-1)  # where the packed values end that we are in
     while at < end:
-        tag, at = read_varint(data, at, end)
-        inner = tag & 7
-        mine = (tag >> np.int64(3)) & np.int64(0x1FFFFFFF) == number
-        if mine and inner == SIZED and kind < STRING and wrapped == 0:
-            size, at = read_size(data, at, end)
-            until = at + size
-            while at >= 0 and at < until:
-                at = push_value(kind, 0, a, b, tables, out, column, data, at, until)
-        elif mine and inner == wire:
-            at = push_value(kind, wrapped, a, b, tables, out, column, data, at, end)
+        inner, mine = wire, True
+        if at >= packed_to:
+            packed_to = np.int64(-1)
+            tag, at = read_varint(data, at, end)
+            inner, mine = tag & 7, (tag >> np.int64(3)) & np.int64(0x1FFFFFFF) == number
+            if mine and inner == SIZED and kind < STRING and wrapped == 0:
+                size, at = read_size(data, at, end)
+                packed_to = at + size
+                continue
+        if mine and inner == wire:
+            until = packed_to if packed_to >= 0 else end
+            at = push_value(kind, wrapped, a, b, tables, out, column, data, at, until)
         else:
             at = pass_field(data, at, end, inner)
         if at < 0:
@@ -147,7 +150,7 @@ def scalars(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any) 
     return at
 
 
-@inlined
+@compiled
 def next_message(tables: Tables, row: Any, data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
     """The next message of a repeated field, from a tag on: (position, size), or a size of -1 if there is none.
 
@@ -167,44 +170,53 @@ def single(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any) -
     fields = tables.fields
     column, absent = fields[row, COLUMN], fields[row, ABSENT]
     kind, a, b = fields[row, KIND], fields[row, A], fields[row, B]
-    if at >= 0:
-        return push_value(kind, fields[row, WRAPPED], a, b, tables, out, column, data, at, end)
-    if absent == REQUIRED:
-        return MISSING
-    if absent < 0:
-        return np.int64(0) if push_null(out, column, out.table[column, AFTER]) else NO_ROOM
-    constants = tables.constants
-    return push_value(kind, 0, a, b, tables, out, column, constants, absent, np.int64(len(constants)))
+    wrapped = fields[row, WRAPPED]
+    if at < 0:
+        if absent == REQUIRED:
+            return MISSING
+        if absent < 0:
+            return np.int64(0) if push_null(out, column, out.table[column, AFTER]) else NO_ROOM
+        data, at, end, wrapped = tables.constants, absent, np.int64(len(tables.constants)), np.int64(0)
+    return push_value(kind, wrapped, a, b, tables, out, column, data, at, end)
 
 
 @inlined
 def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, frames: Longs, places: Longs, width: Any) -> Any:
     """One value; a negative answer is why it is bad."""
-    level, fields = 0, tables.fields
-    reached = np.int64(locate(tables, 0, data, at, end, places, 0))
-    if reached >= 0 and take(out, 0) < 0:
-        return NO_ROOM
-    frames[0, MESSAGE_ROW], frames[0, END], frames[0, NEXT], frames[0, CURSOR] = 0, end, 0, -1
-    while reached >= 0 and level >= 0:
+    level, fields = -1, tables.fields
+    message, column, reached = np.int64(0), np.int64(0), np.int64(0)
+    below, size = np.int64(at), np.int64(end - at)  # the message to be opened, if any
+    while reached >= 0:
+        if below >= 0:
+            level += 1
+            reached = np.int64(locate(tables, message, data, below, below + size, places, level * width))
+            frames[level, MESSAGE_ROW], frames[level, END] = message, below + size
+            frames[level, NEXT], frames[level, CURSOR] = 0, -1
+            if reached >= 0 and take(out, column) < 0:
+                reached = np.int64(NO_ROOM)
+            below = np.int64(-1)
+            continue
         message, end, field = frames[level, MESSAGE_ROW], frames[level, END], frames[level, NEXT]
         if field == tables.messages[message, COUNT]:
             level -= 1
+            if level < 0:
+                return reached
             continue
         row = tables.messages[message, FIRST] + field
         place, column, items = places[level * width + field], fields[row, COLUMN], fields[row, LIST]
-        below, size = np.int64(-1), np.int64(0)
+        message, size = fields[row, BELOW], np.int64(0)
         if items >= 0:
             cursor = frames[level, CURSOR]
             if cursor < 0:
                 cursor = place if place >= 0 else end
                 reached = np.int64(take(out, items))
-            if reached >= 0 and fields[row, KIND] != MESSAGE:
+            if reached < 0:
+                reached = np.int64(NO_ROOM)
+            elif fields[row, KIND] != MESSAGE:
                 reached, size = np.int64(scalars(tables, row, out, data, cursor, end)), np.int64(-1)
-            elif reached >= 0:
+            else:
                 below, size = next_message(tables, row, data, cursor, end)
                 frames[level, CURSOR] = below + size
-            else:
-                reached = np.int64(NO_ROOM)
             if size < 0 and reached >= 0:
                 out.a32[out.table[items, BASE] + out.table[items, ENTRIES]] = out.table[items + 1, ENTRIES]
                 frames[level, CURSOR], frames[level, NEXT], below = -1, field + 1, np.int64(-1)
@@ -217,13 +229,6 @@ def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, frames: Longs,
                 below = np.int64(end)
             else:
                 reached = np.int64(single(tables, row, out, data, place, end))
-        if below >= 0 and reached >= 0:
-            level += 1
-            reached = np.int64(locate(tables, fields[row, BELOW], data, below, below + size, places, level * width))
-            frames[level, MESSAGE_ROW], frames[level, END] = fields[row, BELOW], below + size
-            frames[level, NEXT], frames[level, CURSOR] = 0, -1
-            if reached >= 0 and take(out, column) < 0:
-                reached = np.int64(NO_ROOM)
     return reached
 
 

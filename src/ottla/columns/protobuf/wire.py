@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ottla.columns.loops import Bytes, inlined
+from ottla.columns.loops import Bytes, compiled, inlined
 from ottla.columns.protobuf.ops import (
     BAD_TAG,
     BOOL,
@@ -85,7 +85,7 @@ def pass_value(data: Bytes, at: Any, end: Any, wire: Any) -> Any:
     return at if wire in (GROUP, GROUP_END) else BAD_TAG
 
 
-@inlined
+@compiled
 def pass_field(data: Bytes, at: Any, end: Any, wire: Any) -> Any:
     """The position after a field that nobody wants, groups and all."""
     if wire == GROUP_END:
@@ -104,7 +104,7 @@ def pass_field(data: Bytes, at: Any, end: Any, wire: Any) -> Any:
     return at
 
 
-@inlined
+@compiled
 def find(data: Bytes, at: Any, end: Any, number: Any, wire: Any) -> tuple[Any, Any]:
     """The last field of a number and wire type in a message: (its value's position or -1, why the message is bad)."""
     found = np.int64(-1)
@@ -120,7 +120,7 @@ def find(data: Bytes, at: Any, end: Any, number: Any, wire: Any) -> tuple[Any, A
     return found, np.int64(0)
 
 
-@inlined
+@compiled
 def push_number(out: Out, column: Any, value: Any) -> Any:
     """Append a number as text; False without room."""
     if out.table[column, DATA_COUNT] + _DIGITS_MAX > out.table[column, DATA_ROOM]:
@@ -146,7 +146,7 @@ def push_number(out: Out, column: Any, value: Any) -> Any:
     return True
 
 
-@inlined
+@compiled
 def push_enum(tables: Tables, first: Any, count: Any, out: Out, column: Any, value: Any) -> Any:
     """Append the name of an enum's number; of one that has no name, the number. False without room."""
     low, high = first, first + count
@@ -208,7 +208,7 @@ def push_fixed(kind: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any)
     return at + size
 
 
-@inlined
+@compiled
 def push_time(kind: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
     """Append a Timestamp or Duration (the message from `at` to `end`) as microseconds; a negative answer is why not."""
     seconds_at, bad = find(data, at, end, 1, VARINT)
