@@ -1,5 +1,8 @@
 """Ranges of tasks and ends of micro-batches: every offset in exactly one task, limits kept, nothing starved."""
 
+from datetime import UTC, datetime
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,3 +75,30 @@ def test_no_limit_is_exceeded_by_more_than_the_small_ones(offsets: dict[TopicPar
         # Whatever is there moves on, so a query always ends.
         assert all(taken[partition] > 0 for partition, (_, size) in offsets.items() if size > 0)
     assert count_new(start, latest) == sum(size for _, size in offsets.values())
+
+
+def test_filters_narrow_what_is_read() -> None:
+    source = pytest.importorskip("pyspark.sql.datasource")
+    from ottla.spark.filters import Bounds, narrow
+
+    filters = [
+        source.IsNotNull(("offset",)),
+        source.GreaterThanOrEqual(("offset",), 10),
+        source.LessThanOrEqual(("offset",), 19),
+        source.In(("partition",), (0, 1)),
+        source.EqualTo(("partition",), 1),
+        source.EqualTo(("topic",), "a"),
+        source.GreaterThan(("timestamp",), datetime(2023, 11, 14, 22, 13, 20, 999, tzinfo=UTC)),
+        source.EqualTo(("value",), b"x"),
+        source.LessThan(("timestamp",), datetime(2030, 1, 1, tzinfo=UTC)),
+        source.Not(source.EqualTo(("partition",), 1)),
+        source.IsNotNull(("value",)),
+    ]
+    found = list(narrow(Bounds(), filters))
+    bounds = found[-1][0]
+    assert bounds.clip(0, 100) == (10, 20) and bounds.clip(15, 17) == (15, 17)
+    assert [bounds.holds(each) for each in PARTITIONS] == [False, True, False, False]
+    assert bounds.since_ms == 1_700_000_000_000
+    # Times are not in order, and what is not understood stays Spark's.
+    assert [left for _, left in found if left is not None] == filters[6:]
+    assert next(narrow(Bounds(end=5), [source.EqualTo(("offset",), 9)]))[0].clip(0, 100) == (9, 5)

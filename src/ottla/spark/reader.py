@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from ottla.spark.filters import Bounds, narrow
 from ottla.spark.letters import DeadLetters
 from ottla.spark.lookup import Assigned, Lookup
 from ottla.spark.loss import DataLoss, Reason, report
@@ -42,6 +43,7 @@ class OttlaReader(DataSourceReader):
     def __init__(self, settings: ReadSettings, shape: Shape) -> None:
         self.settings = settings
         self.shape = shape
+        self.bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
         lookup = Lookup(self.settings, f"{self.settings.group(None)}-driver")
@@ -60,11 +62,17 @@ class OttlaReader(DataSourceReader):
         assigned = lookup.assigned()
         starts = lookup.resolve(settings.starting, assigned, starting=True)
         ends = self._ends(lookup, assigned)
+        wanted = [partition for partition in assigned if self.bounds.holds(partition)]
+        since = self.bounds.since_ms
+        first_late = {} if since is None else lookup.at_times(dict.fromkeys(wanted, since))
         ranges = []
-        for partition, topic_id in assigned.items():
-            start, end = starts[partition], ends[partition]
-            from_earliest = _is_earliest(settings.starting, partition)
-            ranges.append(Range(partition, start, end, from_earliest, topic_id))
+        for partition in wanted:
+            start, end = self.bounds.clip(starts[partition], ends[partition])
+            if since is not None:
+                late = first_late[partition]
+                start = end if late is None else max(start, late)
+            from_earliest = start == starts[partition] and _is_earliest(settings.starting, partition)
+            ranges.append(Range(partition, start, end, from_earliest, assigned[partition]))
         return ranges
 
     def _ends(self, lookup: Lookup, assigned: Assigned) -> Offsets:
@@ -79,6 +87,20 @@ class OttlaReader(DataSourceReader):
                 report(DataLoss(partition, Reason.AHEAD, what), fail=self.settings.fail_on_data_loss)
                 ends[partition] = latest[partition]
         return ends
+
+
+class FilteringReader(OttlaReader):
+    """With filters taken over. A class of its own: Spark refuses a reader that can do so while its own switch for it
+    (`spark.sql.python.filterPushdown.enabled`) is off."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
+        if self.shape.typed is not None:
+            yield from filters  # a typed column may have the name of one of ours
+            return
+        for bounds, left in narrow(self.bounds, filters):
+            self.bounds = bounds
+            if left is not None:
+                yield left
 
 
 def tasks(settings: ReadSettings, lookup: Lookup, ranges: list[Range]) -> list[Range]:

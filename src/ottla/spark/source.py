@@ -34,10 +34,11 @@ class OttlaSource(DataSource):
         return shape_of(parse_read(self.options, streaming=None)).schema
 
     def reader(self, schema: StructType) -> "DataSourceReader":
-        from ottla.spark.reader import OttlaReader
+        from ottla.spark.reader import FilteringReader, OttlaReader
 
         settings = parse_read(self.options, streaming=False)
-        return OttlaReader(settings, _checked(settings, schema))
+        kind = FilteringReader if settings.options["filterPushdown"] else OttlaReader
+        return kind(settings, _checked(settings, schema))
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         from ottla.spark.stream_reader import OttlaStreamReader
