@@ -75,8 +75,8 @@ def _reserved(low: int, high: int) -> st.SearchStrategy[tuple[Reserved, ...]]:
     return st.lists(st.builds(Reserved, st.lists(value, min_size=1, max_size=3).map(tuple)), max_size=2).map(tuple)
 
 
-def _fields(label: Label | None, oneof: str | None = None) -> st.SearchStrategy[Field]:
-    return st.builds(Field, NAMES, DOTTED, NUMBERS, st.just(label), oneof=st.just(oneof), options=OPTIONS)
+def _fields(label: Label | None) -> st.SearchStrategy[Field]:
+    return st.builds(Field, NAMES, DOTTED, NUMBERS, st.just(label), options=OPTIONS)
 
 
 MAPS = st.builds(Field, NAMES, DOTTED, NUMBERS, key=st.sampled_from(("string", "int32")), options=OPTIONS)
@@ -91,46 +91,62 @@ RPCS = st.builds(Rpc, NAMES, DOTTED, DOTTED, st.booleans(), st.booleans(), OPTIO
 SERVICES = st.builds(Service, NAMES, st.lists(RPCS, max_size=2).map(tuple), OPTIONS)
 
 
-@st.composite
-def messages(draw: st.DrawFn, is_proto3: bool, depth: int = 1) -> Message:
-    labels: list[Label | None] = [None, Label.OPTIONAL] if is_proto3 else [Label.OPTIONAL, Label.REQUIRED]
-    plain = st.one_of(MAPS, *(_fields(label) for label in (*labels, Label.REPEATED)))
-    fields = draw(st.lists(plain, max_size=3))
-    oneofs = [OneOf(name, draw(OPTIONS)) for name in draw(st.lists(NAMES, unique=True, max_size=2))]
+# Strategies are made once: making them takes longer than drawing from them.
+MEMBERS = st.lists(_fields(None), max_size=2)
+PLAIN = {
+    True: st.lists(st.one_of(MAPS, _fields(None), _fields(Label.OPTIONAL), _fields(Label.REPEATED)), max_size=3),
+    False: st.lists(st.one_of(MAPS, *(_fields(label) for label in Label)), max_size=3),
+}
+ONEOF_NAMES = st.lists(NAMES, unique=True, max_size=2)
+EXTENDS = st.lists(
+    st.builds(Extend, DOTTED, st.lists(_fields(Label.REPEATED), min_size=1, max_size=2).map(tuple)), max_size=1
+)
+RANGES = st.lists(
+    st.builds(Extensions, st.lists(spans(1, PROTOBUF_FIELD_NUMBER_MAX), min_size=1, max_size=2).map(tuple), OPTIONS),
+    max_size=1,
+)
+RESERVED = _reserved(1, PROTOBUF_FIELD_NUMBER_MAX)
+SOME_ENUMS = st.lists(ENUMS, max_size=1)
+COUNTS = st.integers(0, 2)
+
+
+def draw_message(draw: st.DrawFn, is_proto3: bool, depth: int = 1) -> Message:
+    fields = draw(PLAIN[is_proto3])
+    oneofs = [OneOf(name, draw(OPTIONS)) for name in draw(ONEOF_NAMES)]
     for oneof in oneofs:
-        fields += draw(st.lists(_fields(None, oneof.name), max_size=2))
+        fields += [replace(each, oneof=oneof.name) for each in draw(MEMBERS)]
     if not is_proto3 and depth and draw(st.booleans()):
-        name = draw(NAMES).capitalize().replace("_", "X")
-        body = replace(draw(messages(is_proto3, 0)), name=name)
-        fields.append(Field(name, "group", draw(NUMBERS), Label.REPEATED, group=body))
-    extend_fields = st.lists(_fields(Label.REPEATED), min_size=1, max_size=2).map(tuple)
-    ranges = st.builds(
-        Extensions, st.lists(spans(1, PROTOBUF_FIELD_NUMBER_MAX), min_size=1, max_size=2).map(tuple), OPTIONS
-    )
+        body = replace(draw_message(draw, is_proto3, 0), name="Group")
+        fields.append(Field("Group", "group", draw(NUMBERS), Label.REPEATED, group=body))
     return Message(
         draw(NAMES),
         tuple(fields),
         tuple(oneofs),
-        tuple(draw(st.lists(messages(is_proto3, depth - 1), max_size=2)) if depth else ()),
-        tuple(draw(st.lists(ENUMS, max_size=1))),
-        tuple(draw(st.lists(st.builds(Extend, DOTTED, extend_fields), max_size=1))),
-        () if is_proto3 else tuple(draw(st.lists(ranges, max_size=1))),
-        draw(_reserved(1, PROTOBUF_FIELD_NUMBER_MAX)),
+        tuple(draw_message(draw, is_proto3, depth - 1) for _ in range(draw(COUNTS))) if depth else (),
+        tuple(draw(SOME_ENUMS)),
+        tuple(draw(EXTENDS)),
+        () if is_proto3 else tuple(draw(RANGES)),
+        draw(RESERVED),
         draw(OPTIONS),
     )
 
 
+SYNTAXES = st.sampled_from((None, "proto2", "proto3"))
+IMPORTS = st.lists(st.builds(Import, st.text(max_size=5), st.sampled_from(ImportKind)), max_size=3)
+PACKAGES = st.one_of(st.none(), DOTTED.map(lambda name: name.removeprefix(".")))
+SOME_SERVICES = st.lists(SERVICES, max_size=1)
+
+
 @st.composite
 def files(draw: st.DrawFn) -> File:
-    syntax = draw(st.sampled_from((None, "proto2", "proto3")))
-    imports = draw(st.lists(st.builds(Import, st.text(max_size=5), st.sampled_from(ImportKind)), max_size=3))
+    syntax = draw(SYNTAXES)
     return File(
         syntax,
-        draw(st.one_of(st.none(), DOTTED.map(lambda name: name.removeprefix(".")))),
-        tuple(sorted(imports, key=lambda each: list(ImportKind).index(each.kind))),
+        draw(PACKAGES),
+        tuple(sorted(draw(IMPORTS), key=lambda each: list(ImportKind).index(each.kind))),
         draw(OPTIONS),
-        tuple(draw(st.lists(messages(syntax == "proto3"), max_size=2))),
-        tuple(draw(st.lists(ENUMS, max_size=1))),
-        tuple(draw(st.lists(st.builds(Extend, DOTTED, st.just(())), max_size=1))),
-        tuple(draw(st.lists(SERVICES, max_size=1))),
+        tuple(draw_message(draw, syntax == "proto3") for _ in range(draw(COUNTS))),
+        tuple(draw(SOME_ENUMS)),
+        tuple(draw(EXTENDS)),
+        tuple(draw(SOME_SERVICES)),
     )
