@@ -101,6 +101,8 @@ def test_diff_shows_lines_and_the_verdict(schema: Schema, files: dict[str, str])
     assert '+      "name": "price",' in to_file.lines and "✗ incompatible with version 2" in to_file.err
     assert schema("diff", "-t", "orders", files["bad"], "--json").json["is_compatible"] is False
     assert schema("diff", "-t", "orders", "1", "1").lines == []
+    schema("delete", "-t", "orders", "1")
+    assert schema("diff", "-t", "orders").lines == []  # nothing is left to compare the second version with
 
 
 def test_delete(schema: Schema, files: dict[str, str]) -> None:

@@ -127,7 +127,8 @@ def diff(
 
     name, registry = _subject(subject, topic, key), Registry(url)
     if old is None:
-        old = str(([1, *registry.get("subjects", name, "versions")])[-2])
+        versions = registry.get("subjects", name, "versions")
+        old = str(versions[-2:][0])
     elif not _is_version(old):
         old, new = LATEST, old
     before = registry.get("subjects", name, "versions", old)
