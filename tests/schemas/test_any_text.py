@@ -111,7 +111,7 @@ def parsed(tree: Any, kind: SchemaType, resolved: Any) -> Parsed | None:
 
 @pytest.mark.parametrize(("kind", "words"), [(SchemaType.AVRO, AVRO_WORDS), (SchemaType.JSON, JSON_WORDS)])
 def test_any_json_is_a_schema_or_is_refused(kind: SchemaType, words: list[str]) -> None:
-    @settings(max_examples=400)
+    @settings(max_examples=400, deadline=None)
     @given(trees(words), trees(words))
     def look(one: Any, other: Any) -> None:
         mine, its = parsed(one, kind, {}), parsed(other, kind, one)
@@ -128,6 +128,7 @@ def test_any_json_is_a_schema_or_is_refused(kind: SchemaType, words: list[str]) 
 
 @pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
 def test_any_text_is_a_schema_or_is_refused(kind: SchemaType) -> None:
+    @settings(deadline=None)
     @given(st.text())
     def look(text: str) -> None:
         with contextlib.suppress(InvalidSchema):

@@ -222,7 +222,7 @@ def drawn(reader: Json, writer: Json) -> tuple[AvroSchema, AvroSchema]:
         raise
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(schemas(), schemas())
 def test_the_avro_library_agrees(reader: Json, writer: Json) -> None:
     mine, other = drawn(reader, writer)
@@ -267,7 +267,7 @@ def readable(reader: Json, writer: Json) -> int:
     return len(values)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(schemas(), schemas())
 def test_what_is_said_to_be_readable_is_read(reader: Json, writer: Json) -> None:
     readable(reader, writer)

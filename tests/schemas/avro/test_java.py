@@ -47,14 +47,14 @@ def test_a_schema_comes_back_as_from_java_or_is_refused_as_there(java: LineServe
     assert java.ask({"schema": text}).get("text") == (parsed and parsed.canonical)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(schemas())
 def test_any_schema_comes_back_as_from_java(java: LineServer, tree: Json) -> None:
     parsed = mine(json.dumps(tree))
     assert java.ask({"schema": json.dumps(tree)}).get("text") == (parsed and parsed.canonical)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(schemas(), schemas(), st.booleans())
 def test_any_pair_is_judged_as_by_java(java: LineServer, reader: Json, writer: Json, same: bool) -> None:
     read, written = mine(json.dumps(reader)), mine(json.dumps(reader if same else writer))

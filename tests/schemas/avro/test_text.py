@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from tests.schemas.avro.cases import INVALID
 from tests.schemas.avro.generated import Json, schemas
 
@@ -75,6 +75,7 @@ def test_all_spellings_have_one_normal_form(spelling: str, normal: str) -> None:
     assert parse_avro(Source(spelling)).normalized == normal
 
 
+@settings(deadline=None)
 @given(schemas())
 def test_reading_back_what_was_written_changes_nothing(tree: Json) -> None:
     try:

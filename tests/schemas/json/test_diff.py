@@ -188,6 +188,7 @@ def test_names_come_in_the_order_of_java_s_hash_sets() -> None:
     assert map_order(["value", "next", "a"]) == ["next", "a", "value"]
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 6), st.lists(st.integers(0, 6), unique=True), max_size=7))
 def test_as_many_pairs_as_possible(edges: dict[int, list[int]]) -> None:
     pairs = most_pairs(edges)
@@ -265,7 +266,7 @@ VALUES_DRAWN: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(SCHEMAS, SCHEMAS, st.lists(VALUES_DRAWN, min_size=5, max_size=10))
 def test_what_was_valid_stays_valid_when_no_harm_is_seen(old: Json, new: Json, values: list[Any]) -> None:
     if parsed(new).incompatibilities(parsed(old)):
@@ -274,6 +275,7 @@ def test_what_was_valid_stays_valid_when_no_harm_is_seen(old: Json, new: Json, v
     assert [value for value in values if before.is_valid(value) and not after.is_valid(value)] == []
 
 
+@settings(deadline=None)
 @given(SCHEMAS)
 def test_nothing_harms_itself(schema: Json) -> None:
     assert not parsed(schema).incompatibilities(parsed(schema))
