@@ -43,6 +43,11 @@ class Steps:
             os.kill(pid, signal.SIGKILL)
         self.release(step, pid)
 
+    def close(self) -> None:
+        """Kill whoever still waits."""
+        for found in self._directory.glob("*.*.*"):
+            self.kill(Step(found.stem), int(found.suffix[1:]))
+
 
 def ancestors(pid: int) -> list[int]:
     """The processes that started this one, nearest first."""
