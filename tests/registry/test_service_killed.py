@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import itertools
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.support.brisk import brisk
 from tests.support.node import OttlaNode
-from tests.support.registry import RegistryProcess, ask, record, until
+from tests.support.registry import Answer, RegistryProcess, ask, record, until
 
 from ottla.client.admin import Admin
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.registry.identity import read_elected
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
+pytestmark = pytest.mark.xdist_group("registries")  # they share a node and three processes
+
 SESSION = ("--session-timeout", "1500ms")
 THREADS = 4
+_loads = itertools.count()
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[OttlaNode]:
-    node = brisk("ottla", tmp_path / "node")
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaNode]:
+    node = brisk("ottla", tmp_path_factory.mktemp("node"))
     assert isinstance(node, OttlaNode)
     try:
         yield node.start()
@@ -33,9 +36,10 @@ def node(tmp_path: Path) -> Iterator[OttlaNode]:
         node.kill()
 
 
-@pytest.fixture
-def registries(tmp_path: Path, node: OttlaNode) -> Iterator[list[RegistryProcess]]:
-    started = [RegistryProcess(tmp_path, node.bootstrap, *SESSION).launch() for _ in range(3)]
+@pytest.fixture(scope="module")
+def registries(tmp_path_factory: pytest.TempPathFactory, node: OttlaNode) -> Iterator[list[RegistryProcess]]:
+    directory = tmp_path_factory.mktemp("registries")
+    started = [RegistryProcess(directory, node.bootstrap, *SESSION).launch() for _ in range(3)]
     try:
         yield [each.ready() for each in started]
     finally:
@@ -48,7 +52,9 @@ class Load:
 
     def __init__(self, registries: list[RegistryProcess]) -> None:
         self.acknowledged: list[tuple[str, str, int]] = []  # subject, schema, id
+        self.gone: list[tuple[str, str, int]] = []  # those that were deleted for good, if the request arrived
         self._registries = registries
+        self._tag = f"l{next(_loads)}"
         self._done = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(THREADS)]
         for thread in self._threads:
@@ -58,17 +64,26 @@ class Load:
         number = 0
         while not self._done.is_set():
             number += 1
+            url = self._registries[(thread + number) % len(self._registries)].url
             # Every third schema is the same for all threads, and all threads share a subject.
-            name = f"n{number}" if number % 3 == 0 else f"t{thread}n{number}"
+            name = f"{self._tag}n{number}" if number % 3 == 0 else f"{self._tag}t{thread}n{number}"
             for subject in ("shared", f"own{thread}"):
-                schema = record("R", name)
-                url = self._registries[(thread + number) % len(self._registries)].url
-                try:
-                    answer = ask(url, "POST", f"/subjects/{subject}/versions", {"schema": schema})
-                except (OSError, http.client.HTTPException):
-                    continue  # it is gone, or was killed before it could answer
-                if answer.status == 200:
-                    self.acknowledged.append((subject, schema, answer.content["id"]))
+                self._register(url, subject, record("R", name), self.acknowledged)
+            if thread == 0:
+                self._register(url, f"gone{number}", record("Gone", name), self.gone)
+                for permanent in ("", "?permanent=true"):
+                    self._ask(url, "DELETE", f"/subjects/gone{number}{permanent}")
+
+    def _register(self, url: str, subject: str, schema: str, kept: list[tuple[str, str, int]]) -> None:
+        answer = self._ask(url, "POST", f"/subjects/{subject}/versions", {"schema": schema})
+        if answer is not None and answer.status == 200:
+            kept.append((subject, schema, answer.content["id"]))
+
+    def _ask(self, url: str, method: str, path: str, body: dict[str, str] | None = None) -> Answer | None:
+        try:
+            return ask(url, method, path, body)
+        except (OSError, http.client.HTTPException):
+            return None  # it is gone, or was killed before it could answer
 
     def wait_for(self, more: int) -> None:
         wanted = len(self.acknowledged) + more
@@ -80,23 +95,26 @@ class Load:
             thread.join()
 
 
-def check(url: str, acknowledged: list[tuple[str, str, int]]) -> None:
-    """All that was acknowledged is there under its id; no id has two schemas, no schema two ids; versions are dense."""
+def check(url: str, load: Load) -> None:
+    """All that was acknowledged is there under its id; versions are dense; no schema has two ids, and no id ever had
+    two schemas, those that are gone included."""
     found = ask(url, "GET", "/schemas").content
     by_id: dict[int, str] = {}
     by_schema: dict[str, int] = {}
     versions: dict[str, list[int]] = {}
-    there: set[tuple[str, str, int]] = set()
+    present = [(each["subject"], each["schema"], each["id"]) for each in found]
+    acknowledged = [(subject, schema.replace(" ", ""), number) for subject, schema, number in load.acknowledged]
+    gone = [(subject, schema.replace(" ", ""), number) for subject, schema, number in load.gone]
+    assert gone
+    for _, schema, number in [*present, *acknowledged, *gone]:
+        assert by_id.setdefault(number, schema) == schema, f"id {number} was given twice"
+    for _, schema, number in present:
+        assert by_schema.setdefault(schema, number) == number, f"a schema has two ids: {schema}"
     for each in found:
-        text = each["schema"]
-        assert by_id.setdefault(each["id"], text) == text, f"id {each['id']} was given twice"
-        assert by_schema.setdefault(text, each["id"]) == each["id"], f"a schema has two ids: {text}"
         versions.setdefault(each["subject"], []).append(each["version"])
-        there.add((each["subject"], text, each["id"]))
     for subject, numbers in versions.items():
         assert sorted(numbers) == list(range(1, len(numbers) + 1)), f"versions of {subject}: {sorted(numbers)}"
-    spelled = {(subject, schema.replace(" ", ""), number) for subject, schema, number in acknowledged}
-    assert spelled <= there, f"lost: {sorted(spelled - there)[:5]}"
+    assert set(acknowledged) <= set(present), f"lost: {sorted(set(acknowledged) - set(present))[:5]}"
 
 
 def leader_of(registries: list[RegistryProcess], node: OttlaNode) -> int:
@@ -135,7 +153,7 @@ def test_the_leader_is_killed_again_and_again(registries: list[RegistryProcess],
     finally:
         load.stop()
     for each in registries:
-        check(each.url, load.acknowledged)
+        check(each.url, load)
 
 
 def test_a_leader_that_was_frozen_does_not_write_when_it_wakes(
@@ -150,13 +168,14 @@ def test_a_leader_that_was_frozen_does_not_write_when_it_wakes(
         awake = [each for index, each in enumerate(registries) if index != frozen]
         made = ask(awake[0].url, "POST", "/subjects/other/versions", {"schema": record("Other")})
         assert made.status == 200, made
+        load.acknowledged.append(("other", record("Other"), made.content["id"]))
         registries[frozen].thaw()
         load.wait_for(40)
     finally:
         registries[frozen].thaw()
         load.stop()
     for each in registries:
-        check(each.url, [*load.acknowledged, ("other", record("Other"), made.content["id"])])
+        check(each.url, load)
 
 
 def test_the_broker_is_killed(registries: list[RegistryProcess], node: OttlaNode) -> None:
@@ -172,4 +191,4 @@ def test_the_broker_is_killed(registries: list[RegistryProcess], node: OttlaNode
         load.stop()
     for each in registries:
         until(lambda url=each.url: ask(url, "POST", "/subjects/end/versions", {"schema": record("E")}).status == 200)
-        check(each.url, load.acknowledged)
+        check(each.url, load)
