@@ -10,6 +10,7 @@ from tests.spark.reading import frame, fresh, rows, write, write_mixture, write_
 from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking
+from ottla.spark import register
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -142,6 +143,14 @@ def test_errors_come_before_anything_runs(spark: Any, node: OttlaNode) -> None:
         ).load().collect()
     with pytest.raises(Exception, match=r"no connection to 127\.0\.0\.1:1"):
         frame(spark, "ottla", "127.0.0.1:1", {"subscribe": topic}).collect()
+
+
+def test_it_is_found_and_can_be_registered(spark: Any, node: OttlaNode) -> None:
+    topic = fresh("registered")
+    write(node.bootstrap, topic, range(3))
+    assert frame(spark, "ottla", node.bootstrap, {"subscribe": topic}).count() == 3  # nobody told Spark of it
+    assert register(spark) and register()
+    assert frame(spark, "OTTLA", node.bootstrap, {"subscribe": topic}).count() == 3
 
 
 def test_a_wide_topic(spark: Any, node: OttlaNode) -> None:

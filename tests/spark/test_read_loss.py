@@ -11,6 +11,7 @@ from tests.support.node import OttlaNode
 pytest.importorskip("pyspark")
 
 from ottla.client.blocking import Blocking
+from ottla.client.fetching import Fetched
 from ottla.model.ids import TopicPartition
 from ottla.spark.loss import DataLoss, Reason
 from ottla.spark.plan import Range
@@ -18,6 +19,7 @@ from ottla.spark.read_settings import parse_read
 from ottla.spark.reader import OttlaReader, RangePartition
 from ottla.spark.shape import shape_of
 from ottla.spark.stream_reader import INITIAL, OttlaStreamReader
+from ottla.spark.task import _Reading
 
 
 @pytest.fixture
@@ -107,6 +109,21 @@ def test_a_log_shorter_than_planned(node: OttlaNode) -> None:
     assert lost(batch_reader(node.bootstrap, subscribe=topic, **hasty), span(topic, 5, 12)) is Reason.TRUNCATED
     lenient = batch_reader(node.bootstrap, subscribe=topic, failOnDataLoss="false", **hasty)
     assert values(lenient, span(topic, 5, 12)) == [5, 6, 7, 8, 9]
+
+
+def test_what_compaction_removed_at_the_end_is_no_loss() -> None:
+    """The broker has nothing from 5 on, and says that 10 can be read: after a few such answers the range is read."""
+    settings = parse_read({"kafka.bootstrap.servers": "nowhere:1", "subscribe": "t"}, streaming=False)
+    partition = TopicPartition("t", 0)
+    reading = _Reading(settings, Range(partition, 0, 10), "test")
+    cursor = reading._cursor
+    cursor.position = 5
+    reading._count_empty(Fetched(cursor, [], 5, 10, 10))  # moved on: aborted records, say
+    for _ in range(4):
+        reading._count_empty(Fetched(cursor, [], 5, 10, 10))
+        assert not cursor.done
+    reading._count_empty(Fetched(cursor, [], 5, 10, 10))
+    assert cursor.done
 
 
 def test_a_broker_dies_and_comes_back(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ class Lookup:
             wanted = sorted(each.name for each in infos if not each.is_internal and pattern.fullmatch(each.name))
         else:
             wanted = list(chosen.topics) or sorted({each.topic for each in chosen.partitions})
+        self._client.run(self._client.cluster.refresh(wanted))
         found: Assigned = {}
         for name in sorted(wanted):
             found |= self._partitions(name, missing_ok=missing_ok or chosen.pattern is not None)
@@ -77,10 +78,8 @@ class Lookup:
         return found
 
     def _partitions(self, name: str, *, missing_ok: bool) -> Assigned:
-        cluster = self._client.cluster
-        cluster.metadata.forget(name)
         try:
-            info = self._client.run(cluster.topic(name))
+            info = self._client.run(self._client.cluster.topic(name))
         except ApiError as error:
             if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
                 raise

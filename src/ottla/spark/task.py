@@ -111,18 +111,15 @@ class _Reading:
             try:
                 await cluster.leader(self._part.partition)
                 return
-            except UnsupportedApi:
-                raise
-            except ClientError:
+            except (ClientError, ApiError) as error:
+                if isinstance(error, ApiError) and error.code in _GONE:
+                    return  # the first fetch tells why
+                passes = error.code.retriable if isinstance(error, ApiError) else not isinstance(error, UnsupportedApi)
                 tries += 1
                 wait_s = self._options.backoff_ms(tries) / 1000
-                if loop.time() + wait_s > deadline_s:
+                if not passes or loop.time() + wait_s > deadline_s:
                     raise
                 await asyncio.sleep(wait_s)
-            except ApiError as error:
-                if error.code in _GONE:
-                    return  # the first fetch tells why
-                raise
 
     # --- what is not there ----------------------------------------------------------------------------------------
 

@@ -1,0 +1,62 @@
+"""Streams with the source `ottla`: batch by batch what Spark's own connector does, restarts and loss included."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.spark.reading import fresh, write
+from tests.support.node import OttlaNode
+
+from ottla.client.blocking import Blocking
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def run(spark: Any, kind: str, bootstrap: str, directory: Path, **options: str) -> tuple[list[int], list[Any]]:
+    """Copy all that is there now to files: the values so far, and the source's reports of this run's batches."""
+    given = {"kafka.bootstrap.servers": bootstrap, "startingOffsets": "earliest", **options}
+    stream = spark.readStream.format(kind).options(**given).load().selectExpr("cast(value as string) value")
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", str(directory / "checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(directory / "rows"))
+    query.awaitTermination(120)
+    reports = [json.loads(each.json)["sources"][0] for each in query.recentProgress]
+    return sorted(int(row.value) for row in spark.read.parquet(str(directory / "rows")).collect()), reports
+
+
+def ends(reports: list[Any]) -> list[Any]:
+    return [each["endOffset"] for each in reports]
+
+
+def test_batches_are_the_connectors_and_so_are_checkpoints(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
+    topic = fresh("stream")
+    with Blocking(node.bootstrap) as client:
+        client.admin.topics.create(topic, 2)
+    write(node.bootstrap, topic, range(70))
+    write(node.bootstrap, topic, range(70, 100), partition=1)
+    options = {"subscribe": topic, "maxOffsetsPerTrigger": "40"}
+    theirs, their_reports = run(spark, "kafka", node.bootstrap, tmp_path / "kafka", **options)
+    ours, our_reports = run(spark, "ottla", node.bootstrap, tmp_path / "ottla", **options)
+    assert ours == theirs == list(range(100))
+    assert ends(our_reports) == ends(their_reports) and len(our_reports) == 3
+    assert our_reports[0]["latestOffset"] == our_reports[-1]["endOffset"] == {topic: {"0": 70, "1": 30}}
+    # More records, a new partition; and the connector's checkpoint, continued by ours.
+    with Blocking(node.bootstrap) as client:
+        client.admin.topics.add_partitions(topic, 3)
+    write(node.bootstrap, topic, range(100, 110), partition=2)
+    for checkpoint in ("ottla", "kafka"):
+        found, reports = run(spark, "ottla", node.bootstrap, tmp_path / checkpoint, **options)
+        assert found == list(range(110)) and ends(reports)[-1] == {topic: {"0": 70, "1": 30, "2": 10}}
+
+
+def test_loss_ends_the_query_with_its_reason(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
+    topic = fresh("losing")
+    write(node.bootstrap, topic, range(50))
+    assert run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic)[0] == list(range(50))
+    with Blocking(node.bootstrap) as client:
+        write(node.bootstrap, topic, range(50, 80))
+        client.admin.topics.delete_records(topic, {0: 60})
+    with pytest.raises(Exception, match=r"data loss \(retention\): offsets 50 to 59 of losing-.* are gone"):
+        run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic)
+    found, _ = run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic, failOnDataLoss="false")
+    assert found == [*range(50), *range(60, 80)]
