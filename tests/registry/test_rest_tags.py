@@ -92,3 +92,29 @@ def test_tags_of_what_is_not_there(registry: Registry) -> None:
     assert registry.refused("POST", "/subjects/orders/versions/9/tags", {"newVersion": 2})[0] == 40402
     body = {"newVersion": 2, "tagsToAdd": [place("object", "T")]}
     assert registry.refused("POST", "/subjects/orders/versions/1/tags", body)[0] == 42201
+
+
+def test_tags_are_found_in_other_types(registry: Registry) -> None:
+    inner = (
+        '"b":{"type":"object","confluent:tags":["DEEP"],"properties":{"c":{"type":"string","confluent:tags":["PII"]}}}'
+    )
+    many = '"d":{"type":"array","items":{"type":"object","confluent:tags":["MANY"]}}'
+    text = f'{{"type":"object","confluent:tags":["TOP"],"properties":{{{inner},{many}}}}}'
+    registry.register("json", text, schemaType="JSON")
+    assert [(each["schemaEntity"]["entityPath"], each["tags"]) for each in _found(registry, "json")] == [
+        ("object", ["TOP"]),
+        ("object.b", ["DEEP"]),
+        ("object.b.object.c", ["PII"]),
+        ("object.d.array.object", ["MANY"]),
+    ]
+    proto = (
+        'syntax = "proto3";\nimport "confluent/meta.proto";\n'
+        'message Order {\n  string card = 1 [(confluent.field_meta).tags = "PII"];\n}\n'
+    )
+    registry.register("proto", proto, schemaType="PROTOBUF")
+    assert _found(registry, "proto") == [place("Order.card", "PII")]
+
+
+def _found(registry: Registry, subject: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = registry.get(f"/subjects/{subject}/versions/1?findTags=*")["schemaTags"]
+    return found

@@ -1,7 +1,9 @@
-"""Tags that schemas carry inside (`confluent:tags` of Avro records and fields): finding and changing them."""
+"""Tags that schemas carry inside (`confluent:tags` of records, objects and fields): finding them, and changing those of
+Avro schemas. In JSON schemas they are looked for in objects, arrays and definitions, not in combined schemas."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,10 +20,38 @@ Props = dict[str, Any]
 
 def tags_in(parsed: Parsed) -> list[Tagged]:
     """What is tagged in a schema, in the order of its text."""
-    if not isinstance(parsed, AvroSchema):
-        return []
-    found = (Tagged(path, kind, _tags(props)) for path, kind, props in _taggable(parsed.schema, set()))
-    return [each for each in found if each.tags]
+    if isinstance(parsed, AvroSchema):
+        places = _taggable(parsed.schema, set())
+        return [Tagged(path, kind, tags) for path, kind, props in places if (tags := _tags(props))]
+    from ottla.schemas.protobuf import ProtobufSchema
+
+    if isinstance(parsed, ProtobufSchema):
+        return [Tagged(each.path, "sr_field" if each.is_field else "sr_record", each.tags) for each in parsed.tags]
+    return list(_in_json(json.loads(parsed.canonical), "", False))
+
+
+def _in_json(schema: Any, scope: str, is_field: bool) -> Iterator[Tagged]:
+    """A field's tags are told with the object it is in, so those of an object that is a field are not told again."""
+    if not isinstance(schema, dict):
+        return
+    if schema.get("type") == "array" or "items" in schema:
+        yield from _in_json(schema.get("items"), f"{scope}array.", False)
+    elif schema.get("type") == "object" or "properties" in schema:
+        name = f"{scope}object"
+        if not is_field and (tags := _tags(schema)):
+            yield Tagged(name, "sr_record", tags)
+        for field, its in _members(schema, "properties"):
+            if isinstance(its, dict) and (tags := _tags(its)):
+                yield Tagged(f"{name}.{field}", "sr_field", tags)
+            yield from _in_json(its, f"{name}.{field}.", True)
+        for place in ("definitions", "$defs"):
+            for key, its in _members(schema, place):
+                yield from _in_json(its, f"{name}.{place}.{key}.", False)
+
+
+def _members(schema: Props, name: str) -> Iterable[tuple[str, Any]]:
+    held = schema.get(name)
+    return held.items() if isinstance(held, dict) else ()
 
 
 def with_tags(source: Source, added: Iterable[Tagged], removed: Iterable[Tagged] = ()) -> str:
