@@ -19,6 +19,7 @@ from typing import Any
 from ottla.model.limits import ERROR_TEXT_CHARS_MAX
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
+from ottla.schemas import jackson
 from ottla.schemas.schema import InvalidSchema, SchemaType, Source
 
 # Answers with why `payload` cannot be read; None when it can. Protobuf also wants to know which message it is.
@@ -41,8 +42,8 @@ def _avro(source: Source) -> Reader:
     named: dict[str, Any] = {}
     try:
         for text in source.resolved.values():
-            fastavro.parse_schema(json.loads(text), named)
-        schema = fastavro.parse_schema(json.loads(source.text), named)
+            fastavro.parse_schema(jackson.read(text, comments=True), named)
+        schema = fastavro.parse_schema(jackson.read(source.text, comments=True), named)
     except (SchemaParseException, ValueError, TypeError, RecursionError) as error:
         raise InvalidSchema(str(error)) from error
     if _has_weightless_items(schema, named, {}):

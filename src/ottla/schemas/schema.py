@@ -40,7 +40,7 @@ class Source:
 
 
 class Incompatibility(NamedTuple):
-    """Why a reader cannot read what a writer wrote: Confluent's name for the kind, where in the schema, and a sentence."""
+    """Why a reader cannot read what a writer wrote: Confluent's name for the kind, where, and a sentence."""
 
     kind: str
     path: str
