@@ -150,6 +150,8 @@ def one(draw: Any, field: FieldDescriptor) -> Any:
     if field.message_type.name in ("Timestamp", "Duration"):
         made = GetMessageClass(field.message_type)()
         made.seconds, made.nanos = draw(st.integers(-(10**9), 10**10)), draw(st.integers(0, 999_999)) * 1000
+        if field.message_type.name == "Duration" and made.seconds < 0:
+            made.nanos = -made.nanos  # both have the same sign
         return made
     return messages(draw, field.message_type)
 
@@ -183,7 +185,7 @@ def show(field: FieldDescriptor, value: Any) -> Any:
     if name == "Timestamp":
         return EPOCH + dt.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     if name == "Duration":
-        return dt.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        return dt.timedelta(seconds=value.seconds, microseconds=value.nanos / 1000)
     if name in WRAPPED:
         return show(field.message_type.fields_by_number[1], value.value)
     return shown(value)

@@ -24,7 +24,9 @@ def decoder_of(
         from ottla.columns.protobuf.decoder import decoder as protobuf
 
         return protobuf(writer, reader, message, indexes)
-    raise NotImplementedError(message)
+    from ottla.columns.json.decoder import decoder as json
+
+    return json(writer, reader)
 
 
 def encoder_of(schema: Source, message: str = "") -> Encoder:
@@ -33,7 +35,13 @@ def encoder_of(schema: Source, message: str = "") -> Encoder:
         from ottla.columns.avro.encoder import encoder as avro
 
         return avro(schema)
-    raise NotImplementedError(message)
+    if schema.type is SchemaType.PROTOBUF:
+        from ottla.columns.protobuf.encoder import encoder as protobuf
+
+        return protobuf(schema, message)
+    from ottla.columns.json.encoder import encoder as json
+
+    return json(schema)
 
 
 def derive(kind: SchemaType, of: pa.DataType, name: str) -> Source:
@@ -42,11 +50,19 @@ def derive(kind: SchemaType, of: pa.DataType, name: str) -> Source:
         from ottla.columns.avro.derive import derive_avro
 
         return derive_avro(of, name)
-    raise NotImplementedError(kind)
+    if kind is SchemaType.PROTOBUF:
+        from ottla.columns.protobuf.derive import derive_protobuf
+
+        return derive_protobuf(of, name)
+    from ottla.columns.json.encoder import derive_json
+
+    return derive_json(of, name)
 
 
 def indexes_of(schema: Source, message: str) -> tuple[int, ...] | None:
     """The path to a message in its Protobuf file, as frames carry it; None for other types."""
     if schema.type is not SchemaType.PROTOBUF:
         return None
-    raise NotImplementedError(message)
+    from ottla.columns.protobuf.encoder import message_indexes
+
+    return message_indexes(schema, message)

@@ -35,6 +35,10 @@ class Payloads(NamedTuple):
         content = frozen_bytes(data if data is not None else b"")
         return cls(content, offsets[:-1] + skipped, offsets[1:], there)
 
+    def part(self, begin: int, end: int) -> Payloads:
+        """Some of the values."""
+        return Payloads(self.data, self.begins[begin:end], self.ends[begin:end], self.there[begin:end])
+
     @property
     def size_bytes(self) -> int:
         """Of all values together."""

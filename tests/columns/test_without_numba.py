@@ -1,0 +1,29 @@
+"""Where there is no numba the same loops run as plain Python: the tests of all formats hold there, too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FILES = ["test_avro_decode.py", "test_avro_encode.py", "test_protobuf_decode.py", "test_json.py"]
+
+
+@pytest.mark.slow
+def test_the_loops_run_as_plain_python() -> None:
+    # numba is kept from being imported, so that the other half of columns.loops is used.
+    script = (
+        "import sys; sys.modules['numba'] = None; import pytest; from hypothesis import settings; "
+        "settings.register_profile('few', max_examples=10, database=None); settings.load_profile('few'); "
+        "sys.exit(pytest.main(['-q', '-x', '-p', 'no:xdist', '-p', 'no:cacheprovider', *sys.argv[1:]]))"
+    )
+    command = [sys.executable, "-c", script, *(str(HERE / name) for name in FILES)]
+    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
+    ended = subprocess.run(
+        command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False, timeout=280
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
