@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def table(*names: str, **options: Any) -> "DataFrame":
     """Topics as a table as it is now: one row per key, deleted keys left out. Kafka Streams: `builder.globalTable`.
 
-    A batch DataFrame. Joined with a stream it is read anew for every micro-batch, so the stream always meets the table
-    of that moment; that costs a read of the whole topic each time. For large tables use `changes` and `join_changes`.
+    A batch DataFrame, read anew whenever it is used: for every micro-batch of a stream that it is joined with, so the
+    stream always meets the table of that moment; that costs a read of the whole topic each time. For large tables use
+    `topic` and `join_changes`.
     """
     from pyspark.sql import functions as F
 
-    records = topic(*names, stream=False, **options)
-    return latest(records).where(F.col("value").isNotNull())
+    return latest(_anew(names, options)).where(F.col("value").isNotNull())
 
 
 def _anew(names: tuple[str, ...], options: dict[str, Any]) -> "DataFrame":
