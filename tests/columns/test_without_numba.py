@@ -19,7 +19,8 @@ def test_the_loops_run_as_plain_python() -> None:
     script = (
         "import sys; sys.modules['numba'] = None; import pytest; from hypothesis import settings; "
         "settings.register_profile('few', max_examples=10, database=None); settings.load_profile('few'); "
-        "sys.exit(pytest.main(['-q', '-x', '-p', 'no:xdist', '-p', 'no:cacheprovider', *sys.argv[1:]]))"
+        "sys.exit(pytest.main(['-q', '-x', '-p', 'no:xdist', '-p', 'no:cacheprovider', "
+        "'-W', 'ignore::pytest.PytestAssertRewriteWarning', *sys.argv[1:]]))"
     )
     command = [sys.executable, "-c", script, *(str(HERE / name) for name in FILES)]
     environment = {**os.environ, "PYTEST_ADDOPTS": ""}

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.columns.avro_cases import encoded
 
@@ -18,7 +19,7 @@ from ottla.client.blocking import Blocking
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.schemas.framing import guid_of, schema_mark
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaType, Source
 from ottla.spark.rows import TYPES
 from ottla.spark.typed import CORRUPT_TYPE, BadRecord, TypedColumns, typed_columns
 from ottla.spark.typed_dead import send_dead
@@ -245,3 +246,61 @@ def test_output_by_a_registered_version(url: str, ids: tuple[int, int]) -> None:
     assert made.apply(frame).column("value").to_pylist() == [schema_mark(ids[1]) + b"\x02\0"]
     with pytest.raises(ValueError, match="needs old"):
         typed_output({**options, "value.version": "1"}, frame.schema, "orders")
+
+
+PROTO = 'syntax = "proto3"; package p; message First { int32 x = 1; } message Order { int64 id = 1; string note = 2; }'
+
+
+def test_json_as_confluent_writes_it_and_plain_json(url: str) -> None:
+    schema = {"title": "O", "type": "object", "properties": {"id": {"type": "integer"}, "note": {"type": "string"}}}
+    context = SerializationContext("json", MessageField.VALUE)
+    with SchemaRegistryClient({"url": url}) as theirs:
+        values = [
+            JSONSerializer(json.dumps(schema), theirs)({"id": 1, "note": "x"}, context),
+            b'{"id": 2}',
+            b"nonsense",
+        ]
+    made = typed_columns({"value.format": "json", "schema.registry.url": url, "on.bad": "null"}, ["json"])
+    assert made is not None
+    found = made.apply(rows(values)).batch.column("value").to_pylist()
+    assert found == [{"id": 1, "note": "x"}, {"id": 2, "note": None}, None]
+
+
+def test_json_that_is_written_confluents_deserializer_reads(url: str) -> None:
+    frame = pa.table({"id": pa.array([1, 2], pa.int64()), "note": ["x", None]}).to_batches()[0]
+    made = typed_output({"value.format": "json", "schema.registry.url": url}, frame.schema, "json-out")
+    assert made is not None
+    context = SerializationContext("json-out", MessageField.VALUE)
+    with SchemaRegistryClient({"url": url}) as theirs:
+        reader = JSONDeserializer(None, schema_registry_client=theirs)
+        found = [reader(value, context) for value in made.apply(frame).column("value").to_pylist()]
+    assert found == [{"id": 1, "note": "x"}, {"id": 2}]
+
+
+def test_protobuf_by_message(url: str, client: SchemaRegistry) -> None:
+    schema_id = client.register("proto-value", Source(PROTO, SchemaType.PROTOBUF))
+    order, first = schema_mark(schema_id, (1,)) + b"\x08\x05\x12\x01x", schema_mark(schema_id, (0,)) + b"\x08\x07"
+    options = {"value.format": "protobuf", "schema.registry.url": url, "on.bad": "corrupt"}
+    made = typed_columns({**options, "value.message": "p.Order"}, ["proto"])
+    assert made is not None
+    batch = made.apply(rows([order, first, order[:-1]])).batch
+    assert batch.column("value").to_pylist() == [{"id": 5, "note": "x"}, None, None]
+    reasons = [each and each["reason"] for each in batch.column("_corrupt").to_pylist()]
+    assert reasons == [None, "value: these are messages p.First, not p.Order", "value: the value ends too early"]
+    made = typed_columns(options, ["proto"])
+    assert made is not None
+    assert made.apply(rows([order, first])).batch.column("value").to_pylist() == [None, {"x": 7}]
+
+
+def test_protobuf_that_is_written_is_read_again(url: str) -> None:
+    frame = pa.table({"id": pa.array([1, 2], pa.int64()), "note": ["x", None]}).to_batches()[0]
+    options = {"value.format": "protobuf", "schema.registry.url": url}
+    written = typed_output(options, frame.schema, "proto-out")
+    read = typed_columns(options, ["proto-out"])
+    assert written is not None and read is not None
+    values = written.apply(frame).column("value").to_pylist()
+    assert values[0][5] == 0
+    assert read.apply(rows(values)).batch.column("value").to_pylist() == [
+        {"id": 1, "note": "x"},
+        {"id": 2, "note": None},
+    ]
