@@ -13,7 +13,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from ottla.spark.filters import Bounds, narrow
-from ottla.spark.letters import DeadLetters
 from ottla.spark.lookup import Assigned, Lookup
 from ottla.spark.loss import DataLoss, Reason, report
 from ottla.spark.memory import keep_freed_memory
@@ -144,16 +143,17 @@ def _typed(settings: ReadSettings, shape: Shape, part: Range, client_id: str) ->
     """Decoded rows, bad ones put where the options say."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    from ottla.spark.typed_dead import send_dead
+
     typed = shape.typed
     assert typed is not None
     columns = tuple(dict.fromkeys((*settings.columns, *sorted(typed.needs))))
     wanted = to_arrow_schema(shape.schema, timezone="UTC")
-    with DeadLetters(settings.kafka.client_options(f"{client_id}-dlq"), typed.dlq_topic or "") as letters:
-        for raw in read_range(settings, part, client_id, columns):
-            applied = typed.apply(raw, settings.columns)
-            if applied.dead is not None:
-                letters.write(applied.dead)
-            yield applied.batch if applied.batch.schema == wanted else applied.batch.cast(wanted)
+    for raw in read_range(settings, part, client_id, columns):
+        applied = typed.apply(raw, settings.columns)
+        if applied.dead is not None and typed.dlq_topic is not None:
+            send_dead(settings.kafka.client_options(f"{client_id}-dlq"), typed.dlq_topic, applied.dead)
+        yield applied.batch if applied.batch.schema == wanted else applied.batch.cast(wanted)
 
 
 def _is_earliest(limit: Limit, partition: object) -> bool:
