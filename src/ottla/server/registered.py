@@ -74,9 +74,9 @@ class RegisteredSchemas:
             return self._known[identity]
         state = self._machine.state
         if isinstance(identity, UUID):
-            held = state.with_digest(DEFAULT_CONTEXT, identity.bytes)
+            held = list(state.with_digest(DEFAULT_CONTEXT, identity.bytes))
         else:
-            held = state.with_id(DEFAULT_CONTEXT, identity)
+            held = list(state.with_id(DEFAULT_CONTEXT, identity))
         found = Schema(self._machine, held) if held else None
         if len(self._known) < limits.SCHEMAS_PARSED_REMEMBERED:
             self._known[identity] = found

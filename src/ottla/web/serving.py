@@ -38,7 +38,7 @@ class WebServer:
         self, app: ASGIApp, listening: socket.socket, *, body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX
     ) -> None:
         config = uvicorn.Config(
-            BodyBound(app, limits.HTTP_BODY_BYTES_MAX),
+            BodyBound(app, body_bytes_max),
             log_config=None,
             access_log=False,
             server_header=False,
