@@ -16,25 +16,36 @@ from ottla.client.partitioner import murmur2 as murmur2_of_bytes
 from ottla.records import build_columns
 from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.records.build import assemble
-from ottla.records.build_columns import ALL_THERE, COUNT, END, NO_HEADERS, PARTITION, Column, HeaderColumns
+from ottla.records.build_columns import (
+    ALL_THERE,
+    COUNT,
+    END,
+    NO_HEADERS,
+    NO_PARTITIONS,
+    PARTITION,
+    Column,
+    HeaderColumns,
+    frozen,
+)
 from ottla.records.record import records
 
 Field = bytes | None
 ROOT = Path(__file__).parents[2]
-NO_PARTITIONS = np.zeros(0, np.int32)
 
 
 def column(fields: list[Field]) -> Column:
     ends = np.cumsum([0, *(len(each or b"") for each in fields)], dtype=np.int32)
     there = np.array([each is not None for each in fields], np.bool_)
     data = np.frombuffer(b"".join(each or b"" for each in fields), np.uint8)
-    return Column(data, ends, ALL_THERE if all(there) else there)
+    return Column(data, frozen(ends), ALL_THERE if all(there) else frozen(there))
 
 
 def header_columns(rows: list[list[tuple[str, Field]]]) -> HeaderColumns:
     flat = [pair for row in rows for pair in row]
     ends = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int32)
-    return HeaderColumns(ends, column([name.encode() for name, _ in flat]), column([content for _, content in flat]))
+    return HeaderColumns(
+        frozen(ends), column([name.encode() for name, _ in flat]), column([content for _, content in flat])
+    )
 
 
 def decoded(encoded: build_columns.EncodedRows) -> dict[int, list[tuple[Field, Field, tuple[tuple[str, Field], ...]]]]:
@@ -108,9 +119,9 @@ def choose(keys: list[Field], given_partitions: list[int], count: int, run_bytes
     build_columns.choose(
         *column(keys),
         values.ends,
-        np.array(given_partitions, np.int32),
+        frozen(np.array(given_partitions, np.int32)),
         count,
-        np.arange(count, dtype=np.int32),
+        frozen(np.arange(count, dtype=np.int32)),
         0,
         run_bytes,
         run_bytes,
@@ -131,7 +142,7 @@ def some_rows(encode: Callable[..., build_columns.EncodedRows]) -> str:
     values = column([rng.randbytes(rng.randrange(80)) for _ in range(300)])
     headers = header_columns([[("h", b"1"), ("", None)][: rng.randrange(3)] for _ in range(300)])
     chosen = np.empty(300, np.int32)
-    build_columns.choose(*keys, values.ends, NO_PARTITIONS, 4, np.arange(4, dtype=np.int32), 0, 0, 300, chosen)
+    build_columns.choose(*keys, values.ends, NO_PARTITIONS, 4, frozen(np.arange(4, dtype=np.int32)), 0, 0, 300, chosen)
     encoded = encode(keys, values, headers, chosen, 4, 500)
     end = int(encoded.table[-1, END])
     return hashlib.sha256(encoded.data[:end].tobytes() + encoded.table.tobytes()).hexdigest()

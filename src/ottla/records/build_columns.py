@@ -29,8 +29,15 @@ BATCH_COLUMNS = 4
 _SEED, _M, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFF_FFFF
 
 
+def frozen(array: Any) -> Any:
+    """The array, not to be written to. Arrow's buffers are like that, and the loops are compiled once for every kind of
+    arguments: so all columns are to be of this kind."""
+    array.setflags(write=False)
+    return array
+
+
 class Column(NamedTuple):
-    """Bytes per row, as Arrow has them."""
+    """Bytes per row, as Arrow has them; all three are `frozen`."""
 
     data: Bytes
     ends: Ints
@@ -45,18 +52,16 @@ class HeaderColumns(NamedTuple):
     contents: Column
 
 
-NO_BYTES = np.zeros(0, np.uint8)
-ALL_THERE = np.zeros(0, np.bool_)
-NO_HEADERS = HeaderColumns(
-    np.zeros(0, np.int32),
-    Column(NO_BYTES, np.zeros(1, np.int32), ALL_THERE),
-    Column(NO_BYTES, np.zeros(1, np.int32), ALL_THERE),
-)
+NO_BYTES: Bytes = frozen(np.zeros(0, np.uint8))
+ALL_THERE: Bools = frozen(np.zeros(0, np.bool_))
+NO_PARTITIONS: Ints = frozen(np.zeros(0, np.int32))
+_NO_COLUMN = Column(NO_BYTES, frozen(np.zeros(1, np.int32)), ALL_THERE)
+NO_HEADERS = HeaderColumns(NO_PARTITIONS, _NO_COLUMN, _NO_COLUMN)
 
 
 def missing(rows: int) -> Column:
     """A column of nulls."""
-    return Column(NO_BYTES, np.zeros(rows + 1, np.int32), np.zeros(rows, np.bool_))
+    return Column(NO_BYTES, frozen(np.zeros(rows + 1, np.int32)), frozen(np.zeros(rows, np.bool_)))
 
 
 @compiled
@@ -268,7 +273,7 @@ def encode_rows(
     chosen: Ints,
     partition_count: int,
     batch_bytes: int,
-    room: Bytes = NO_BYTES,
+    room: Bytes | None = None,
 ) -> EncodedRows:
     """The records of all rows, in batches of the partitions that were chosen for them; in `room` if that is enough."""
     count = len(chosen)
@@ -277,7 +282,7 @@ def encode_rows(
         header_count = int(headers.ends[-1] - headers.ends[0])
         size_bytes += _span(headers.names) + _span(headers.contents) + header_count * HEADER_OVERHEAD_BYTES
     rows, begins = in_order(chosen, partition_count)
-    out = room if len(room) >= size_bytes else np.empty(size_bytes, np.uint8)
+    out = room if room is not None and len(room) >= size_bytes else np.empty(size_bytes, np.uint8)
     # Two neighbours of one partition are more than a batch together.
     batches_max = partition_count + 2 * size_bytes // max(batch_bytes - RECORD_OVERHEAD_BYTES, 1) + 1
     table = np.empty((min(count, batches_max), BATCH_COLUMNS), np.int64)

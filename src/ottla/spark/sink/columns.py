@@ -8,21 +8,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.records.build_columns import ALL_THERE, NO_HEADERS, Column, HeaderColumns, missing
+from ottla.records.build_columns import (
+    ALL_THERE,
+    NO_BYTES,
+    NO_HEADERS,
+    NO_PARTITIONS,
+    Column,
+    HeaderColumns,
+    frozen,
+    missing,
+)
 from ottla.spark.sink.schema import BadRows
 
 
 def bytes_column(array: pa.Array | None, rows: int) -> Column:
     """A column of strings or binaries; all null if there is none."""
-    if array is None:
+    if array is None or rows == 0:
         return missing(rows)
     array = array.cast(pa.binary())
     _, ends, data = array.buffers()
-    there = ALL_THERE if array.null_count == 0 else _bools(array.is_valid())
     return Column(
-        np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
-        np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1] if rows else np.zeros(1, np.int32),
-        there,
+        frozen(np.frombuffer(data, np.uint8)) if data is not None else NO_BYTES,
+        frozen(np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1]),
+        ALL_THERE if array.null_count == 0 else frozen(_bools(array.is_valid())),
     )
 
 
@@ -37,17 +45,17 @@ def header_columns(array: pa.Array | None, rows: int) -> HeaderColumns:
     names, contents = flat.field(0), flat.field(1)
     if names.null_count or flat.null_count:
         raise BadRows("the name of a header is null")
-    return HeaderColumns(ends, bytes_column(names, len(names)), bytes_column(contents, len(contents)))
+    return HeaderColumns(frozen(ends), bytes_column(names, len(names)), bytes_column(contents, len(contents)))
 
 
 def partition_column(array: pa.Array | None, rows: int) -> Any:
     """-1 where a row does not say; nothing if none does."""
     if array is None or array.null_count == rows:
-        return np.zeros(0, np.int32)
+        return NO_PARTITIONS
     given = pc.fill_null(array, -1).to_numpy(zero_copy_only=False).astype(np.int32)
     if bool((_bools(array.is_valid()) & (given < 0)).any()):
         raise BadRows(f"Invalid partition: {given.min()}. Partition number should always be non-negative or null.")
-    return given
+    return frozen(given)
 
 
 def _bools(array: pa.Array) -> Any:

@@ -23,7 +23,8 @@ from ottla.client.producer import Producer
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.records.build import Encoded
-from ottla.records.build_columns import BEGIN, COUNT, END, NO_BYTES, PARTITION, EncodedRows, choose, encode_rows
+from ottla.records.build_columns import BEGIN, COUNT, END, PARTITION, EncodedRows, choose, encode_rows, frozen
+from ottla.records.scan import Bytes
 from ottla.spark.sink.columns import bytes_column, header_columns, partition_column
 from ottla.spark.sink.schema import BadRows
 
@@ -42,7 +43,7 @@ class RowSender:
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._turns: dict[str, tuple[int, int]] = {}  # of rows without a key: whose turn it is, and for how long
-        self._room = NO_BYTES  # what records are encoded into, again and again
+        self._room: Bytes | None = None  # what records are encoded into, again and again
         self._first: asyncio.Future[RecordMetadata] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -112,7 +113,8 @@ class RowSender:
         given = partition_column(column.get("partition"), rows)
         if len(given) and given.max() >= count:
             raise BadRows(f"Partition {given.max()} of topic {info.name} is not in the range [0, {count})")
-        available = np.array([each.index for each in info.partitions if each.leader != NO_LEADER] or [0], np.int32)
+        led = [each.index for each in info.partitions if each.leader != NO_LEADER]
+        available = frozen(np.array(led or [0], np.int32))
         # Tasks of one job begin at different partitions, or the first of them would get all short batches.
         turn, left_bytes = self._turns.get(info.name) or (self._client.cluster.options.rng.randrange(len(available)), 0)
         chosen = np.empty(rows, np.int32)
