@@ -87,6 +87,7 @@ def run(
         loaded = parts.load(file, name)
         where = checkpoint or str(file.resolve().parent / ".ottla" / loaded.name)
         with parts.client(bootstrap) as client:
+            parts.previous_run(client, loaded.name, force=force)  # before Spark is started for nothing
             replay = parts.replay(from_, client)
             with parts.session(loaded.name, master, remote, conf, bootstrap, registry) as spark:
                 built = parts.build(loaded, spark, replay)

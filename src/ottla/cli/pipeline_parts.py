@@ -22,7 +22,7 @@ from ottla.spark.pipelines.check import problems
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.load import Pipeline, load
 from ottla.spark.pipelines.replay import From, parse_from
-from ottla.spark.pipelines.run import Event, Runner, Settings
+from ottla.spark.pipelines.run import Event, Runner, Settings, previous_run
 from ottla.spark.pipelines.status import Status
 from ottla.spark.progress import unwatch
 from ottla.spark.session import session as make_session
@@ -30,7 +30,7 @@ from ottla.spark.session import session as make_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["build", "client", "failures", "load", "problems", "replay", "runner", "session", "settings"]
+__all__ = ["build", "client", "failures", "load", "previous_run", "problems", "replay", "runner", "session", "settings"]
 
 settings = Settings
 

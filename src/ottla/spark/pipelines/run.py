@@ -117,12 +117,7 @@ class Runner:
     def claim(self) -> None:
         """The name is ours from here on. PipelineError if it runs elsewhere."""
         self._board.ensure()
-        before = self._board.all(wall_clock_ms()).get(self._pipeline.name)
-        if before is not None and before.state in LIVE and not before.is_dead_here and not self._settings.force:
-            raise PipelineError(
-                f"pipeline {before.name} runs already, on {before.host} (process {before.pid}): "
-                f"`ottla pipeline stop {before.name}`, or --force if you know better"
-            )
+        before = previous_run(self._client, self._pipeline.name, force=self._settings.force)
         generation = (before.generation if before is not None else 0) + (1 if self._settings.replay else 0)
         self.status = replace(self.status, generation=generation, checkpoint=self._settings.checkpoint)
         self._late = Latecomers(self._spark, before.late if before is not None else {})
@@ -229,6 +224,17 @@ class Runner:
             log.warning("the status cannot be written: %s", away)
         if changed:
             self._on_event({"event": state, "pipeline": self._pipeline.name, "error": error})
+
+
+def previous_run(client: Blocking, name: str, *, force: bool = False) -> Status | None:
+    """What is known of the last run of a pipeline, if there was one. PipelineError if it is running now."""
+    before = Board(client).all(wall_clock_ms()).get(name)
+    if before is not None and before.state in LIVE and not before.is_dead_here and not force:
+        raise PipelineError(
+            f"pipeline {name} runs already, on {before.host} (process {before.pid}): "
+            f"`ottla pipeline stop {name}`, or --force if you know better"
+        )
+    return before
 
 
 class _Progress(StreamingQueryListener):
