@@ -122,14 +122,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 def _typed(options: Mapping[str, str], schema: StructType, settings: WriteSettings) -> TypedOutput | None:
     """What encodes typed columns, if the options ask for it; checks the columns in any case."""
-    formats = {options.get("value.format"), options.get("key.format")} - {None, "raw", "string"}
-    if not formats:
+    if all(options.get(f"{side}.format", "raw").strip().lower() == "raw" for side in ("key", "value")):
         check_columns(schema, settings.topic)
         return None
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     from ottla.spark.typed_out import typed_output
 
-    typed = typed_output(options, to_arrow_schema(schema), settings.topic)
+    typed = typed_output(options, to_arrow_schema(schema, timezone="UTC"), settings.topic)
     check_columns(schema if typed is None else from_arrow_schema(typed.schema()), settings.topic)
     return typed
