@@ -57,7 +57,7 @@ class TypedOutput:
     def __init__(self, schema: pa.Schema, sides: Mapping[str, Written]) -> None:
         self._sides = dict(sides)
         self._gathers = "value" in sides and "value" not in schema.names
-        self._fields = _value_fields(schema) if self._gathers else []
+        self._fields = [each.name for each in _value_fields(schema)] if self._gathers else []
         others = [each for each in schema if not self._gathers or each.name in OWN]
         made = [each.with_type(pa.binary()) if each.name in sides else each for each in others]
         self._schema = pa.schema([*made, pa.field("value", pa.binary())] if self._gathers else made)
@@ -71,8 +71,10 @@ class TypedOutput:
         arrays = []
         for name in self._schema.names:
             if name == "value" and self._gathers:
-                columns = [batch.column(each.name) for each in self._fields]
-                arrays.append(self._sides[name].encode(pa.StructArray.from_arrays(columns, fields=self._fields)))
+                # By the batch's own types: Spark names time zones as it likes.
+                fields = [batch.schema.field(each) for each in self._fields]
+                columns = [batch.column(each.name) for each in fields]
+                arrays.append(self._sides[name].encode(pa.StructArray.from_arrays(columns, fields=fields)))
             else:
                 column = batch.column(name)
                 arrays.append(self._sides[name].encode(column) if name in self._sides else column)
