@@ -10,10 +10,12 @@ Rules:
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.spark.options import KAFKA_PREFIX, OptionError, nearest, whole
+
+if TYPE_CHECKING:
+    from ottla.client.options import ClientOptions
 
 BOOTSTRAP = "bootstrap.servers"
 
@@ -92,8 +94,10 @@ class KafkaSettings:
             raise OptionError(f"option kafka.{name}: one of {', '.join(choices)} is expected, not {value!r}")
         return value
 
-    def client_options(self, client_id: str) -> ClientOptions:
+    def client_options(self, client_id: str) -> "ClientOptions":
         """How to reach the cluster, under this client id."""
+        from ottla.client.options import ClientOptions, parse_bootstrap  # as in `read_settings`
+
         numbers: dict[str, Any] = {
             attribute: self.number(name, getattr(ClientOptions(()), attribute)) for name, attribute in _CLIENT.items()
         }

@@ -8,9 +8,8 @@ Rules:
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla.client.fetching import ReadOptions
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.spark.kafka_settings import KafkaSettings, parse_kafka_settings
@@ -25,6 +24,9 @@ from ottla.spark.offsets import (
     parse_partitions,
 )
 from ottla.spark.options import OptionError, Use, names, parse_options
+
+if TYPE_CHECKING:
+    from ottla.client.fetching import ReadOptions
 
 RAW_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS_COLUMN = "headers"
@@ -62,8 +64,10 @@ class ReadSettings:
     def read_committed(self) -> bool:
         return self.kafka.choice("isolation.level", "read_uncommitted", "read_committed") == "read_committed"
 
-    def fetch_options(self) -> ReadOptions:
+    def fetch_options(self) -> "ReadOptions":
         """How executors fetch."""
+        from ottla.client.fetching import ReadOptions  # Spark asks for schemas in processes that need no client
+
         kafka = self.kafka
         partition_bytes = kafka.number("max.partition.fetch.bytes", FETCH_BYTES)
         return ReadOptions(
