@@ -1,0 +1,132 @@
+"""The client of schema registries, against one that misbehaves as told."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ottla.client.registry import Registered, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
+from ottla.schemas.schema import Reference, SchemaType, Source
+
+
+class Told(BaseHTTPRequestHandler):
+    """Answers what the test laid out by path; what was asked is kept."""
+
+    def do_GET(self) -> None:
+        self._answer(b"")
+
+    def do_POST(self) -> None:
+        self._answer(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def _answer(self, body: bytes) -> None:
+        server: Any = self.server
+        server.asked.append((self.command, self.path, body, dict(self.headers)))
+        answers = server.answers.get(self.path, [])
+        status, said = answers.pop(0) if len(answers) > 1 else (answers or [(404, {"error_code": 40403})])[0]
+        data = said if isinstance(said, bytes) else json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    made: Any = ThreadingHTTPServer(("127.0.0.1", 0), Told)
+    made.asked, made.answers = [], {}
+    made.url = f"http://127.0.0.1:{made.server_port}"
+    thread = threading.Thread(target=made.serve_forever)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.shutdown()
+        thread.join()
+        made.server_close()
+
+
+def client(urls: str, **more: Any) -> SchemaRegistry:
+    return SchemaRegistry(RegistryOptions.of(urls, backoff_s=0.001, **more))
+
+
+def test_a_schema_is_asked_for_once(server: Any) -> None:
+    server.answers["/schemas/ids/7"] = [(200, {"schema": '"int"'})]
+    made = client(server.url)
+    assert made.by_id(7) == made.by_id(7) == Source('"int"')
+    assert pickle.loads(pickle.dumps(made)).by_id(7) == Source('"int"')
+    assert len(server.asked) == 2
+
+
+def test_references_are_resolved_those_that_are_needed_first(server: Any) -> None:
+    reference = {"name": "b.proto", "subject": "b", "version": 2}
+    deeper = {"name": "c.proto", "subject": "c", "version": 1}
+    first = {"schema": "A", "schemaType": "PROTOBUF", "references": [reference]}
+    server.answers["/schemas/ids/1"] = [(200, first)]
+    server.answers["/subjects/b/versions/2?deleted=true"] = [(200, {"schema": "B", "references": [deeper]})]
+    server.answers["/subjects/c/versions/1?deleted=true"] = [(200, {"schema": "C"})]
+    found = client(server.url).by_id(1)
+    assert found == Source("A", SchemaType.PROTOBUF, (Reference("b.proto", "b", 2),), {"c.proto": "C", "b.proto": "B"})
+    assert list(found.resolved) == ["c.proto", "b.proto"]
+
+
+def test_references_in_a_circle_end(server: Any) -> None:
+    around = {"schema": "A", "references": [{"name": "a", "subject": "a", "version": 1}]}
+    server.answers["/schemas/ids/1"] = [(200, around)]
+    server.answers["/subjects/a/versions/1?deleted=true"] = [(200, around)]
+    with pytest.raises(RegistryError, match="do not end"):
+        client(server.url).by_id(1)
+
+
+def test_trouble_that_passes_is_waited_out_and_refusals_are_not(server: Any) -> None:
+    good = {"subject": "s/1", "version": 3, "id": 9, "schema": "{}", "schemaType": "JSON"}
+    server.answers["/subjects/s%2F1/versions/latest"] = [(503, b"busy"), (500, {"error_code": 50001}), (200, good)]
+    made = client(server.url)
+    assert made.latest("s/1") == Registered("s/1", 3, 9, Source("{}", SchemaType.JSON))
+    with pytest.raises(RegistryError, match="40403") as refused:
+        made.by_id(5)
+    assert refused.value.status == 404
+    assert [path for _, path, _, _ in server.asked].count("/schemas/ids/5") == 1
+
+
+def test_what_stays_broken_is_said(server: Any) -> None:
+    server.answers["/subjects"] = [(503, {"error_code": 50003, "message": "no leader"})]
+    with pytest.raises(RegistryError, match="50003: no leader"):
+        client(server.url, attempts=2).subjects()
+    with pytest.raises(RegistryUnreachable, match=r"127\.0\.0\.1:9 does not answer"):
+        client("http://127.0.0.1:9", attempts=2).subjects()
+
+
+def test_the_next_instance_is_asked_with_what_the_url_says(server: Any) -> None:
+    server.answers["/subjects"] = [(200, ["a"])]
+    url = server.url.replace("//", "//us%40er:pass@")
+    assert client(f"http://127.0.0.1:9, {url}/").subjects() == ["a"]
+    assert server.asked[0][3]["Authorization"] == "Basic " + base64.b64encode(b"us@er:pass").decode()
+    assert client(server.url, token="t").subjects() == ["a"]
+    assert server.asked[1][3]["Authorization"] == "Bearer t"
+
+
+def test_schemas_are_registered_once(server: Any) -> None:
+    server.answers["/subjects/s/versions"] = [(200, {"id": 4})]
+    made = client(server.url)
+    source = Source("syntax", SchemaType.PROTOBUF, (Reference("x", "y", 1),))
+    assert made.register("s", source) == made.register("s", source) == 4
+    ((method, _, body, headers),) = server.asked
+    assert method == "POST" and headers["Content-Type"] == "application/vnd.schemaregistry.v1+json"
+    references = [{"name": "x", "subject": "y", "version": 1}]
+    assert json.loads(body) == {"schema": "syntax", "schemaType": "PROTOBUF", "references": references}
+
+
+@pytest.mark.parametrize("urls", ["", "localhost:8081", "ftp://x", "http://"])
+def test_urls_that_are_none(urls: str) -> None:
+    with pytest.raises(ValueError, match="schema registry"):
+        RegistryOptions.of(urls)
