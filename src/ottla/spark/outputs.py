@@ -147,7 +147,7 @@ def to_changelog(
 
     if deleted is not None:
         gone = F.expr(deleted) if isinstance(deleted, str) else deleted
-        own = value if value is not None else "value" if "value" in frame.columns else _as_json(frame, ())
+        own = value if value is not None else "value" if "value" in frame.columns else _as_json(frame, _OWN_COLUMNS)
         frame = frame.withColumn("_value", F.when(~gone, F.expr(own) if isinstance(own, str) else own))
         value = "_value"
     return to(frame, topic, key=key, value=value, mode=mode, **options)
