@@ -13,13 +13,16 @@ help:            ## this list
 $(VENV)/.core: pyproject.toml constraints.txt
 	@scripts/venv $(PYTHON) core
 
-$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.core
+$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.spark
 	@scripts/venv $(PYTHON) dev
 
 .tools/.ready: scripts/tools $(wildcard scripts/pom*.xml tests/java/*/*.java tests/go/* tests/node/*)
 	@scripts/tools
 
-run: $(VENV)/.core    ## start the embedded node and run the demo against it
+$(VENV)/.spark: pyproject.toml constraints.txt $(VENV)/.core
+	@scripts/venv $(PYTHON) spark
+
+run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline; ONCE=1 ends when all is checked
 	@$(BIN)/ottla demo
 
 test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients

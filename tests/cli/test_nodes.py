@@ -1,4 +1,4 @@
-"""`ottla start`, `ottla up` and `ottla demo` as processes: what they print, how they end."""
+"""`ottla start` and `ottla up` as processes: what they print, how they end."""
 
 from __future__ import annotations
 
@@ -155,12 +155,3 @@ def test_up(launch: Launch, tmp_path: Path) -> None:
     out, err = process.communicate(timeout=5)
     assert process.returncode == 0 and "stopped cleanly" in out and "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_demo(launch: Launch) -> None:
-    process = launch("demo", "--listen", "127.0.0.1:0")
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, out + err
-    for claim in ("topic", "produce", "consume", "offsets", "log", "verify"):
-        assert f"✓ {claim}" in out
-    assert "Try next" in out and "Traceback" not in err

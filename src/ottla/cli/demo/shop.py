@@ -26,7 +26,7 @@ _NAMES = ("Milena", "Felice", "Max", "Grete", "Otto", "Felix", "Dora", "Oskar", 
 _COUNTRIES = ("AT", "CZ", "DE", "FR", "IT", "PL", "SK")
 _METHODS = ("card", "transfer", "wallet")
 
-USERS, ORDERS, PAYMENTS = "users", "orders", "payments"
+USERS, ORDERS, PAYMENTS, SALES = "users", "orders", "payments", "sales"
 TIMESTAMP = {"type": "long", "logicalType": "timestamp-millis"}
 SCHEMAS: dict[str, dict[str, Any]] = {
     USERS: {
@@ -58,6 +58,19 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             {"name": "order_id", "type": "long"},
             {"name": "method", "type": {"type": "enum", "name": "Method", "symbols": list(_METHODS)}},
             {"name": "paid_at", "type": TIMESTAMP},
+        ],
+    },
+    SALES: {
+        "type": "record",
+        "name": "Sale",
+        "namespace": "shop",
+        "fields": [
+            {"name": "order_id", "type": "long"},
+            {"name": "user_id", "type": "long"},
+            {"name": "country", "type": "string"},
+            {"name": "cents", "type": "long"},
+            {"name": "method", "type": "string"},
+            {"name": "ordered_at", "type": TIMESTAMP},
         ],
     },
 }

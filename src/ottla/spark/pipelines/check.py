@@ -69,7 +69,7 @@ def _of_schema(each: Built) -> list[PipelineError]:
 
     topic = each.output.topics[0]
     try:
-        why = unwritable(each.output.options, to_arrow_schema(each.output.frame.schema), topic)
+        why = unwritable(each.output.options, to_arrow_schema(each.output.frame.schema, timezone="UTC"), topic)
     except (RegistryError, RegistryUnreachable, ValueError) as error:
         why = [first_line(error)]
     return [each.query.error(f"its columns do not fit the schema of topic {topic!r}: {reason}") for reason in why]

@@ -19,7 +19,7 @@ Rules:
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from ottla.spark.late import LateTo
 
@@ -59,11 +59,32 @@ class Definition:
 class _Decorators:
     """`pipeline.stream`, `pipeline.query`."""
 
+    @overload
+    def stream(self, given: F) -> F: ...
+
+    @overload
+    def stream(self, given: str | None = None) -> Callable[[F], F]: ...
+
     def stream(self, given: "F | str | None" = None) -> Any:
         """A named DataFrame that queries (and other streams) of the file may ask for by its name, also in SQL."""
         if callable(given):
             return _mark(given, kind="stream", name=given.__name__)
         return lambda function: _mark(function, kind="stream", name=given or function.__name__)
+
+    @overload
+    def query(self, given: F) -> F: ...
+
+    @overload
+    def query(
+        self,
+        given: str | None = None,
+        *,
+        output: str | None = None,
+        mode: str | None = None,
+        key: str | None = None,
+        trigger: str | None = None,
+        checkpoint: str | None = None,
+    ) -> Callable[[F], F]: ...
 
     def query(
         self,

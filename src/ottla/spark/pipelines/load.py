@@ -21,6 +21,7 @@ from ottla.spark.pipelines.statements import read_statements
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _GIVEN = ("spark",)
+_TRACEBACK = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,14 @@ def at_fault(error: BaseException, file: str, default_line: int | None = None, w
 
 
 def first_line(error: BaseException) -> str:
-    """Of Spark's messages, which go on with plans and stacks."""
+    """Of Spark's messages, which go on with plans and stacks. What failed in Python on the way is said by the end of
+    its traceback."""
     lines = [line for line in str(error).splitlines() if line.strip()]
+    traceback_at = next((at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)), None)
+    if traceback_at is not None:
+        raised = [line for line in lines[traceback_at + 1 :] if not line.startswith((" ", "SQLSTATE"))]
+        if raised:
+            return raised[0].strip().removesuffix(" SQLSTATE: 38000")
     return lines[0].strip() if lines else type(error).__name__
 
 

@@ -1,0 +1,104 @@
+"""The shop's side of the log: topics, schemas, and its events at a steady pace."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ottla.cli.demo.shop import SCHEMAS, USERS, Event, Shop
+from ottla.schemas.framing import frame
+from ottla.schemas.schema import Source
+
+if TYPE_CHECKING:
+    from ottla.client.blocking import Blocking
+
+PARTITIONS = 2
+EVENTS_PER_S = 1_500
+_CHUNK = 100
+
+
+def prepare(client: Blocking, registry_url: str) -> dict[str, int]:
+    """Topics and schemas; the ids of the schemas by topic."""
+    from ottla.client.registry import RegistryOptions, SchemaRegistry
+
+    compacted = {"cleanup.policy": "compact"}
+    for name in SCHEMAS:
+        client.admin.topics.create(name, partitions=PARTITIONS, configs=compacted if name == USERS else {})
+    registry = SchemaRegistry(RegistryOptions.of(registry_url))
+    return {name: registry.register(f"{name}-value", Source(json.dumps(schema))) for name, schema in SCHEMAS.items()}
+
+
+class Feed:
+    """Tells the events of a shop, on a thread of its own; the second half of them when it is told to `go_on`."""
+
+    def __init__(self, client: Blocking, shop: Shop, ids: dict[str, int]) -> None:
+        import fastavro
+
+        self._client = client
+        self._shop = shop
+        self._ids = ids
+        self._schemas = {name: fastavro.parse_schema(schema) for name, schema in SCHEMAS.items()}
+        self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
+        self._stopping = False
+        self._may_go_on = threading.Event()
+        self._failure: BaseException | None = None
+        self.told = 0
+
+    def start(self) -> None:
+        self._tell(self._shop.customers())
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether everything was told. Raises what stopped it."""
+        if self._failure is not None:
+            raise self._failure
+        return not self._thread.is_alive()
+
+    def go_on(self) -> None:
+        self._may_go_on.set()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self.go_on()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            last_ms = self._shop.opened_ms
+            for chunk in _chunks(self._shop.events()):
+                self._tell(chunk)
+                last_ms = chunk[-1].told_ms
+                if self.told >= self._shop.orders:  # every order has about one payment: this is half of all
+                    self._may_go_on.wait()
+                if self._stopping:
+                    return
+                time.sleep(_CHUNK / EVENTS_PER_S)
+            self._tell(self._shop.closing(last_ms))
+        except BaseException as failure:
+            self._failure = failure
+
+    def _tell(self, events: Iterable[Event]) -> None:
+        by_topic: dict[str, list[tuple[bytes | None, bytes | None]]] = {}
+        for event in events:
+            by_topic.setdefault(event.topic, []).append((event.key.encode(), self._encode(event)))
+        for topic, pairs in by_topic.items():
+            self._client.send_all(topic, pairs)
+            self.told += len(pairs)
+
+    def _encode(self, event: Event) -> bytes:
+        import fastavro
+
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, self._schemas[event.topic], event.value)
+        return frame(self._ids[event.topic], out.getvalue())
+
+
+def _chunks(events: Iterator[Event]) -> Iterator[list[Event]]:
+    while chunk := list(islice(events, _CHUNK)):
+        yield chunk

@@ -1,0 +1,101 @@
+"""What the pipeline has made so far, read the way anybody could read it, and whether it is right."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ottla.cli.demo.shop import SALES, Sale, Shop
+from ottla.cli.terminal import CommandError
+from ottla.client.ranges import ReadOptions
+from ottla.schemas.framing import unframe
+
+if TYPE_CHECKING:
+    from ottla.client.blocking import Blocking
+
+Windows = dict[tuple[int, str], tuple[int, int]]
+
+
+def windows(directory: Path) -> Windows:
+    """Sales and cents by window and country, from the Parquet files that Spark's log of the directory names: those of
+    a batch that was cut short are there too, and do not count."""
+    import pyarrow.parquet as parquet
+
+    found: Windows = {}
+    for file in _committed_files(directory):
+        for row in parquet.read_table(file).to_pylist():
+            key = (round(row["start"].timestamp() * 1000), row["country"])
+            if key in found:
+                raise CommandError(f"the demo failed: the window {key} came out twice")
+            found[key] = (row["sales"], row["cents"])
+    return found
+
+
+def _committed_files(directory: Path) -> list[Path]:
+    """`_spark_metadata` has a file per batch, and now and then one that stands for all before it."""
+    logs = directory / "_spark_metadata"
+    if not logs.is_dir():
+        return []
+    compacted = [int(path.name.removesuffix(".compact")) for path in logs.glob("*.compact")]
+    first = max(compacted, default=-1)
+    names = [logs / f"{first}.compact"] if compacted else []
+    names += sorted(
+        (path for path in logs.iterdir() if path.name.isdecimal() and int(path.name) > first),
+        key=lambda path: int(path.name),
+    )
+    entries = [json.loads(line) for name in names for line in name.read_text().splitlines()[1:]]
+    return [directory / Path(each["path"]).name for each in entries if each["action"] == "add"]
+
+
+def check_sales(client: Blocking, registry_url: str, shop: Shop) -> int:
+    """Every order that was paid in time is in the topic, once, with the right country and amount; how many."""
+    sold = _read_sales(client, registry_url)
+    counts = Counter(sale.order_id for sale in sold)
+    twice = [order_id for order_id, count in counts.items() if count > 1]
+    found = {sale.order_id: sale for sale in sold if sale.order_id != shop.orders}  # without the closing order
+    missing = [order_id for order_id in shop.sales if order_id not in found]
+    strange = [order_id for order_id, sale in found.items() if shop.sales.get(order_id) != sale]
+    if twice or missing or strange:
+        raise CommandError(
+            f"the demo failed: of {len(shop.sales)} sales {len(missing)} are missing, {len(twice)} came twice and "
+            f"{len(strange)} are wrong; the first of them: {[*missing, *twice, *strange][:5]}"
+        )
+    return len(found)
+
+
+def _read_sales(client: Blocking, registry_url: str) -> list[Sale]:
+    import fastavro
+
+    from ottla.client.registry import RegistryOptions, SchemaRegistry
+
+    registry = SchemaRegistry(RegistryOptions.of(registry_url))
+    schemas: dict[int, Any] = {}
+    sold = []
+    for record in client.read(SALES, options=ReadOptions(read_committed=True)):
+        assert record.value is not None
+        framed = unframe(record.value)
+        assert framed.schema_id is not None
+        if framed.schema_id not in schemas:
+            schemas[framed.schema_id] = fastavro.parse_schema(json.loads(registry.by_id(framed.schema_id).text))
+        row: Any = fastavro.schemaless_reader(
+            io.BytesIO(record.value[framed.payload_begin :]), schemas[framed.schema_id], None
+        )
+        at_ms = round(row["ordered_at"].timestamp() * 1000)
+        sold.append(Sale(row["order_id"], row["country"], row["cents"], at_ms))
+    return sold
+
+
+def check_windows(found: Windows, shop: Shop) -> tuple[int, int]:
+    """Every window has the shop's own totals; how many windows, and the cents of all."""
+    expected = shop.revenue()
+    wrong = {key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)}
+    if wrong:
+        key = min(wrong)
+        raise CommandError(
+            f"the demo failed: {len(wrong)} of {len(expected)} windows are wrong; the first, {key}, is "
+            f"{found.get(key)} and should be {expected.get(key)}"
+        )
+    return len(found), sum(cents for _, cents in found.values())

@@ -1,0 +1,189 @@
+"""The course of the demo: start, feed, kill, restart, check, and what to try next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.cli.demo import pipeline, results
+from ottla.cli.demo.feeding import PARTITIONS, Feed, prepare
+from ottla.cli.demo.programs import Program
+from ottla.cli.demo.shop import DAY_MS, ORDERS, SALES, Shop
+from ottla.cli.demo.view import Lag, Moment, View
+from ottla.cli.output import out
+from ottla.cli.terminal import CommandError
+from ottla.client.blocking import Blocking
+from ottla.client.offsets import LATEST, resolve
+from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.cli.demo.results import Windows
+
+NAME = "shop"
+QUERIES = ("sales", "revenue")
+_LOOK_EVERY_S = 0.5
+_GIVE_UP_S = 300.0
+_RATE_OVER_S = 5.0
+
+
+class Demo:
+    def __init__(self, directory: Path, listen: str, registry: str, orders: int, seed: int) -> None:
+        self._directory = directory
+        self._listen = listen
+        self._registry = registry
+        # The day before yesterday: no watermark and no retention cares about the clock on the wall.
+        self._shop = Shop(seed, (int(time.time() * 1000) // DAY_MS - 2) * DAY_MS, orders=orders)
+        self._revenue = directory / "revenue"
+        self._programs: list[Program] = []
+        self._began_s = time.monotonic()
+        self._looks: deque[tuple[float, int, int]] = deque()
+
+    def run(self, stay: bool) -> None:
+        stopped = threading.Event()
+        previous = signal.signal(signal.SIGTERM, lambda *_: _interrupt())
+        try:
+            self._run()
+            if stay:
+                out().print("\nNode and registry go on serving; [bold]Ctrl-C[/bold] stops them.")
+                stopped.wait()
+        except KeyboardInterrupt:
+            out().print("[dim]stopping[/dim]")
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+            for program in reversed(self._programs):
+                program.stop()
+
+    def _run(self) -> None:
+        _headline()
+        bootstrap, url = self._serve()
+        with Blocking(bootstrap) as client:
+            ids = prepare(client, url)
+            step("topics", f"users, orders, payments, sales; Avro schemas registered with ids {sorted(ids.values())}")
+            feed = Feed(client, self._shop, ids)
+            feed.start()
+            try:
+                with View() as view:
+                    self._pipeline(client, feed, view, bootstrap, url)
+            finally:
+                feed.stop()
+            self._check(client, url)
+        self._next(bootstrap, url)
+
+    def _serve(self) -> tuple[str, str]:
+        began_s = time.monotonic()
+        words = ["start", "--data", str(self._directory / "log"), "--listen", self._listen]
+        bootstrap = self._start("node", words).ready().split()[0]
+        node_ms = (time.monotonic() - began_s) * 1000
+        step("node", f"serving at [bold cyan]{bootstrap}[/bold cyan] after {node_ms:.0f} ms")
+        words = ["registry", "--listen", self._registry, "-b", bootstrap, "--replication-factor", "1"]
+        url = self._start("registry", words).ready()
+        step("registry", f"serving at [bold cyan]{url}[/bold cyan]")
+        return bootstrap, url
+
+    def _start(self, name: str, words: list[str], environment: dict[str, str] | None = None) -> Program:
+        program = Program(name, words, self._directory / f"{name}.log", environment)
+        self._programs.append(program)
+        return program
+
+    def _pipeline(self, client: Blocking, feed: Feed, view: View, bootstrap: str, url: str) -> None:
+        """Run it, kill it half way, run it again, until the last window is out."""
+        spark = self._start_pipeline(bootstrap, url)
+
+        def watch(phase: str, until: Callable[[int, Windows], bool]) -> None:
+            while True:
+                now = self._look(client, feed, phase)
+                view.show(now)
+                if until(now.sold, now.windows):
+                    return
+                if spark.ended:
+                    raise spark.failed()
+                if time.monotonic() - self._began_s > _GIVE_UP_S:
+                    raise CommandError(f"the demo failed: {phase} took too long")
+                _ = feed.done  # raises what stopped it
+                time.sleep(_LOOK_EVERY_S)
+
+        watch("the pipeline runs", lambda sold, windows: sold >= self._shop.orders // 10)
+        feed.go_on()
+        spark.kill()
+        self._programs.remove(spark)
+        view.say(" [yellow]✗[/yellow] [bold]kill -9[/bold]   driver, JVM and workers of the pipeline are gone")
+        spark = self._start_pipeline(bootstrap, url)
+        watch("restarted from its checkpoint", lambda sold, windows: feed.done and self._is_complete(windows))
+        spark.stop()
+        self._programs.remove(spark)
+
+    def _start_pipeline(self, bootstrap: str, url: str) -> Program:
+        words = ["pipeline", "run", str(pipeline.__file__), "--name", NAME, "--json", "-b", bootstrap]
+        words += ["--registry", url, "--checkpoint", str(self._directory / "checkpoint"), "--master", "local[2]"]
+        return self._start("pipeline", words, {pipeline.REVENUE_DIRECTORY: str(self._revenue)})
+
+    def _is_complete(self, windows: Windows) -> bool:
+        return len(windows) >= len(self._shop.revenue())
+
+    def _look(self, client: Blocking, feed: Feed, phase: str) -> Moment:
+        now_s = time.monotonic()
+        # Only what is committed counts; the ends of transactions take an offset each, so this is an estimate.
+        places = [(TopicPartition(SALES, index), LATEST) for index in range(PARTITIONS)]
+        sold = sum(client.run(resolve(client.cluster, places, read_committed=True)).values())
+        self._looks.append((now_s, feed.told, sold))
+        while now_s - self._looks[0][0] > _RATE_OVER_S:
+            self._looks.popleft()
+        then_s, then_told, then_sold = self._looks[0]
+        passed_s = max(now_s - then_s, _LOOK_EVERY_S)
+        return Moment(
+            phase,
+            feed.told,
+            2 * self._shop.orders,
+            (feed.told - then_told) / passed_s,
+            sold,
+            (sold - then_sold) / passed_s,
+            tuple(self._lag(client, query) for query in QUERIES),
+            results.windows(self._revenue),
+        )
+
+    def _lag(self, client: Blocking, query: str) -> Lag:
+        lags = client.admin.groups.lag(f"spark-{NAME}-{query}")
+        known = [each for each in lags if each.records is not None]
+        if not known:
+            return Lag(query, None, None)
+        return Lag(query, sum(each.records or 0 for each in known), max(each.seconds or 0.0 for each in known))
+
+    def _check(self, client: Blocking, url: str) -> None:
+        sold = results.check_sales(client, url, self._shop)
+        step("sales", f"{sold:,} in the topic, each exactly once, as the shop counted them")
+        count, cents = results.check_windows(results.windows(self._revenue), self._shop)
+        step("revenue", f"{cents / 100:,.2f} in {count} windows of Parquet, equal to the shop's books to the cent")
+        step("done", f"in {time.monotonic() - self._began_s:.0f} s")
+
+    def _next(self, bootstrap: str, url: str) -> None:
+        ottla = "ottla" if shutil.which("ottla") else os.path.relpath(Path(sys.executable).with_name("ottla"))
+        out().print("\n[bold]Try next[/bold]")
+        for words in (
+            f"sql \"select value.country, count(*) from topic('{SALES}') group by 1\" -b {bootstrap} --registry {url}",
+            f"group describe spark-{NAME}-sales -b {bootstrap}",
+            f"schema show {ORDERS}-value --registry {url}",
+            f"consume {ORDERS} --from-beginning -n 3 -b {bootstrap}",
+        ):
+            out().print(f"   [cyan]{ottla} {words}[/cyan]")
+        out().print(f"   [dim]the pipeline is[/dim] {os.path.relpath(pipeline.__file__)}")
+
+
+def _headline() -> None:
+    out().print("[bold]Ottla[/bold]: a shop, the log, a schema registry, and a pipeline on Spark.\n")
+
+
+def step(name: str, text: str) -> None:
+    """A line of the demo: something that is true."""
+    out().print(f" [green]✓[/green] [bold]{name:<9}[/bold] {text}")
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,60 @@
+"""`ottla demo`, which is `make run`: a small shop, a real Spark, a kill -9, and books that balance."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.cli.demo.results import check_windows
+from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, Shop
+from ottla.cli.terminal import CommandError
+
+
+def test_the_books_of_the_shop_are_what_its_events_say() -> None:
+    shop = Shop(seed=3, opened_ms=0, orders=3_000)
+    events = list(shop.events())
+    assert [each.told_ms for each in events] == sorted(each.told_ms for each in events)
+    orders = {each.value["order_id"]: each.value for each in events if each.topic == ORDERS}
+    paid = {each.value["order_id"]: each.value["paid_at"] for each in events if each.topic == PAYMENTS}
+    assert len(orders) == 3_000
+    in_time = {
+        order_id for order_id, paid_at in paid.items() if 0 <= paid_at - orders[order_id]["ordered_at"] < PAID_WITHIN_MS
+    }
+    assert shop.sales.keys() == in_time and 0.8 < len(in_time) / 3_000 < 0.95
+    assert sum(cents for _, cents in shop.revenue().values()) == sum(orders[each]["cents"] for each in in_time)
+    assert list(Shop(seed=3, opened_ms=0, orders=3_000).events()) == events
+
+
+def test_wrong_totals_are_found() -> None:
+    shop = Shop(seed=3, opened_ms=0, orders=1_000)
+    list(shop.events())
+    right = shop.revenue()
+    assert check_windows(right, shop) == (len(right), sum(cents for _, cents in right.values()))
+    first = min(right)
+    for wrong in (
+        {**right, first: (right[first][0], right[first][1] + 1)},
+        {k: v for k, v in right.items() if k != first},
+    ):
+        with pytest.raises(CommandError, match=r"1 of .* windows are wrong"):
+            check_windows(wrong, shop)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark-clusters")
+def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) -> None:
+    words = ["demo", "--once", "--data", str(tmp_path), "--listen", "127.0.0.1:0", "--registry", "127.0.0.1:0"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", *words, "--orders", "2000"],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env={**os.environ, "NO_COLOR": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for claim in ("node", "registry", "topics", "sales", "revenue", "done"):
+        assert f"✓ {claim}" in done.stdout
+    assert "kill -9" in done.stdout and "Try next" in done.stdout and "Traceback" not in done.stderr
