@@ -41,5 +41,7 @@ class Payloads(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Of all values together."""
-        return int(self.ends[-1] - self.begins[0]) + len(self.begins) if len(self.begins) else 0
+        """Of all values together, or somewhat more."""
+        if not len(self.begins):
+            return 0
+        return int(self.ends[-1]) - int(min(self.begins[0], self.ends[0])) + len(self.begins)
