@@ -205,13 +205,19 @@ EPOCHS_PER_PARTITION_MAX = 100_000
 
 # --- schemas ----------------------------------------------------------------------------------------------------
 
-# A schema as text: what is stored in one record of `_schemas` (1 MiB by default) has room.
-SCHEMA_TEXT_CHARS_MAX = 1 * MIB
 # How deeply a schema's JSON nests: what walks it recurses.
 SCHEMA_DEPTH_MAX = 100
 # Pairs of types that one comparison looks at (a second or two), and differences that it reports.
 SCHEMA_PAIRS_MAX = 50_000
 SCHEMA_DIFFERENCES_MAX = 1_000
+# Payloads that the broker checks by their schemas; a few bytes must not keep it busy. Avro: how deep one nests, steps
+# per byte, and how many fields without bytes a schema may have before payloads are walked through with these bounds.
+AVRO_DEPTH_MAX = 500
+AVRO_STEPS_PER_BYTE_MAX = 100
+AVRO_WEIGHTLESS_MAX = 100
+# JSON: keywords that are applied per byte, and to the smallest payload (a keyword takes some microseconds).
+JSON_STEPS_PER_BYTE_MAX = 10
+JSON_STEPS_MIN = 1_000
 
 # --- client -----------------------------------------------------------------------------------------------------
 
