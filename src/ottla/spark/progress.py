@@ -44,6 +44,8 @@ GROUP_PREFIX = "spark-"
 _FAILURES = (ClientError, ApiError, OSError, ValueError)
 # What Spark calls a stream of any source written in Python.
 _PYTHON_SOURCE = "PythonMicroBatchStream"
+# How long a look at a query's plan may take.
+_LEARN_S = 10.0
 
 
 class Source(NamedTuple):
@@ -107,11 +109,15 @@ class Committer(StreamingQueryListener):
         self._session = session
         self._clients: dict[str, Blocking] = {}
         self._sources: dict[str, list[Source | None]] = {}
+        self._learning: dict[str, threading.Thread] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
+        # Now, because a query may be gone when its last report comes; elsewhere, because Spark waits for this call.
+        learning = threading.Thread(target=self._learn, args=(str(event.id), str(event.runId)), daemon=True)
+        self._learning[str(event.runId)] = learning
+        learning.start()
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         pass
@@ -121,6 +127,7 @@ class Committer(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         self._sources.pop(str(event.runId), None)
+        self._learning.pop(str(event.runId), None)
 
     def commit(self, progress: "StreamingQueryProgress") -> None:
         """Commit what a batch has read; failures are logged."""
@@ -152,11 +159,20 @@ class Committer(StreamingQueryListener):
             return self._clients[bootstrap]
 
     def _sources_of(self, progress: "StreamingQueryProgress") -> list[Source | None]:
-        """From the query's plan, once per run; nothing through Connect, where nobody can look at it."""
+        """From the query's plan; nothing through Connect, where nobody can look at it."""
         run = str(progress.runId)
+        learning = self._learning.get(run)
+        if learning is not None:
+            learning.join(_LEARN_S)
         if run not in self._sources:
-            self._sources[run] = planned_sources(self._session, str(progress.id))
+            self._learn(str(progress.id), run)  # it was started before we listened
         return self._sources[run]
+
+    def _learn(self, query_id: str, run: str) -> None:
+        found: list[Source | None] = []
+        with contextlib.suppress(Exception):  # Spark may be ending; what is not known goes by the session's settings
+            found = planned_sources(self._session, query_id)
+        self._sources[run] = found
 
 
 def planned_sources(session: "SparkSession", query_id: str) -> list[Source | None]:

@@ -1,0 +1,93 @@
+"""Queries as groups: exact end offsets after every batch, under the query's own group."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.node import OttlaNode
+
+from ottla.client.blocking import Blocking
+from ottla.model.ids import TopicPartition
+from ottla.spark.progress import Source, commits, group_of, planned_sources, read_offsets, unwatch, watch
+
+PROGRESS = {
+    "id": "0d1c5c3e-8f0a-4a3a-9d0e-0c6f8a1f3b11",
+    "runId": "9f1c5c3e-8f0a-4a3a-9d0e-0c6f8a1f3b22",
+    "name": "revenue",
+    "timestamp": "2026-01-01T00:00:00.000Z",
+    "batchId": 3,
+    "batchDuration": 10,
+    "durationMs": {},
+    "eventTime": {},
+    "stateOperators": [],
+    "sources": [],
+    "sink": {"description": "x", "numOutputRows": -1},
+    "numInputRows": 1,
+    "inputRowsPerSecond": 1.0,
+    "processedRowsPerSecond": 1.0,
+    "observedMetrics": {},
+}
+
+
+def progress(*ends: str, description: str = "PythonMicroBatchStream@1") -> Any:
+    from pyspark.sql.streaming.listener import SourceProgress, StreamingQueryProgress
+
+    found = StreamingQueryProgress.fromJson(PROGRESS)
+    found["sources"] = [SourceProgress(description, "", end, end, 1, 1.0, 1.0, {}) for end in ends]
+    return found
+
+
+def test_offsets_are_read_and_what_is_none_is_not() -> None:
+    assert read_offsets('{"a": {"0": 5, "1": 0}, "": {}}') == {TopicPartition("a", 0): 5, TopicPartition("a", 1): 0}
+    for text in (None, "", "17", "[1]", '{"a": 3}', "{", '{"a": {"x": 1}}'):
+        assert read_offsets(text) == {}
+
+
+def test_what_is_committed_where() -> None:
+    told = progress('{"a": {"0": 5}}', '{"b": {"0": 7}}')
+    assert [tuple(each) for each in commits(told, [Source("one", "g"), Source("two", None)], "")] == [
+        ("one", "g", {TopicPartition("a", 0): 5}),
+        ("two", "spark-revenue", {TopicPartition("b", 0): 7}),
+    ]
+    assert [each.group for each in commits(told, [None, Source("two", None)], "")] == ["spark-revenue"]
+    assert [each.bootstrap for each in commits(told, [], "default")] == ["default", "default"]
+    assert commits(progress('{"a": {"0": 5}}', description="KafkaV2[Subscribe[a]]"), [], "default") == []
+    assert group_of(None, "id") == "spark-id"
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_every_batch_is_committed_also_the_last(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
+    with Blocking(node.bootstrap) as client:
+        for topic in ("lag.one", "lag.two"):
+            client.admin.topics.create(topic, 2)
+            client.send_all(topic, [(b"%d" % each, b"x") for each in range(40)])
+        watch(spark)
+        try:
+            reader = spark.readStream.format("ottla").option("kafka.bootstrap.servers", node.bootstrap)
+            first = reader.option("subscribe", "lag.one").option("startingOffsets", "earliest").load()
+            second = reader.option("subscribe", "lag.two").option("kafka.group.id", "my-own").load()
+            both = first.union(spark.readStream.format("rate").load().selectExpr(*_like(first))).union(second)
+            query = (
+                both.writeStream.format("noop")
+                .queryName("lagging")
+                .option("checkpointLocation", str(tmp_path / "checkpoint"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            found = planned_sources(spark, str(query.id))
+            assert query.awaitTermination(120)
+            assert found == [Source(node.bootstrap, None), None, Source(node.bootstrap, "my-own")]
+            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+            for group, topic in (("spark-lagging", "lag.one"), ("my-own", "lag.two")):
+                lags = client.admin.groups.lag(group)
+                assert [(each.partition.topic, each.records, each.seconds) for each in lags] == [(topic, 0, 0.0)] * 2
+            client.send_all("lag.one", [(b"%d" % each, b"x") for each in range(6)])
+            assert sum(each.records or 0 for each in client.admin.groups.lag("spark-lagging")) == 6
+        finally:
+            unwatch(spark)
+
+
+def _like(frame: Any) -> list[str]:
+    """A row of another stream, shaped as the source's."""
+    return [f"cast(null as {field.dataType.simpleString()}) as {field.name}" for field in frame.schema]
