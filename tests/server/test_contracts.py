@@ -163,6 +163,17 @@ def test_bad_records_become_dead_letters_and_the_rest_goes_on(shop: Shop) -> Non
     assert headers["ottla.dlq.reason"] == b"schema" and b"begins with byte 119" in headers["ottla.dlq.error"]
 
 
+@pytest.mark.parametrize(("named", "why"), [("loops", "break the contract"), ("__consumer_offsets", "broker's own")])
+def test_topics_that_cannot_take_letters(shop: Shop, named: str, why: str) -> None:
+    shop.topic("loops", **{"": "id", "_action": "dlq", "_dlq": named})
+    schema_id = shop.registry.register("loops-value", ORDER)
+    for value in (order(schema_id), order(schema_id, id=2)):
+        with pytest.raises(Exception, match=why):
+            shop.registry._client.send("loops", b"bad")
+        shop.registry._client.send("loops", value)
+    assert [each.offset() for each in shop.read("loops", 2)] == [0, 1]
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip", "lz4", "zstd", "snappy"])
 def test_bad_records_are_tagged(shop: Shop, codec: str) -> None:
     shop.topic("orders", **{"": "id", "_action": "tag"})

@@ -30,6 +30,7 @@ def positions(readers: SparkReaders) -> dict[str, dict[tuple[str, int], int]]:
         (f"consumer-my-team-{RUN}-16-executor-1", ("my-team-00000010", RUN)),
         (f"consumer-spark-kafka-relation-{RUN}-executor-1", None),  # a batch read has no checkpoint and no lag
         (f"consumer-spark-kafka-source-{RUN}-255-driver-0", None),
+        (f"consumer-spark-kafka-source-{RUN}-{'1' * 5_000}-executor-1", None),
         ("consumer-my-executor-1", None),
         ("", None),
     ],

@@ -210,6 +210,10 @@ SCHEMA_DEPTH_MAX = 100
 # Pairs of types that one comparison looks at (a second or two), and differences that it reports.
 SCHEMA_PAIRS_MAX = 50_000
 SCHEMA_DIFFERENCES_MAX = 1_000
+# What is wrong with a record, as a header or in an answer (some hundred thousand fit one batch), and how many of a
+# refused batch are told.
+RECORD_FAULT_CHARS_MAX = 300
+RECORD_FAULTS_TOLD_MAX = 1_000
 # Payloads that the broker checks by their schemas; a few bytes must not keep it busy. Avro: how deep one nests, steps
 # per byte, and how many fields without bytes a schema may have before payloads are walked through with these bounds.
 AVRO_DEPTH_MAX = 500

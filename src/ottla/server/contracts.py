@@ -10,6 +10,7 @@ A record is looked at before it is written: does it name a schema that is regist
 
 Rules:
 - Null values and keys are always fine: a tombstone has no schema.
+- A topic that names itself as its dead-letter topic refuses what fails.
 - Duplicates of what was written never get here, so a retry writes no second letter. A letter is not part of its
   record's transaction: it is there even if that is aborted.
 - The answer to the producer waits for the letters as for the records.
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 from ottla.log.config import Inspect
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode, RecordError
+from ottla.model.limits import RECORD_FAULT_CHARS_MAX, RECORD_FAULTS_TOLD_MAX
 from ottla.records.batch import BatchHeader, read_header
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
@@ -55,9 +57,7 @@ class Contracts:
         parts = [name for name in _PARTS if get("ottla.schema.validation.of") in (name, "both")]
         contract = _Contract(self._schemas, topic, parts, get("ottla.schema.validation.subject") == "topic")
         full = get("ottla.schema.validation") == "full"
-        act = {"reject": _reject, "tag": _tag, "dlq": self._dead_letter(topic, get("ottla.schema.validation.dlq"))}[
-            get("ottla.schema.validation.action")
-        ]
+        act = self._act(topic, get("ottla.schema.validation.action"), get("ottla.schema.validation.dlq"))
 
         def inspect(
             batch: bytearray | memoryview, header: BatchHeader, name: str, offset: int
@@ -72,9 +72,13 @@ class Contracts:
 
         return inspect
 
-    def _dead_letter(self, topic: str, named: str) -> _Act:
-        target = named or f"{topic}.dlq"
+    def _act(self, topic: str, action: str, dlq: str) -> _Act:
+        target = dlq or f"{topic}.dlq"
+        if action == "dlq" and target != topic:  # a batch under way cannot let another one into its own log
+            return self._dead_letter(topic, target)
+        return _tag if action == "tag" else _reject
 
+    def _dead_letter(self, topic: str, target: str) -> _Act:
         def act(header: BatchHeader, held: list[Record], faults: dict[int, str], name: str, offset: int) -> bytearray:
             source = self._services.partitions.find(topic, int(name.rpartition("-")[2]))
             now_ms = self._services.now_ms()
@@ -109,7 +113,7 @@ class _Contract:
                 if data is not None and at not in found:
                     fault = self._fault(data, record.headers, of_key, subject, full)
                     if fault is not None:
-                        found[at] = f"{part}: {fault}"
+                        found[at] = f"{part}: {fault}"[:RECORD_FAULT_CHARS_MAX]
         return found
 
     def _fault(self, data: bytes, headers: Headers, of_key: bool, subject: str | None, full: bool) -> str | None:
@@ -123,7 +127,7 @@ class _Contract:
                 return f"the schema with {_named(framed)} is not registered for {subject}"
             if not full:
                 return None
-            if schema.type is SchemaType.PROTOBUF:
+            if schema.type == SchemaType.PROTOBUF:
                 framed = unframe(data if mark is None else mark, with_indexes=True)
         except BadFrame as error:
             return str(error)
@@ -143,7 +147,7 @@ def _reject(header: BatchHeader, held: list[Record], faults: dict[int, str], nam
     raise ApiError(
         ErrorCode.INVALID_RECORD,
         f"{len(faults)} of {len(held)} records break the contract of {name.rpartition('-')[0]}; the first: {first}",
-        tuple(RecordError(at, fault) for at, fault in sorted(faults.items())),
+        tuple(RecordError(at, fault) for at, fault in sorted(faults.items())[:RECORD_FAULTS_TOLD_MAX]),
     )
 
 

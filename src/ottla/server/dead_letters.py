@@ -17,7 +17,7 @@ from ottla.log.disk import StorageError
 from ottla.log.producers import Origin
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import check_topic_name
+from ottla.model.names import check_topic_name, is_internal
 from ottla.records.batch import BatchHeader, headers
 from ottla.records.build import build_batch
 from ottla.records.record import NO_OFFSET, Record, records
@@ -74,6 +74,8 @@ class DeadLetters:
         """The partition for what comes from `source`; the topic is created if that is allowed."""
         services = self._services
         state = services.metadata.state
+        if is_internal(topic):
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own, and takes no dead letters")
         if topic not in state.topics:
             if not services.configs.broker.get("auto.create.topics.enable"):
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")

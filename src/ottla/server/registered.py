@@ -21,7 +21,7 @@ from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import DEFAULT_CONTEXT
 from ottla.schemas.registry.records import Record
 from ottla.schemas.registry.refusal import Refused
-from ottla.schemas.schema import InvalidSchema, SchemaType
+from ottla.schemas.schema import InvalidSchema
 
 if TYPE_CHECKING:
     from ottla.replica.partition import Partition
@@ -39,7 +39,7 @@ class Schema:
         self._machine = machine
         self._registered = registered[0]
         self._reader: Reader | None = None
-        self.type = SchemaType(registered[0].type)
+        self.type = registered[0].type  # as whoever wrote the record spelled it
         self.subjects = frozenset(each.subject for each in registered if not each.deleted)
 
     def why_unreadable(self, payload: bytes, indexes: tuple[int, ...] | None) -> str | None:

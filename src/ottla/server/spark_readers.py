@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 EXECUTOR = "-executor-"
 METADATA = "fetched by Spark"  # stands beside the offsets, so that nobody takes them for a consumer's own commits
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_CLIENT_ID = re.compile(rf"consumer-(?P<prefix>.+)-(?P<run>{_UUID})-(?P<checkpoint>-?\d+)-executor-\d+")
+_CLIENT_ID = re.compile(rf"consumer-(?P<prefix>.+)-(?P<run>{_UUID})-(?P<checkpoint>-?\d{{1,10}})-executor-\d+")
 _UINT32 = 0xFFFFFFFF
 
 

@@ -141,6 +141,7 @@ def _produce(request: ProduceRequest, context: Context, version: int, admitted: 
                 failed = True
                 answers.append(_refusal(data.index, error))
             except StorageError as error:
+                context.services.letters.clear()
                 failed = True
                 context.partitions.storage_failed(partition, error)
                 answers.append(_refusal(data.index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
@@ -183,6 +184,7 @@ def _append(
             guard()
         appended = partition.append(records, now_ms=context.now_ms())
     except ApiError as error:
+        context.services.letters.clear()
         if error.code in _LOG_START_UNTOLD:
             raise
         refusal = _refusal(partition.index, error)
