@@ -115,7 +115,8 @@ class _TableJoin(StatefulProcessor):
             if newest["value"] is None:
                 self._table.clear()
             else:
-                self._table.update(tuple(newest))
+                # By name: Spark hands structs in rows over as dictionaries.
+                self._table.update(tuple(newest[name] for name in self._row_type.names))
         found = self._table.get() if self._table.exists() else None
         if not records or (found is None and self._how == "inner"):
             return
