@@ -62,6 +62,11 @@ class RegistryProcess:
         self._words += ["--bootstrap", bootstrap, *options]
         self._process: subprocess.Popen[str] | None = None
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def launch(self) -> "RegistryProcess":
         with self._log.open("ab") as err:
             self._process = subprocess.Popen(self._words, stdout=subprocess.PIPE, stderr=err, text=True)
