@@ -306,7 +306,9 @@ def test_dedup(gallery: Gallery) -> None:
             {"id": str(100 * number + each), "at": iso(begin_ms + rng.randrange(MINUTE)), "n": number}
             for each in range(60)
         ]
-        if number == 2:  # long after, an id means something else
+        if number == 1:  # time goes on, and the first ids are forgotten
+            new.append({"id": "last", "at": iso(BEGIN_MS + 5 * HOUR), "n": number})
+        if number == 2:
             new.append({"id": "0", "at": iso(begin_ms), "n": number})
         copies = rng.choices([*new, *expected] if number == 1 else new, k=50)
         sent = new + copies
