@@ -10,11 +10,12 @@ from tests.support.node import OttlaNode
 
 from ottla.client import handover
 from ottla.client.blocking import Blocking
+from ottla.client.producer import Producer
 from ottla.client.ranges import ReadOptions
 from ottla.client.transaction import OpenTransaction
 from ottla.model.errors import ApiError
 from ottla.spark.sink import driver, log, task
-from ottla.spark.sink.protocol import Part, Refused
+from ottla.spark.sink.protocol import Decision, Part, Place, Refused
 from ottla.spark.sink.settings import WriteSettings, write_settings
 
 RUN = "run-1"
@@ -120,6 +121,41 @@ def test_what_was_lost_after_the_decision_is_written_again(client: Blocking, sin
     last = driver.prepare(sink).state.last
     assert last is not None
     assert (last.batch, last.revision, last.done) == (0, 1, True)
+
+
+def test_rows_are_the_same_in_other_partitions(client: Blocking, sink: WriteSettings) -> None:
+    """What was lost is written again though the topic has more partitions by now: other batches, the same rows."""
+    texts = [str(number) for number in range(1_000)]
+    keyed = [pa.record_batch({"key": texts, "value": texts})]
+
+    def written(ticket: driver.Ticket) -> driver.Written:
+        return task.write(sink, ticket, keyed, run=RUN, batch=0, task=0, attempt=0)
+
+    first = written(driver.prepare(sink))
+    lose(client, first.part)
+    with pytest.raises(Refused, match="run the query again"):
+        driver.commit(sink, [first], 0)
+    assert sink.topic is not None
+    client.admin.topics.add_partitions(sink.topic, 50)
+    driver.commit(sink, [written(driver.prepare(sink))], 0)
+    assert visible(client, sink) == list(range(1_000))
+
+
+def test_a_decision_may_have_many_parts(client: Blocking, sink: WriteSettings) -> None:
+    ticket = driver.prepare(sink)
+    place = Place(sink.topic or "", 1, 2**40)
+    parts = [
+        Part(task, f"ottla-spark/{ticket.sink}/task/{task}/0", 10**12 + task, 3, True, 10**6, 10**9, place)
+        for task in range(20_000)
+    ]
+    decision = Decision(RUN, 3, len(parts), tuple(parts), done=True)
+
+    async def store() -> None:
+        async with Producer(client.cluster, driver._producer(ticket.sink)) as producer:
+            await log.write(producer, ticket.sink, decision)
+
+    client.run(store())
+    assert client.run(log.read(client.cluster, ticket.sink)) == decision
 
 
 def test_the_state_of_one_sink_is_not_another_ones(client: Blocking, sink: WriteSettings) -> None:

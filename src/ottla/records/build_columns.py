@@ -277,10 +277,9 @@ def encode_rows(
 ) -> EncodedRows:
     """The records of all rows, in batches of the partitions that were chosen for them; in `room` if that is enough."""
     count = len(chosen)
-    size_bytes = count * RECORD_OVERHEAD_BYTES + _span(keys) + _span(values)
+    size_bytes = count * RECORD_OVERHEAD_BYTES + content_bytes(keys, values, headers)
     if len(headers.ends):
-        header_count = int(headers.ends[-1] - headers.ends[0])
-        size_bytes += _span(headers.names) + _span(headers.contents) + header_count * HEADER_OVERHEAD_BYTES
+        size_bytes += int(headers.ends[-1] - headers.ends[0]) * HEADER_OVERHEAD_BYTES
     rows, begins = in_order(chosen, partition_count)
     out = room if room is not None and len(room) >= size_bytes else np.empty(size_bytes, np.uint8)
     # Two neighbours of one partition are more than a batch together.
@@ -288,6 +287,12 @@ def encode_rows(
     table = np.empty((min(count, batches_max), BATCH_COLUMNS), np.int64)
     made = encode(keys, values, headers, rows, begins, batch_bytes, out, table)
     return EncodedRows(out, table[:made])
+
+
+def content_bytes(keys: Column, values: Column, headers: HeaderColumns) -> int:
+    """The bytes of all rows themselves, however they are spread over batches."""
+    size_bytes = _span(keys) + _span(values)
+    return size_bytes + _span(headers.names) + _span(headers.contents) if len(headers.ends) else size_bytes
 
 
 def _span(column: Column) -> int:

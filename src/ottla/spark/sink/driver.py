@@ -17,6 +17,7 @@ from ottla.client.producer import Producer
 from ottla.client.producer_options import ProducerOptions
 from ottla.client.transaction import OpenTransaction
 from ottla.model import limits
+from ottla.records.compress import Codec
 from ottla.spark.sink import log, transactions
 from ottla.spark.sink.faults import Step, reach
 from ottla.spark.sink.protocol import Decision, Part, Prepared, Refused, decide, finished, prepared, to_end
@@ -97,6 +98,9 @@ def _producer(sink: str) -> ProducerOptions:
         transactional_id=transactions.driver_id(sink),
         transaction_timeout_ms=limits.SPARK_DECISION_TIMEOUT_MS,
         linger_ms=0,
+        # A decision names all parts: some 250 bytes of each task, a tenth of that when packed.
+        codec=Codec.GZIP,
+        max_request_bytes=limits.SPARK_DECISION_BYTES_MAX,
         auto_create_topics=False,
     )
 

@@ -3,6 +3,7 @@
 Rules:
 - Rows are gathered until there are enough of them to make full record batches for many partitions.
 - The client's loop runs in a thread of its own, so that brokers are talked to while Spark is asked for more rows.
+- `size_bytes` is of the rows alone: it must be the same when they are written again, into other partitions perhaps.
 - `first_place` is where some row of the task lies, once everything is flushed: it can be asked later whether that is
   visible, and with it the whole transaction.
 """
@@ -23,7 +24,17 @@ from ottla.client.producer import Producer
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.records.build import Encoded
-from ottla.records.build_columns import BEGIN, COUNT, END, PARTITION, EncodedRows, choose, encode_rows, frozen
+from ottla.records.build_columns import (
+    BEGIN,
+    COUNT,
+    END,
+    PARTITION,
+    EncodedRows,
+    choose,
+    content_bytes,
+    encode_rows,
+    frozen,
+)
 from ottla.records.scan import Bytes
 from ottla.spark.sink.columns import bytes_column, header_columns, partition_column
 from ottla.spark.sink.schema import BadRows
@@ -99,7 +110,6 @@ class RowSender:
         for row in encoded.table:
             count = int(row[COUNT])
             records = Encoded(data[row[BEGIN] : row[END]], count, count - 1, now_ms, now_ms)
-            self.size_bytes += len(records.data)
             future = None
             if self._first is None:
                 future = self._first = asyncio.get_running_loop().create_future()
@@ -123,6 +133,7 @@ class RowSender:
         )
         self._turns[info.name] = (turn, left_bytes)
         headers = header_columns(column.get("headers"), rows)
+        self.size_bytes += content_bytes(keys, values, headers)
         encoded = encode_rows(keys, values, headers, chosen, count, self._batch_bytes, self._room)
         self._room = encoded.data
         return encoded
