@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SEED   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-full sim docs clean
+.PHONY: help run test check bench bench-full bench-spark sim docs clean
 
 help:            ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -35,11 +35,14 @@ check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
-bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, quick (some 4 min)
+bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, its Spark source against Spark's own, quick (some 6 min)
 	@$(BIN)/python -m bench --quick
 
 bench-full: $(VENV)/.dev .tools/.ready  ## the same, full length
 	@$(BIN)/python -m bench
+
+bench-spark: $(VENV)/.dev .tools/.ready  ## Spark and contracts alone, full length (some 7 min)
+	@$(BIN)/python -m bench --store --only spark_read spark_avro spark_write contracts
 
 sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|coordinated
 	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))

@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--only WORKLOAD ...]`: run, print, store."""
+"""`python -m bench [--quick] [--only WORKLOAD ... [--store]]`: run, print, store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import client_report, probe, rebalance, report, workloads
+from bench import client_report, probe, rebalance, report, sparks, workloads
 from bench.clients import clients
 from bench.commits import commits
 from bench.shares import shares
@@ -105,29 +105,49 @@ class Run:
                 subject.stop()
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less of everything, some minutes")
     parser.add_argument(
-        "--only", nargs="*", default=[], choices=[*LOADS, "clients", "start", "partitions"], help="some workloads"
+        "--only",
+        nargs="*",
+        default=[],
+        choices=[*LOADS, "clients", "start", "partitions", *sparks.NAMES],
+        help="some workloads",
     )
-    parser.add_argument("--no-store", action="store_true", help="print only")
-    chosen = parser.parse_args()
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument("--no-store", action="store_true", help="print only")
+    kept.add_argument("--store", action="store_true", help="with --only: store, and document whole sections")
+    return parser.parse_args()
+
+
+def measure(run: Run, lengths: sparks.Lengths) -> None:
+    if any(run.wants(load) for load in (*LOADS, "clients", "start")):
+        run.steady()
+    if run.wants("partitions"):
+        run.partitions()
+    wanted = [name for name in sparks.NAMES if run.wants(name)]
+    if wanted:
+        for name, measured in sparks.measure(wanted, lengths, run.directory / "sparks", run.say):
+            run.samples[name] = measured
+
+
+def main() -> None:
+    chosen = arguments()
     scale, mode = (workloads.QUICK, "quick") if chosen.quick else (workloads.FULL, "full")
     warm_up = workloads.WARM_UP_QUICK if chosen.quick else workloads.WARM_UP_FULL
+    lengths = sparks.QUICK if chosen.quick else sparks.FULL
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the brokers are stopped, too
     directory = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     try:
         with Progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), transient=True) as bar:
             task = bar.add_task("bench", total=None)
             run = Run(scale, warm_up, set(chosen.only), directory, lambda text: bar.update(task, description=text))
-            if any(run.wants(load) for load in (*LOADS, "clients", "start")):
-                run.steady()
-            if run.wants("partitions"):
-                run.partitions()
+            measure(run, lengths)
     except Exception:
         # What was measured before is still worth seeing.
         report.show(report.rows(run.samples, scale.topics * scale.partitions_per_topic))
+        sparks.Findings.of(run.samples, lengths).show()
         raise
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -135,9 +155,16 @@ def main() -> None:
     report.show(found)
     compared = client_report.rows(run.samples.get("clients", {}))
     client_report.show(compared)
-    if not chosen.no_store and not chosen.only:
+    findings = sparks.Findings.of(run.samples, lengths)
+    findings.show()
+    if chosen.store or not (chosen.no_store or chosen.only):
         print(f"stored in {report.store(run.samples, found, mode).relative_to(report.ROOT)}")
-        report.document(found, compared, mode)
+        sections = findings.sections(report.last_run(mode))
+        if compared:
+            sections["clients"] = client_report.table(compared)
+        if not chosen.only:
+            sections["bench"] = report.table(found, mode)
+        report.document(sections)
 
 
 if __name__ == "__main__":

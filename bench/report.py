@@ -7,13 +7,12 @@ import platform
 import statistics
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-
-from bench import client_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
@@ -78,15 +77,17 @@ def rows(samples: Samples, partitions: int) -> Found:
 
 
 def show(found: Found) -> None:
-    table = Table(title="Ottla / Kafka 4.3.1, one run")
+    if not found:
+        return
+    drawn = Table(title="Ottla / Kafka 4.3.1, one run")
     for column in ("figure", "Kafka", "Ottla", "ratio", "goal"):
-        table.add_column(column, justify="left" if column == "figure" else "right")
+        drawn.add_column(column, justify="left" if column == "figure" else "right")
     for name, kafka, ottla, ratio, goal in found:
         colour = "" if goal is None else "[green]" if ratio <= goal else "[red]"
-        table.add_row(
+        drawn.add_row(
             name, f"{kafka:.4g}", f"{ottla:.4g}", f"{colour}{ratio:.3f}", "" if goal is None else f"≤ {goal:.2f}"
         )
-    Console().print(table)
+    Console().print(drawn)
 
 
 def store(samples: Samples, found: Found, mode: str) -> Path:
@@ -114,13 +115,18 @@ def store(samples: Samples, found: Found, mode: str) -> Path:
     return path
 
 
-def document(found: Found, compared: client_report.Rows, mode: str) -> None:
-    """Replaces the tables between the marks in docs/performance.md."""
-    first = (
-        f"Last run: {datetime.now(UTC):%Y-%m-%d}, `make bench{'-full' if mode == 'full' else ''}`, "
+def last_run(mode: str) -> str:
+    return (
+        f"Last run: {datetime.now(UTC):%Y-%m-%d}, {'full length' if mode == 'full' else 'quick'}, "
         f"Python {sys.version.split()[0]}, {platform.machine()}, medians of the rounds."
     )
-    lines = [
+
+
+def table(found: Found, mode: str) -> list[str]:
+    """As Markdown."""
+    return [
+        last_run(mode),
+        "",
         "| figure | Kafka 4.3.1 | Ottla | Ottla / Kafka | goal |",
         "|---|---:|---:|---:|---:|",
         *(
@@ -128,12 +134,19 @@ def document(found: Found, compared: client_report.Rows, mode: str) -> None:
             for name, kafka, ottla, ratio, goal in found
         ),
     ]
-    text = _between(DOCUMENT.read_text(), "bench", [first, "", *lines])
-    DOCUMENT.write_text(_between(text, "clients", client_report.table(compared)))
 
 
-def _between(text: str, name: str, lines: list[str]) -> str:
+def document(sections: Mapping[str, list[str]]) -> None:
+    """Replaces what is between the marks of each section in docs/performance.md; other sections stay as they are."""
+    text = DOCUMENT.read_text()
+    for name, lines in sections.items():
+        text = between(text, name, lines)
+    DOCUMENT.write_text(text)
+
+
+def between(text: str, name: str, lines: list[str]) -> str:
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    assert text.count(begin) == text.count(end) == 1, f"no place for {name}"
     before, _, rest = text.partition(begin)
     _, _, after = rest.partition(end)
     return f"{before}{begin}\n" + "\n".join(lines) + f"\n{end}{after}"

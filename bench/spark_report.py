@@ -27,6 +27,7 @@ COLUMNS = (
     *("what; beside what", "rows/s", "theirs", "CPU-s per million rows", "theirs"),
     *("rows/s, ours / theirs", "CPU-s, theirs / ours", "goal"),
 )
+TERMINAL_COLUMNS = 140
 INTRODUCTION = """\
 ## Spark
 
@@ -95,7 +96,9 @@ def show(found: Rows) -> None:
                 for text, ratio in ((speed, row.speed), (thrift, row.thrift))
             )
             table.add_row(*cells, *judged, goal)
-        Console().print(table)
+        console = Console()
+        console.width = max(console.width, TERMINAL_COLUMNS)  # narrower, no line of it could be read
+        console.print(table)
 
 
 def section(found: Rows, *introduction: str) -> list[str]:
