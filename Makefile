@@ -30,8 +30,8 @@ test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, 
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
-	@$(BIN)/ruff check src tests scripts bench
-	@$(BIN)/ruff format --check src tests scripts bench
+	@$(BIN)/ruff check src tests scripts bench examples
+	@$(BIN)/ruff format --check src tests scripts bench examples
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
