@@ -70,9 +70,9 @@ def rows(samples: Samples, records: Mapping[str, int]) -> Rows:
     for (workload, ours, theirs), (name, goal) in COMPARED.items():
         jobs = samples.get(workload, {})
         if ours in jobs and theirs in jobs:
-            per_s = [statistics.median(jobs[job]["rows_per_s"]) for job in (ours, theirs)]
-            cpu_s = [statistics.median(jobs[job]["cpu_s"]) * 1e6 / records[workload] for job in (ours, theirs)]
-            found.append(Row(name, *per_s, *cpu_s, goal))
+            per_s = {job: statistics.median(jobs[job]["rows_per_s"]) for job in (ours, theirs)}
+            cpu_s = {job: statistics.median(jobs[job]["cpu_s"]) * 1e6 / records[workload] for job in (ours, theirs)}
+            found.append(Row(name, per_s[ours], per_s[theirs], cpu_s[ours], cpu_s[theirs], goal))
     return found
 
 
