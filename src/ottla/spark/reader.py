@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from ottla.spark.filters import Bounds, narrow
 from ottla.spark.lookup import Assigned, Lookup
 from ottla.spark.loss import DataLoss, Reason, report
-from ottla.spark.memory import keep_freed_memory
+from ottla.spark.memory import keep_freed_memory, settle
 from ottla.spark.offsets import EARLIEST_OFFSET, Everywhere, Limit, Offsets, Specific
 from ottla.spark.plan import Range, split
 from ottla.spark.read_settings import ReadSettings
@@ -51,6 +51,7 @@ class OttlaReader(DataSourceReader):
             parts = tasks(self.settings, lookup, ranges)
         finally:
             lookup.close()
+        settle()
         return [RangePartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":

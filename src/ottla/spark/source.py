@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from ottla.spark.memory import settle
 from ottla.spark.options import OptionError
 from ottla.spark.read_settings import ReadSettings, parse_read
 from ottla.spark.shape import Shape, shape_of
@@ -31,7 +32,9 @@ class OttlaSource(DataSource):
         return "ottla"
 
     def schema(self) -> StructType:
-        return shape_of(parse_read(self.options, streaming=None)).schema
+        schema = shape_of(parse_read(self.options, streaming=None)).schema
+        settle()
+        return schema
 
     def reader(self, schema: StructType) -> "DataSourceReader":
         from ottla.spark.reader import FilteringReader, OttlaReader

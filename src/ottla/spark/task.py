@@ -18,6 +18,7 @@ from ottla.client.fetching import Cursor, Fetched, Fetcher, RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.spark.loss import DataLoss, Reason, report
+from ottla.spark.memory import settle
 from ottla.spark.plan import Range
 from ottla.spark.read_settings import ReadSettings
 
@@ -50,6 +51,7 @@ def read_range(
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
+        settle()
 
 
 async def _next(answers: "AsyncGenerator[list[RawBatch], None]") -> list[RawBatch] | None:
