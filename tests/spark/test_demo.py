@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from ottla.cli.demo.programs import Program
 from ottla.cli.demo.results import check_windows
 from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, Shop
 from ottla.cli.terminal import CommandError
@@ -39,6 +41,20 @@ def test_wrong_totals_are_found() -> None:
     ):
         with pytest.raises(CommandError, match=r"1 of .* windows are wrong"):
             check_windows(wrong, shop)
+
+
+def test_a_program_that_says_much_is_not_stopped_by_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = tmp_path / "noisy"
+    noisy.write_text("#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' x\n")  # more than a pipe holds
+    noisy.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(noisy))
+    program = Program("noise", [], tmp_path / "log", listens=False)
+    try:
+        while not program.ended:
+            time.sleep(0.02)
+        assert (tmp_path / "log").stat().st_size == 200_000
+    finally:
+        program.stop()
 
 
 @pytest.mark.spark

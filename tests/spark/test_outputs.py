@@ -80,6 +80,7 @@ def test_parquet_has_each_row_once(words: Words, tmp_path: Path, spark: Any) -> 
 
 
 def test_jdbc_gets_the_rows(words: Words, tmp_path: Path, spark: Any) -> None:
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     url = f"jdbc:derby:memory:{tmp_path.name};create=true"
     for more in (["a", "bb"], ["cc"]):
         words.say(*more)

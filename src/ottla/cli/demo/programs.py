@@ -21,16 +21,25 @@ _SHOWN_CHARS = 2_000
 
 
 class Program:
-    """`ottla` with these words; its errors go to a file."""
+    """`ottla` with these words; its errors go to a file, and what else it says unless somebody `listens` for `ready`: a
+    pipe that nobody empties would stop it."""
 
-    def __init__(self, name: str, words: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        words: list[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        listens: bool = True,
+    ) -> None:
         self.name = name
         self._log = log
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ottla", *words],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=subprocess.PIPE if listens else errors,
                 stderr=errors,
                 text=True,
                 env={**os.environ, **(environment or {}), "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},

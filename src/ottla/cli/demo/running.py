@@ -88,8 +88,10 @@ class Demo:
         step("registry", f"serving at [bold cyan]{url}[/bold cyan]")
         return bootstrap, url
 
-    def _start(self, name: str, words: list[str], environment: dict[str, str] | None = None) -> Program:
-        program = Program(name, words, self._directory / f"{name}.log", environment)
+    def _start(self, name: str, words: list[str]) -> Program:
+        return self._started(Program(name, words, self._directory / f"{name}.log"))
+
+    def _started(self, program: Program) -> Program:
         self._programs.append(program)
         return program
 
@@ -123,7 +125,9 @@ class Demo:
     def _start_pipeline(self, bootstrap: str, url: str) -> Program:
         words = ["pipeline", "run", str(pipeline.__file__), "--name", NAME, "--json", "-b", bootstrap]
         words += ["--registry", url, "--checkpoint", str(self._directory / "checkpoint"), "--master", "local[2]"]
-        return self._start("pipeline", words, {pipeline.REVENUE_DIRECTORY: str(self._revenue)})
+        environment = {pipeline.REVENUE_DIRECTORY: str(self._revenue)}
+        log = self._directory / "pipeline.log"
+        return self._started(Program("pipeline", words, log, environment, listens=False))
 
     def _is_complete(self, windows: Windows) -> bool:
         return len(windows) >= len(self._shop.revenue())
