@@ -70,6 +70,18 @@ def test_a_stop_is_for_one_run(client: Blocking) -> None:
     assert board.all(NOW) == {}  # commands are no statuses
 
 
+@pytest.mark.parametrize("junk", [b"junk", b"[]", b"{}", b'{"name": "x", "run": 1, "state": "running"}', b"\xff"])
+def test_what_others_write_there_is_nobodys_status(client: Blocking, junk: bytes) -> None:
+    board = Board(client)
+    board.ensure()
+    board.publish(running("a"))
+    board.follow()
+    for key in (b"x", b"a/stop", b"\xff"):
+        client.send(TOPIC, junk, key)
+    assert list(board.all(NOW)) == ["a"]
+    assert not board.is_told_to_stop("a", "r1")
+
+
 def test_where_a_replay_begins(client: Blocking) -> None:
     client.admin.topics.create("orders", 2)
     client.send_all("orders", [(None, b"x")] * 3)

@@ -116,7 +116,7 @@ class Board:
         told = False
         for record in self._client.read(TOPIC, 0, start=self._read_to, end=end):
             if record.key == f"{name}{_STOP}".encode() and record.value is not None:
-                told |= json.loads(record.value).get("run") == run
+                told |= _object(record.value).get("run") == run
         self._read_to = end
         return told
 
@@ -132,8 +132,19 @@ class Board:
 
 
 def _status(value: bytes | None) -> Status | None:
-    """Also of an older or newer version: fields that it does not have, or that are unknown, do not matter."""
-    if value is None:
+    """Also of an older or newer version: fields that it does not have, or that are unknown, do not matter. None for what
+    is no status: anybody can write to a topic."""
+    told = {} if value is None else _object(value)
+    found = {each.name: told[each.name] for each in fields(Status) if each.name in told}
+    kinds = ((str, ("name", "run", "state")), (int, ("updated_ms", "beat_ms", "pid", "generation")))
+    if not all(isinstance(found.get(name, kind()), kind) for kind, names in kinds for name in names):
         return None
-    told = json.loads(value)
-    return Status(**{each.name: told[each.name] for each in fields(Status) if each.name in told})
+    return Status(**found) if {"name", "run", "state"} <= found.keys() else None
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(value)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
