@@ -132,8 +132,8 @@ class Board:
 
 
 def _status(value: bytes | None) -> Status | None:
-    """Also of an older or newer version: fields that it does not have, or that are unknown, do not matter. None for what
-    is no status: anybody can write to a topic."""
+    """Also of an older or newer version: fields that it does not have, or that are unknown, do not matter. None for
+    what is no status: anybody can write to a topic."""
     told = {} if value is None else _object(value)
     found = {each.name: told[each.name] for each in fields(Status) if each.name in told}
     kinds = ((str, ("name", "run", "state")), (int, ("updated_ms", "beat_ms", "pid", "generation")))
