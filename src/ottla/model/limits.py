@@ -269,8 +269,10 @@ SCHEMA_TEXT_CHARS_MAX = 1_000_000
 # References are followed to parse a schema: so many of one schema, so deep.
 REFERENCES_PER_SCHEMA_MAX = 1_000
 REFERENCES_DEPTH_MAX = 64
-# Parsed schemas that are kept; parsing one again costs milliseconds.
+# Parsed schemas that are kept, and how long their texts are together (parsed they take tens of times that); parsing one
+# again costs milliseconds.
 SCHEMAS_PARSED_REMEMBERED = 1_000
+SCHEMAS_PARSED_CHARS_MAX = 8 * MIB
 # An older schema is part of the message that a newer one does not fit it, cut here as Confluent does.
 OLD_SCHEMA_SHOWN_CHARS_MAX = 10 * KIB
 # Segments of a path and parameters of a request: the API needs fewer than ten of either.

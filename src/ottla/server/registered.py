@@ -42,6 +42,11 @@ class Schema:
         self.type = registered[0].type  # as whoever wrote the record spelled it
         self.subjects = frozenset(each.subject for each in registered if not each.deleted)
 
+    @property
+    def chars(self) -> int:
+        """How long its text is."""
+        return len(self._registered.text)
+
     def why_unreadable(self, payload: bytes, indexes: tuple[int, ...] | None) -> str | None:
         """None when the payload can be read by this schema."""
         if self._reader is None:
@@ -67,6 +72,7 @@ class RegisteredSchemas:
         self._next = 0
         self._machine = RegistryMachine()
         self._known: dict[int | UUID, Schema | None] = {}
+        self._known_chars = 0
 
     def find(self, identity: int | UUID) -> Schema | None:
         """The schema with this id or GUID in the default context, as of the last `catch_up`."""
@@ -78,8 +84,13 @@ class RegisteredSchemas:
         else:
             held = list(state.with_id(DEFAULT_CONTEXT, identity))
         found = Schema(self._machine, held) if held else None
-        if len(self._known) < limits.SCHEMAS_PARSED_REMEMBERED:
-            self._known[identity] = found
+        self._known[identity] = found
+        self._known_chars += _chars(found)
+        while (
+            len(self._known) > limits.SCHEMAS_PARSED_REMEMBERED or self._known_chars > limits.SCHEMAS_PARSED_CHARS_MAX
+        ):
+            oldest = next(iter(self._known))
+            self._known_chars -= _chars(self._known.pop(oldest))
         return found
 
     def catch_up(self) -> None:
@@ -94,6 +105,7 @@ class RegisteredSchemas:
         if self._next >= partition.last_stable_offset:
             return
         self._known.clear()
+        self._known_chars = 0
         self._next = max(self._next, partition.log.log_start_offset)
         while self._next < partition.last_stable_offset and self._read_on(partition):
             pass
@@ -112,3 +124,7 @@ class RegisteredSchemas:
                     self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
             self._next = max(self._next, header.next_offset)
         return True
+
+
+def _chars(schema: Schema | None) -> int:
+    return 0 if schema is None else schema.chars

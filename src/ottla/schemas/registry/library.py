@@ -12,6 +12,7 @@ from ottla.model.limits import (
     REFERENCES_DEPTH_MAX,
     REFERENCES_PER_SCHEMA_MAX,
     SCHEMA_TEXT_CHARS_MAX,
+    SCHEMAS_PARSED_CHARS_MAX,
     SCHEMAS_PARSED_REMEMBERED,
 )
 from ottla.schemas.registry.entities import Registered
@@ -29,6 +30,7 @@ class Library:
     def __init__(self, state: State) -> None:
         self._state = state
         self._remembered: dict[_Remembered, Parsed] = {}
+        self._remembered_chars = 0
 
     def of(self, it: Registered) -> Parsed:
         """Understand what is registered; its references are found even if they were soft deleted since."""
@@ -61,9 +63,12 @@ class Library:
                 known = parse(source) if as_new else _leniently(source)
             except (InvalidSchema, RecursionError) as error:
                 raise invalid_schema(f"Invalid schema of type {source.type}, details: {error}") from None
+            self._remembered_chars += _chars(key)
         self._remembered[key] = known
-        if len(self._remembered) > SCHEMAS_PARSED_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
+        while len(self._remembered) > SCHEMAS_PARSED_REMEMBERED or self._remembered_chars > SCHEMAS_PARSED_CHARS_MAX:
+            oldest = next(iter(self._remembered))
+            del self._remembered[oldest]
+            self._remembered_chars -= _chars(oldest)
         return known
 
     def numbered(self, subject: str, references: Sequence[Reference]) -> tuple[Reference, ...]:
@@ -98,6 +103,11 @@ class Library:
             seen[reference.name] = None
             self._resolve(target, found.references, resolved, seen, deleted, depth + 1)
             resolved[reference.name] = found.text
+
+
+def _chars(key: _Remembered) -> int:
+    """What was parsed takes memory in proportion to its text."""
+    return len(key[2]) + sum(len(text) for _, text in key[4])
 
 
 def _leniently(source: Source) -> Parsed:
