@@ -12,6 +12,7 @@ pytest.importorskip("pyspark")
 
 from ottla.client.blocking import Blocking
 from ottla.client.fetching import Fetched
+from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.spark.loss import DataLoss, Reason
 from ottla.spark.plan import Range
@@ -111,19 +112,36 @@ def test_a_log_shorter_than_planned(node: OttlaNode) -> None:
     assert values(lenient, span(topic, 5, 12)) == [5, 6, 7, 8, 9]
 
 
+def empty(reading: _Reading, high_watermark: int, last_stable_offset: int, times: int) -> None:
+    """So many answers without anything, at offset 5; each is half a second in coming."""
+    for _ in range(times):
+        assert not reading._cursor.done
+        reading._count_empty(Fetched(reading._cursor, [], 5, high_watermark, last_stable_offset))
+
+
+def at_5(**options: str) -> _Reading:
+    settings = parse_read({"kafka.bootstrap.servers": "nowhere:1", "subscribe": "t", **options}, streaming=False)
+    reading = _Reading(settings, Range(TopicPartition("t", 0), 0, 10), "test")
+    reading._cursor.position = 5
+    empty(reading, 10, 10, 1)  # moved on: aborted records, say
+    return reading
+
+
 def test_what_compaction_removed_at_the_end_is_no_loss() -> None:
-    """The broker has nothing from 5 on, and says that 10 can be read: after a few such answers the range is read."""
-    settings = parse_read({"kafka.bootstrap.servers": "nowhere:1", "subscribe": "t"}, streaming=False)
-    partition = TopicPartition("t", 0)
-    reading = _Reading(settings, Range(partition, 0, 10), "test")
-    cursor = reading._cursor
-    cursor.position = 5
-    reading._count_empty(Fetched(cursor, [], 5, 10, 10))  # moved on: aborted records, say
-    for _ in range(4):
-        reading._count_empty(Fetched(cursor, [], 5, 10, 10))
-        assert not cursor.done
-    reading._count_empty(Fetched(cursor, [], 5, 10, 10))
-    assert cursor.done
+    """The broker has nothing from 5 on, and says that 10 can be read: if that stays so, the range is read."""
+    reading = at_5()
+    empty(reading, 10, 10, 60)
+    assert reading._cursor.done
+    reading = at_5(**{"kafkaConsumer.pollTimeoutMs": "2000"})
+    empty(reading, 10, 10, 4)
+    assert reading._cursor.done
+
+
+def test_what_is_held_back_by_a_transaction_is_not_passed_over() -> None:
+    reading = at_5(**{"kafka.isolation.level": "read_committed", "failOnDataLoss": "false"})
+    with pytest.raises(ApiError, match="a transaction is open at 5"):
+        empty(reading, 10, 5, 1_000)
+    assert not reading._cursor.done
 
 
 def test_a_broker_dies_and_comes_back(tmp_path: Path) -> None:

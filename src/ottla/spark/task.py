@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-# Answers without anything, one after the other, after which offsets below the high watermark count as a gap: a broker
-# that throttles answers like that, too, but not so often.
-_EMPTY_ANSWERS_MAX = 5
+# How long answers come without anything until offsets below the high watermark count as a gap: a broker that throttles,
+# or waits for remote storage, answers like that, too, and what is passed over then is never read.
+_GAP_MS = 30_000
 
 
 def read_range(
@@ -149,16 +149,23 @@ class _Reading:
 
     def _count_empty(self, fetched: Fetched) -> None:
         """Nothing comes for offsets below the end of what may be read: compaction has removed them. Nothing comes for
-        long and the log ends before the range does: it was truncated."""
+        long and the log ends before the range does: it was truncated. If it does not, a transaction is open."""
         self._empty = 0 if fetched.next_offset > self._asked_at else self._empty + 1
         self._asked_at = fetched.next_offset
         readable_to = fetched.last_stable_offset if self._settings.read_committed else fetched.high_watermark
-        if self._empty >= _EMPTY_ANSWERS_MAX and readable_to >= self._part.end:
-            self._cursor.position = self._part.end
-        elif self._empty * self._fetch.max_wait_ms > self._settings.options["kafkaConsumer.pollTimeoutMs"]:
-            partition = self._part.partition
-            what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come: "
-            self._lose(DataLoss(partition, Reason.TRUNCATED, what + f"it can be read up to {readable_to}"))
+        waited_ms = self._empty * max(self._fetch.max_wait_ms, 1)
+        patience_ms = self._settings.options["kafkaConsumer.pollTimeoutMs"]
+        partition = self._part.partition
+        what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come: "
+        if readable_to >= self._part.end:
+            if self._empty and waited_ms >= min(_GAP_MS, patience_ms):
+                self._cursor.position = self._part.end
+        elif waited_ms > patience_ms and fetched.high_watermark >= self._part.end:
+            raise ApiError(
+                ErrorCode.REQUEST_TIMED_OUT, f"{what}a transaction that is open at {readable_to} is not ended"
+            )
+        elif waited_ms > patience_ms:
+            self._lose(DataLoss(partition, Reason.TRUNCATED, f"{what}it can be read up to {readable_to}"))
 
     async def _is_same_topic(self, cluster: Cluster) -> bool:
         """False if the topic is another one by now, and that is not an error."""
