@@ -161,9 +161,7 @@ class _Reading:
             if self._empty and waited_ms >= min(_GAP_MS, patience_ms):
                 self._cursor.position = self._part.end
         elif waited_ms > patience_ms and fetched.high_watermark >= self._part.end:
-            raise ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{what}a transaction that is open at {readable_to} is not ended"
-            )
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{what}a transaction is open at {readable_to}")
         elif waited_ms > patience_ms:
             self._lose(DataLoss(partition, Reason.TRUNCATED, f"{what}it can be read up to {readable_to}"))
 
