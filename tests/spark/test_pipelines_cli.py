@@ -3,99 +3,16 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.spark.shops import SHOP, SUMS, Shop, events
 from tests.support.node import OttlaNode
-from tests.support.spark import Process, environment
 
 from ottla.client.blocking import Blocking
-from ottla.client.fetching import ReadOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
-
-SHOP = """
-from pyspark.sql import functions as F
-from ottla.spark import pipeline, topic
-
-@pipeline.stream
-def orders():
-    parsed = F.from_json(F.col("value").cast("string"), "id long, amount long")
-    return topic("{orders}").select(F.col("key").cast("string").alias("user"), parsed.alias("o")).select("user", "o.*")
-
-@pipeline.query(output="{copies}", key="user")
-def copies(orders):
-    return orders
-"""
-SUMS = """
-@pipeline.query(output="{sums}", key="user", mode="update")
-def sums(orders):
-    return orders.groupBy("user").agg(F.sum("amount").alias("total"))
-"""
-LOCAL = ("--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.driver.memory=1g")
-
-
-class Shop:
-    """A pipeline file over topics of its own, and runs of it."""
-
-    def __init__(self, directory: Path, node: OttlaNode, client: Blocking, name: str, text: str) -> None:
-        self._node = node
-        self._client = client
-        self._logs = 0
-        self._sent = 0
-        self.name = name
-        self.directory = directory
-        self.topics = {each: f"{name}.{each}" for each in ("orders", "copies", "sums")}
-        for topic in self.topics.values():
-            client.admin.topics.create(topic, 2)
-        self.file = directory / f"{name}.py"
-        self.file.write_text(text.format(**self.topics))
-        self.processes: list[Process] = []
-
-    def send(self, count: int) -> None:
-        numbers = range(self._sent, self._sent + count)
-        self._sent += count
-        pairs = [(b"u%d" % (each % 3), json.dumps({"id": each, "amount": each}).encode()) for each in numbers]
-        self._client.send_all(self.topics["orders"], pairs)
-
-    def start(self, *options: str) -> Process:
-        self._logs += 1
-        command = [sys.executable, "-m", "ottla", "pipeline", "run", str(self.file), "--json", *LOCAL, *options]
-        env = {"OTTLA_BOOTSTRAP": self._node.bootstrap}
-        self.processes.append(Process(command, self.directory / f"run-{self._logs}.log", env))
-        return self.processes[-1]
-
-    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "ottla", "pipeline", *arguments],
-            env={**environment(), "OTTLA_BOOTSTRAP": self._node.bootstrap},
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-
-    def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.cli("status", self.name, "--json").stdout)
-        return found
-
-    def ids(self) -> list[int]:
-        """Of the committed copies."""
-        options = ReadOptions(read_committed=True)
-        return sorted(
-            json.loads(each.value or b"")["id"] for each in self._client.read(self.topics["copies"], options=options)
-        )
-
-    def wait_for_copies(self, count: int, timeout_s: float = 300) -> None:
-        deadline_s = time.monotonic() + timeout_s
-        while len(self.ids()) < count:
-            assert self.processes[-1].poll() is None, self.processes[-1].output[-3000:]
-            assert time.monotonic() < deadline_s, self.processes[-1].output[-3000:]
-            time.sleep(0.3)
 
 
 @pytest.fixture
@@ -107,11 +24,6 @@ def shop(tmp_path: Path, node: OttlaNode, request: pytest.FixtureRequest) -> Ite
         finally:
             for process in made.processes:
                 process.kill()
-
-
-def events(process: Process, kind: str) -> list[dict[str, Any]]:
-    lines = [line for line in process.output.splitlines() if line.startswith('{"event"')]
-    return [event for event in map(json.loads, lines) if event["event"] == kind]
 
 
 @pytest.mark.parametrize("shop", [SHOP + SUMS], indirect=True)
