@@ -41,7 +41,7 @@ bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, its Spark sour
 bench-full: $(VENV)/.dev .tools/.ready  ## the same, full length
 	@$(BIN)/python -m bench
 
-bench-spark: $(VENV)/.dev .tools/.ready  ## Spark and contracts alone, full length (some 7 min)
+bench-spark: $(VENV)/.dev .tools/.ready  ## Spark and contracts alone, full length (some 5 min)
 	@$(BIN)/python -m bench --store --only spark_read spark_avro spark_write contracts
 
 sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|coordinated

@@ -50,8 +50,9 @@ class Stage:
         """All jobs, round by round; all must return the same."""
         found: dict[str, Taken] = {}
         results: dict[str, Any] = {}
+        there = list(names)
         for round_ in range(length.warm_up + length.rounds):
-            for name in names:
+            for name in there if round_ % 2 else reversed(there):  # none is always the one that follows another
                 say(f"{name}, {length.name(round_)}")
                 with job(name) as timed:
                     cpu_s, begun = self._cpu_s(), time.perf_counter()
