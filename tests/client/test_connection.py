@@ -234,6 +234,8 @@ def test_closing_fails_what_waits() -> None:
         (b"\x00\x00\x00\x04\x00\x00\x12\x34", "never sent"),
         (b"\x00\x00\x00\x04\x00\x00\x00\x01", "bad bytes"),  # an answer to request 1 without a body
         (b"\x00\x00\x00\x09\x00\x00\x00\x01\x00\xff\xff\xff\xff", "bad bytes"),
+        (b"\x00\x08\x00\x00\x00\x00\x00\x01\x00" + b"\xff" * (2**19 - 5), "bad bytes"),  # received in another way
+        (b"\x00\x08\x00\x00\x00\x00\x12\x34" + bytes(2**19 - 4), "never sent"),
     ],
 )
 def test_garbage_is_one_clear_error(garbage: bytes, message: str) -> None:

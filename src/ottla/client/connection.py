@@ -14,7 +14,8 @@ Rules:
 import asyncio
 import os
 from collections import deque
-from typing import NamedTuple, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ottla import __version__
 from ottla.client.errors import (
@@ -272,8 +273,12 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def data_received(self, data: bytes) -> None:
+        self._guarded(self._receive, data)
+
+    def _guarded(self, take: Callable[[Any], None], data: Any) -> None:
+        """An answer that makes no sense ends the connection."""
         try:
-            self._receive(data)
+            take(data)
         except WireError as error:
             self._fail(ProtocolError(f"{self.address} sent an answer that cannot be read: {error}"))
         except ClientError as error:
@@ -314,10 +319,7 @@ class Connection(asyncio.Protocol):
         self._frame = None
         if self._transport is not None:
             self._transport.set_protocol(self)
-        try:
-            self._answer(memoryview(frame))
-        except ClientError as error:
-            self._fail(error)
+        self._guarded(self._answer, memoryview(frame))
 
     def _continue(self, filled: int, data: bytes) -> None:
         self._filled = filled

@@ -27,8 +27,6 @@ _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 NOT_FOUND = 404
 
-_NOT_FOUND = 404
-
 
 class RegistryError(Exception):
     """The registry refused: its HTTP status, its own error code, its message."""
@@ -127,7 +125,7 @@ class SchemaRegistry:
         try:
             answer = self._ask("POST", path, _body(source))
         except RegistryError as error:
-            if error.status == _NOT_FOUND:
+            if error.status == NOT_FOUND:
                 return []
             raise
         if answer["is_compatible"]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
+from ottla.client.registry import NOT_FOUND, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.columns.codec import Decoder, UnsupportedSchema
 from ottla.columns.formats import decoder_of
 from ottla.schemas.framing import BadFrame, unframe
@@ -19,8 +19,6 @@ from ottla.schemas.schema import InvalidSchema, SchemaType, Source
 from ottla.sql.payloads import Payloads
 
 log = logging.getLogger(__name__)
-
-_NOT_FOUND = 404
 
 
 class _Mark(NamedTuple):
@@ -48,7 +46,7 @@ class RegistrySubjects:
             self._is_away = True
             log.info("values are shown as text: %s", error)
         except RegistryError as error:
-            if error.status != _NOT_FOUND:
+            if error.status != NOT_FOUND:
                 log.warning("%s is shown as text: %s", subject, error)
         except (InvalidSchema, UnsupportedSchema, NotImplementedError) as error:
             log.warning("%s is shown as text: %s", subject, error)

@@ -90,10 +90,6 @@ def referenced(key: str) -> Refused:
     return Refused(42206, f"One or more references exist to the schema {key}.")
 
 
-def id_does_not_match(message: str) -> Refused:
-    return Refused(42207, message)
-
-
 def invalid_subject(subject: str) -> Refused:
     return Refused(42208, f"The specified subject '{subject}' is not a valid.")
 
