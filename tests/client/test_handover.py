@@ -106,6 +106,19 @@ def test_the_records_tell_when_the_coordinator_does_not(bootstrap: str, committe
     run(bootstrap, test)
 
 
+@pytest.mark.parametrize("offset", [1, -1])
+def test_a_record_that_is_gone_tells_nothing(bootstrap: str, offset: int) -> None:
+    """At offset 1 is the end of the transaction, no record: as where compaction has been."""
+
+    async def test(cluster: Cluster, name: str) -> None:
+        assert await handover.end(cluster, await open_one(cluster, name), committed=True)
+        assert await handover.is_committed(cluster, TopicPartition(name, 0), 0)
+        with pytest.raises(handover.Untold, match=f"no record at offset {offset}"):
+            await handover.is_committed(cluster, TopicPartition(name, 0), offset)
+
+    run(bootstrap, test)
+
+
 def test_an_id_is_adopted_until_somebody_takes_it(bootstrap: str) -> None:
     async def test(cluster: Cluster, name: str) -> None:
         async with Producer(cluster, options(name)) as first:

@@ -68,9 +68,24 @@ async def find_open(cluster: Cluster, transactional_id: str) -> OpenTransaction 
     return OpenTransaction(transactional_id, found.producer_id, found.producer_epoch, implicit)
 
 
+class Untold(Exception):
+    """Nobody can tell any more what became of a transaction: its record is gone."""
+
+
 async def is_committed(cluster: Cluster, partition: TopicPartition, offset: int) -> bool:
     """Whether a record of a transaction that has ended is visible. Waits until that is decided, which transactions of
-    others in the same partition may hold up; OffsetOutOfRange when the record is gone."""
+    others in the same partition may hold up. OffsetOutOfRange when retention has removed the record, Untold when
+    compaction has, or the broker never said where it is."""
+    if await _is_there(cluster, partition, offset, read_committed=True):
+        return True
+    if await _is_there(cluster, partition, offset, read_committed=False):
+        return False
+    raise Untold(f"there is no record at offset {offset} of {partition} any more")
+
+
+async def _is_there(cluster: Cluster, partition: TopicPartition, offset: int, *, read_committed: bool) -> bool:
+    if offset < 0:
+        return False
     span = Span(partition.topic, partition.partition, offset, offset + 1)
-    async with RangeReader(cluster, [span], ReadOptions(read_committed=True)) as reader:
+    async with RangeReader(cluster, [span], ReadOptions(read_committed=read_committed)) as reader:
         return bool([record async for record in reader])

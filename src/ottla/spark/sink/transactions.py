@@ -64,7 +64,7 @@ async def _commit(cluster: Cluster, part: Part) -> bool:
     place = part.first
     try:
         return await handover.is_committed(cluster, TopicPartition(place.topic, place.partition), place.offset)
-    except OffsetOutOfRange as error:
+    except (OffsetOutOfRange, handover.Untold) as error:
         raise Refused(
             f"nobody can tell any more whether the transaction of {part.transactional_id!r} was committed: {error}"
         ) from error
