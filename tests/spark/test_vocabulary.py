@@ -11,7 +11,8 @@ from tests.support.node import OttlaNode
 from ottla import spark as ottla
 from ottla.client.blocking import Blocking
 from ottla.client.fetching import ReadOptions
-from ottla.spark.late import finished_batches, send_late
+from ottla.spark.checkpoints import finished_batches
+from ottla.spark.late import send_late
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -44,6 +44,22 @@ def missing_node() -> str | None:
     return _missing("node", NODE_MODULES)
 
 
+def missing_postgres() -> str | None:
+    return None if _found("initdb") else "the PostgreSQL server is not installed; run scripts/tools"
+
+
+def postgres_program(name: str) -> str:
+    """Debian keeps the server's programs off PATH, by version."""
+    found = _found(name)
+    assert found is not None, name
+    return found
+
+
+def _found(name: str) -> str | None:
+    kept = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return str(kept[-1]) if kept else shutil.which(name)
+
+
 def _missing(name: str, made: Path) -> str | None:
     """scripts/tools leaves a note where it could not make something."""
     note = TOOLS / f"{name}.missing"

@@ -5,6 +5,7 @@ begin later find the source by themselves. What is listed here is imported when 
 needs no Spark.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _begin() -> None:
+    if "SPARK_CONNECT_LOCAL_URL" in os.environ:
+        return  # a worker of a Connect server's: the session here is its client's, who has seen to that
     if register():  # a session is active
         from pyspark.sql import SparkSession
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ottla.spark.checkpoints import sink_id, written_down
 from ottla.spark.outputs import dead_letters, to
 from ottla.spark.places import bootstrap_of
 
@@ -87,24 +88,12 @@ def send_late(spark: SparkSession, rule: LateTo, checkpoint: str, batch: int, by
     found = raw.join(late, _PLACE, "left_semi")
     output = to(dead_letters(found, "late", by=by), rule.letters, includeHeaders="true")
     writer = output.frame.write.format("ottla").mode("append").options(**output.options)
-    writer.option("delivery", "exactly_once").option("sink.id", f"{checkpoint}-late").option("batch.id", batch).save()
-
-
-def finished_batches(spark: SparkSession, checkpoint: str) -> int:
-    """The number of the last batch that was finished; -1 if there is none."""
-    found = spark.read.format("binaryFile").option("pathGlobFilter", "[0-9]*").load(f"{checkpoint}/commits")
-    numbers = [int(row.path.rpartition("/")[2]) for row in found.select("path").collect()]
-    return max(numbers, default=-1)
-
-
-def _log(spark: SparkSession, checkpoint: str, batch: int) -> list[Any]:
-    """What Spark has written down for a batch: the version, the metadata, the offsets of each source."""
-    lines = [row.value for row in spark.read.text(f"{checkpoint}/offsets/{batch}", wholetext=True).collect()]
-    return [json.loads(line) for line in lines[0].splitlines()[1:]] if lines else []
+    name = sink_id(spark, checkpoint, "late")
+    writer.option("delivery", "exactly_once").option("sink.id", name).option("batch.id", batch).save()
 
 
 def _watermark_ms(spark: SparkSession, checkpoint: str, batch: int) -> int:
-    return int(_log(spark, checkpoint, batch)[0]["batchWatermarkMs"]) if batch >= 0 else 0
+    return int(written_down(spark, checkpoint, batch)[0]["batchWatermarkMs"]) if batch >= 0 else 0
 
 
 def _offsets(spark: SparkSession, checkpoint: str, batch: int) -> dict[str, dict[str, int]]:
@@ -112,7 +101,7 @@ def _offsets(spark: SparkSession, checkpoint: str, batch: int) -> dict[str, dict
     if batch < 0:
         return {}
     found: dict[str, dict[str, int]] = {}
-    for source in _log(spark, checkpoint, batch)[1:]:
+    for source in written_down(spark, checkpoint, batch)[1:]:
         for topic, places in source.items():
             if topic and isinstance(places, dict):
                 found.setdefault(topic, {}).update(places)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ottla.spark.checkpoints import sink_id
 from ottla.spark.places import bootstrap_of, registry_of
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ class Output:
         if self.mode not in MODES:
             raise ValueError(f"the output mode is one of {', '.join(MODES)}, not {self.mode!r}")
 
-    def writer(self, sink_id: str | None = None) -> "DataStreamWriter":
-        """Spark's writer, ready to be started. `sink_id`: what the sink is called in the exactly-once protocol, where
-        Spark's checkpoint cannot be asked for it (see `_each_batch`)."""
+    def writer(self, checkpoint: str | None = None) -> "DataStreamWriter":
+        """Spark's writer, ready to be started. `checkpoint`: where it will be, which makes topics that are written in
+        other modes than append exactly once too (see `_each_batch`)."""
         writer = self.frame.writeStream.outputMode(self.mode)
         each_batch = self.each_batch
         if self.format == "ottla" and self.mode != "append":
-            each_batch = _each_batch(dict(self.options), sink_id)
+            each_batch = _each_batch(dict(self.options), checkpoint)
         if each_batch is not None:
             return writer.foreachBatch(each_batch)
         if self.partition_by:
@@ -68,14 +69,17 @@ class Output:
         self.frame.write.format(self.format).options(**self.options).mode("append").save()
 
 
-def _each_batch(options: dict[str, str], sink_id: str | None) -> "Callable[[DataFrame, int], None]":
+def _each_batch(options: dict[str, str], checkpoint: str | None) -> "Callable[[DataFrame, int], None]":
     """Spark lets sources written in Python take streams in mode append only; so other modes write batch by batch: in
-    the same protocol, exactly once, as long as the sink has a name that stays."""
+    the same protocol, exactly once, as long as the query is known by its checkpoint."""
+    known: list[str] = []
 
     def write(batch: "DataFrame", batch_id: int) -> None:
         writer = batch.write.format("ottla").mode("append").options(**options)
-        if sink_id is not None:
-            writer = writer.option("delivery", "exactly_once").option("sink.id", sink_id).option("batch.id", batch_id)
+        if checkpoint is not None:
+            if not known:
+                known.append(sink_id(batch.sparkSession, checkpoint, "out"))
+            writer = writer.option("delivery", "exactly_once").option("sink.id", known[0]).option("batch.id", batch_id)
         writer.save()
 
     return write

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.blocking import Blocking
 from ottla.client.registry import RegistryError, RegistryUnreachable
+from ottla.spark.options import OptionError
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.load import first_line
+from ottla.spark.sink.settings import write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BYTES = ("string", "binary")
+_CONTEXT = ("{oldSchema", "{validateFields", "{compatibility")
 
 
 def problems(built: list[Built], spark: "SparkSession", client: Blocking) -> list[PipelineError]:
@@ -48,6 +51,11 @@ def _of_output(each: Built) -> list[PipelineError]:
         return [made.error("this is a batch: a query needs at least one stream")]
     if each.output.format != "ottla":
         return []
+    try:
+        # As when it is started; a checkpoint is given then.
+        write_settings({**each.output.options, "checkpointLocation": "/"}, streaming=True)
+    except OptionError as error:
+        return [made.error(str(error))]
     if "value.format" in each.output.options:
         return _of_schema(each)
     types = dict(frame.dtypes)
@@ -72,7 +80,11 @@ def _of_schema(each: Built) -> list[PipelineError]:
         why = unwritable(each.output.options, to_arrow_schema(each.output.frame.schema, timezone="UTC"), topic)
     except (RegistryError, RegistryUnreachable, ValueError) as error:
         why = [first_line(error)]
-    return [each.query.error(f"its columns do not fit the schema of topic {topic!r}: {reason}") for reason in why]
+    if not why:
+        return []
+    # With the reasons, registries say what they compared with: it is the latest version.
+    reasons = [reason for reason in why if not reason.startswith(_CONTEXT)] or why[:1]
+    return [each.query.error(f"its columns do not fit the schema of topic {topic!r}: {'; '.join(reasons)}")]
 
 
 def _of_plan(each: Built, spark: "SparkSession") -> list[PipelineError]:

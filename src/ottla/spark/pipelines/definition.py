@@ -84,6 +84,7 @@ class _Decorators:
         key: str | None = None,
         trigger: str | None = None,
         checkpoint: str | None = None,
+        late: LateTo | None = None,
     ) -> Callable[[F], F]: ...
 
     def query(
@@ -110,8 +111,8 @@ class _Decorators:
             "key": key,
             "trigger": trigger,
             "checkpoint": checkpoint,
+            "late": late,
         }
-        settings["late"] = late
         if callable(given):
             return _mark(given, kind="query", name=given.__name__, **settings)
         return lambda function: _mark(function, kind="query", name=given or function.__name__, **settings)

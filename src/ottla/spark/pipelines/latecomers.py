@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.spark.late import LateTo, finished_batches, send_late
+from ottla.spark.checkpoints import finished_batches
+from ottla.spark.late import LateTo, send_late
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,10 +36,10 @@ class Latecomers:
         """Before the query is started: batches that another run has finished, and not looked at, are due."""
         self._queries[query] = Watched(rule, checkpoint)
         before = self.done.get(checkpoint)
-        if before is None:
-            self.done[checkpoint] = -1
-            return
         last = finished_batches(self._spark, checkpoint)
+        if before is None or last < 0:
+            self.done[checkpoint] = last  # what was before there was a rule is not due; and a checkpoint may be gone
+            return
         self._due += [(query, batch, True) for batch in range(max(before + 1, last - _BATCHES_KEPT + 2), last + 1)]
 
     def note(self, query: str, batch: int, late_rows: int) -> None:

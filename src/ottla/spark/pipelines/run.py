@@ -126,14 +126,21 @@ class Runner:
 
     # --- the queries --------------------------------------------------------------------------------------------
 
+    def _checkpoint(self, each: Built) -> str:
+        root = each.query.checkpoint or f"{self._settings.checkpoint.rstrip('/')}/{each.query.name}"
+        return f"{root}/{self.status.generation}"
+
     def _start(self, built: list[Built]) -> None:
+        late = [each for each in built if each.query.late is not None]
+        for each in late:
+            assert each.query.late is not None
+            self._late.watch(self._pipeline.query_name(each.query), each.query.late, self._checkpoint(each))
+        if late:
+            self._say("starting")  # that late records are seen to is known before there are any
         for each in built:
             name = self._pipeline.query_name(each.query)
-            root = each.query.checkpoint or f"{self._settings.checkpoint.rstrip('/')}/{each.query.name}"
-            checkpoint = f"{root}/{self.status.generation}"
+            checkpoint = self._checkpoint(each)
             try:
-                if each.query.late is not None:
-                    self._late.watch(name, each.query.late, checkpoint)
                 writer = each.output.writer(checkpoint).queryName(name).option("checkpointLocation", checkpoint)
                 query = triggered(writer, "once" if self._settings.once else each.query.trigger).start()
             except Exception as error:
