@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from ottla.model import limits
 from ottla.web.answers import JSON, REGISTRY_JSON, REGISTRY_MEDIA_TYPES, json_answer, media_type_for, status_of
+from ottla.web.bodies import BodyBound
 from ottla.web.serving import WebServer, listen
 
 OLDER = REGISTRY_MEDIA_TYPES[1]
@@ -96,6 +97,49 @@ def test_a_body_of_the_allowed_length_is_taken() -> None:
         return await reader.readexactly(len(b'{"bytes":%d}' % size_bytes))
 
     assert serve(talk) == b'{"bytes":%d}' % limits.HTTP_BODY_BYTES_MAX
+
+
+SCOPE = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
+COUNTING = Starlette(routes=[Route("/", count, methods=["POST"])])
+
+
+async def post(bound: BodyBound, size: int, rest: asyncio.Event | None = None) -> int:
+    """The status of the answer; with `rest`, the end of the body comes when that is set."""
+    parts = [(bytes(size), rest is not None), (b"", False)]
+    statuses: list[int] = []
+
+    async def receive() -> Any:
+        if len(parts) == 1 and rest is not None:
+            await rest.wait()
+        body, more = parts.pop(0)
+        return {"type": "http.request", "body": body, "more_body": more}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    await bound(SCOPE, receive, send)
+    return statuses[0]
+
+
+def test_all_bodies_together_are_bounded() -> None:
+    async def test() -> list[int]:
+        bound, rest = BodyBound(COUNTING, 10, all_bytes_max=15), asyncio.Event()
+        first = asyncio.create_task(post(bound, 9, rest))
+        await asyncio.sleep(0)
+        beside = [await post(bound, 9), await post(bound, 6)]
+        rest.set()
+        return [*beside, await first, await post(bound, 9)]
+
+    assert asyncio.run(test()) == [503, 200, 200, 200]
+
+
+def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async def test() -> list[int]:
+        bound = BodyBound(COUNTING, 10, all_bytes_max=10, patience_s=0.01)
+        return [await post(bound, 9, asyncio.Event()), await post(BodyBound(COUNTING, 10), 9)]
+
+    assert asyncio.run(test()) == [408, 200]
 
 
 def test_a_port_that_is_taken_is_an_error_of_the_caller() -> None:

@@ -248,6 +248,8 @@ HASHED_KEY_BYTES_MAX = 64
 
 # Bytes of a request's body: a schema is stored as one record, and records above max.message.bytes are refused anyway.
 HTTP_BODY_BYTES_MAX = 8 * MIB
+# Bytes of all bodies that one service holds.
+HTTP_BODIES_BYTES_MAX = 256 * MIB
 # Requests (and idle connections) that one service has open at a time; the others are told to come back (503).
 HTTP_REQUESTS_AT_ONCE_MAX = 10_000
 # Connections that wait to be accepted.
