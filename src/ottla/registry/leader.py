@@ -125,9 +125,10 @@ class Election:
                 if await self._join():
                     tries = 0
                     await self._stay()
-            except (ApiError, ClientError) as error:
+            except Exception as error:  # whatever it is: who left for good would never hear of a leader
                 tries += 1
-                log.warning("group %s: %s", self._options.group_id, error)
+                is_defect = not isinstance(error, ApiError | ClientError)
+                log.warning("group %s: %s", self._options.group_id, error, exc_info=is_defect)
                 await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)
 
     async def _decide(self, leader: Identity | None, *, is_self: bool) -> None:

@@ -64,9 +64,10 @@ class Tail:
         while True:
             try:
                 await self._follow()
-            except (ApiError, ClientError) as error:
+            except Exception as error:  # whatever it is: who no longer reads would keep everybody waiting
                 tries += 1
-                log.error("%s is read again from the start: %s", self._partition.topic, error)
+                is_defect = not isinstance(error, ApiError | ClientError)
+                log.error("%s is read again from the start: %s", self._partition.topic, error, exc_info=is_defect)
                 self._cluster.metadata.forget(self._partition.topic)
                 await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)
 
