@@ -1,0 +1,69 @@
+"""Late records of a pipeline: each is a letter exactly once, whatever happened to the run that has dropped it."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.spark.shops import SHOP, WINDOWS, Shop
+from tests.support.node import OttlaNode
+
+from ottla.client.blocking import Blocking
+from ottla.spark.pipelines.latecomers import Latecomers
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@pytest.fixture
+def client(node: OttlaNode, spark: Any) -> Iterator[Blocking]:
+    spark.conf.set("spark.ottla.bootstrap", node.bootstrap)
+    with Blocking(node.bootstrap) as made:
+        yield made
+
+
+def run(shop: Shop, spark: Any, client: Blocking) -> dict[str, int]:
+    """One run over what is there now; up to which batch late records are seen to."""
+    from ottla.cli import pipeline_parts as parts
+
+    loaded = parts.load(shop.file)
+    built = parts.build(loaded, spark)
+    settings = parts.settings(str(shop.directory / "checkpoints"), once=True)
+    runner = parts.runner(loaded, spark, client, settings, shop.file, lambda event: None)
+    runner.claim()
+    return runner.run(built).late
+
+
+def letters(shop: Shop) -> list[int]:
+    """The ids of late orders."""
+    return [each["id"] for each in shop.values("late")]
+
+
+def test_late_records_are_letters_once(
+    node: OttlaNode, spark: Any, client: Blocking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = SHOP.partition("@pipeline")[0]
+    shop = Shop(tmp_path, node, client, "latecomers", head + WINDOWS)
+    checkpoint = f"{tmp_path}/checkpoints/windows/0"
+    shop.send_at((101, "a", 1), (130, "b", 2))
+    begun = run(shop, spark, client)
+    shop.send_at((102, "a", 4), (126, "b", 8), (160, "b", 16))
+    with monkeypatch.context() as killed:
+        killed.setattr(Latecomers, "send", lambda self: None)  # as when the driver is killed before the letters
+        assert run(shop, spark, client) == begun
+    assert letters(shop) == []
+    done = run(shop, spark, client)  # nothing new, but something left
+    assert letters(shop) == [2] and done[checkpoint] > begun[checkpoint]
+    shop.send_at((103, "a", 32), (104, "c", 64))
+    run(shop, spark, client)
+    run(shop, spark, client)
+    assert letters(shop) == [2, 5, 6]
+    counted = {(each["user"], each["start"]): each["n"] for each in shop.values("windows")}
+    assert counted == {("a", 100): 1, ("b", 120): 8, ("b", 130): 2}
+
+    shutil.rmtree(checkpoint)  # from here on it is another query, which begins with all there is
+    assert run(shop, spark, client)[checkpoint] < done[checkpoint]
+    shop.send_at((105, "a", 128), (200, "b", 256))
+    run(shop, spark, client)
+    assert letters(shop) == [2, 5, 6, 7]
+    assert len(shop.read("windows")) == 3 + 5  # all orders but the last counted, none of them late
