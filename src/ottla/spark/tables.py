@@ -10,6 +10,7 @@ Rules:
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from ottla.spark.places import conf, note_topics, the_session
 from ottla.spark.streams import FORMAT, source_options, topic
@@ -17,6 +18,8 @@ from ottla.spark.streams import FORMAT, source_options, topic
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from ottla.model.ids import TopicPartition
 
 
 def table(*names: str, **options: Any) -> "DataFrame":
@@ -47,10 +50,18 @@ def _anew(names: tuple[str, ...], options: dict[str, Any]) -> "DataFrame":
             for number in batch.column(0).to_pylist():
                 source = OttlaSource(told)
                 reader = source.reader(source.schema())
-                for part in list(reader.partitions())[number::tasks]:
-                    yield from reader.read(part)
+                for each in reader.partitions():
+                    part = each.part  # type: ignore[attr-defined]  # of a RangePartition
+                    if part is not None and task_of(part.partition, tasks) == number:
+                        yield from reader.read(each)
 
     return spark.range(0, tasks, 1, tasks).mapInArrow(read, schema)
+
+
+def task_of(partition: "TopicPartition", tasks: int) -> int:
+    """Which of so many tasks reads a partition. Each task finds out for itself what there is to read, a moment earlier
+    or later than the others; so this depends on nothing else that may be there or not."""
+    return (crc32(partition.topic.encode()) + partition.partition) % tasks
 
 
 def changes(*names: str, **options: Any) -> "DataFrame":
