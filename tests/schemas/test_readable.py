@@ -79,6 +79,23 @@ def test_what_is_walked_through_is_what_is_read(tree: Any, data: st.DataObject) 
     assert avro(TREE, payload[: data.draw(st.integers(0, len(payload) - 1))]) is not None
 
 
+@pytest.mark.parametrize(
+    ("of", "logical", "value"),
+    [
+        ("long", "timestamp-millis", 2**63 - 1),
+        ("long", "timestamp-micros", -(2**63)),
+        ("int", "date", 2**31 - 1),
+        ("int", "time-millis", -1),
+        ("string", "uuid", "none"),
+        ("bytes", "decimal", b"\xff" * 40),
+    ],
+)
+def test_avro_values_need_not_fit_what_python_makes_of_them(of: str, logical: str, value: Any) -> None:
+    schema = {"type": of, "logicalType": logical, "precision": 4}
+    assert avro(schema, written(of, value)) is None
+    assert avro({"type": "array", "items": schema}, written({"type": "array", "items": of}, [value, value])) is None
+
+
 def test_avro_fields_without_bytes_are_counted() -> None:
     schema: Any = {"type": "record", "name": "R0", "fields": []}
     for number in range(1, 31):

@@ -3,6 +3,7 @@
 Rules:
 - fastavro recurses on the machine's stack, as deep as the payload says if the schema is recursive, and reads fields
   that take no bytes for nothing. So where a schema allows one of both, a walk with bounds goes first.
+- Logical types are left aside: a time that Python cannot hold (the end of all times, say) is a long like any other.
 - An array whose items take no bytes (a few bytes could claim billions of them) is nothing that can be checked.
 """
 
@@ -37,8 +38,8 @@ class AvroPayloads:
         named: dict[str, Any] = {}
         try:
             for text in source.resolved.values():
-                fastavro.parse_schema(jackson.read(text, comments=True), named)
-            self._schema = fastavro.parse_schema(jackson.read(source.text, comments=True), named)
+                fastavro.parse_schema(_plain(jackson.read(text, comments=True)), named)
+            self._schema = fastavro.parse_schema(_plain(jackson.read(source.text, comments=True)), named)
         except (SchemaParseException, ValueError, TypeError, RecursionError) as error:
             raise InvalidSchema(str(error)) from error
         if _has_weightless_items(self._schema, named, {}):
@@ -62,6 +63,13 @@ class AvroPayloads:
             return f"the payload is not Avro of this schema: {type(error).__name__} {error}"
         left = len(payload) - stream.tell()
         return f"{left} bytes are left over behind the value" if left else None
+
+
+def _plain(schema: Any) -> Any:
+    """Without logical types."""
+    if isinstance(schema, dict):
+        return {name: _plain(each) for name, each in schema.items() if name != "logicalType"}
+    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
 
 
 class _Walk:
