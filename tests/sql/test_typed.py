@@ -8,7 +8,7 @@ import fastavro
 from ottla.client.blocking import Blocking
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.framing import frame
-from ottla.schemas.schema import Source
+from ottla.schemas.schema import SchemaType, Source
 from ottla.sql import Sql
 from ottla.testing.broker import Broker
 
@@ -47,6 +47,19 @@ def test_values_are_columns_of_the_latest_schema(ottla_broker: Broker) -> None:
         assert found == [(1, "tea", 0.5), (2, "cup", 2.5), (None,) * 3, (None,) * 3, (None,) * 3, (4, "pot", 0.5)]
         assert sql.query("select sum(value.amount) from topic('orders') where value.id > 1").fetchall() == [(3.0,)]
         assert sql.query("select value from topic('orders', format := 'raw') limit 1").fetchall() == [(values[0],)]
+
+
+def test_json_may_be_plain(ottla_broker: Broker) -> None:
+    registry = SchemaRegistry(RegistryOptions.of(ottla_broker.registry.url))
+    schema = {"type": "object", "properties": {"id": {"type": "integer"}}}
+    schema_id = registry.register("clicks-value", Source(json.dumps(schema), SchemaType.JSON))
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.admin.topics.create("clicks", 1)
+        values = [frame(schema_id, b'{"id": 1}'), b'{"id": 2}', b"\x00bad", b"{", b'{"id": 3}']
+        client.send_all("clicks", [(b"k", value) for value in values])
+    with Sql(ottla_broker.bootstrap, ottla_broker.registry.url) as sql:
+        found = sql.query("select value.id from topic('clicks') order by \"offset\"").fetchall()
+        assert found == [(1,), (2,), (None,), (None,), (3,)]
 
 
 def test_without_a_registry_values_are_text(ottla_broker: Broker) -> None:

@@ -1,6 +1,7 @@
 """Keys and values typed by the registry: each is decoded by the schema that it names, as the subject's latest one.
 
-A value that does not decode is null here: a quick look stops at nothing. `format := 'raw'` shows the bytes.
+JSON may also come plain, without a schema's id in front. A value that does not decode is null here: a quick look stops
+at nothing. `format := 'raw'` shows the bytes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ class _Mark(NamedTuple):
     schema_id: int | None
     guid: Any
     indexes: tuple[int, ...] | None
+
+
+_PLAIN = _Mark(None, None, None)
 
 
 class RegistrySubjects:
@@ -60,7 +64,9 @@ class Typed:
         self._registry = registry
         self._reader = reader
         self._decoders: dict[_Mark, Decoder | None] = {}
-        self.type: pa.DataType = decoder_of(reader, reader).type
+        own = decoder_of(reader, reader)
+        self._decoders[_PLAIN] = own
+        self.type: pa.DataType = own.type
 
     def decode(self, column: pa.Array) -> pa.Array:
         marks: dict[_Mark, int] = {}
@@ -72,11 +78,12 @@ class Typed:
                 continue
             try:
                 framed = unframe(memoryview(data), with_indexes=self._reader.type is SchemaType.PROTOBUF)
+                mark, begins[row] = _Mark(framed.schema_id, framed.guid, framed.message_indexes), framed.payload_begin
             except BadFrame:
-                continue
-            mark = _Mark(framed.schema_id, framed.guid, framed.message_indexes)
+                if self._reader.type is not SchemaType.JSON:
+                    continue
+                mark = _PLAIN
             which[row] = marks.setdefault(mark, len(marks))
-            begins[row] = framed.payload_begin
         parts = [pa.nulls(1, self.type)]
         places = np.zeros(len(column), np.int64)  # where each row is among the parts; 0 is the null
         at = 1
