@@ -1,7 +1,8 @@
-"""Windows that overlap, and windows of activity: exact results, with a real Spark and a real node."""
+"""Windows of all kinds: exact results, over a batch and over streams of a real node."""
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from ottla.spark.checkpoints import finished_batches
 from ottla.spark.late import send_late
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+CLICKS = [("a", 0), ("a", 4), ("a", 9), ("a", 21), ("b", 8), ("b", 30)]
 
 
 class Clicks:
@@ -92,3 +95,41 @@ def test_sessions_end_with_a_pause(clicks: Clicks, tmp_path: Path) -> None:
     clicks.send(("a", 118), ("b", 103), ("z", 300))  # one click joins two sessions; b's is too late
     advance()
     assert clicks.read(clicks.out) == [(b"a", [100, 130, 4]), (b"b", [104, 114, 1])]
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        (
+            lambda clicks: ottla.tumbling(clicks, "10 seconds", "who", time="at", grace="1 second"),
+            {("a", 0, 10): 3, ("a", 20, 30): 1, ("b", 0, 10): 1, ("b", 30, 40): 1},
+        ),
+        (
+            lambda clicks: ottla.hopping(clicks, "10 seconds", "5 seconds", "who", time="at", grace="1 second"),
+            {
+                ("a", -5, 5): 2,
+                ("a", 0, 10): 3,
+                ("a", 5, 15): 1,
+                ("a", 15, 25): 1,
+                ("a", 20, 30): 1,
+                ("b", 0, 10): 1,
+                ("b", 5, 15): 1,
+                ("b", 25, 35): 1,
+                ("b", 30, 40): 1,
+            },
+        ),
+        (
+            lambda clicks: ottla.sessions(clicks, "10 seconds", "who", time="at", grace="1 second"),
+            {("a", 0, 19): 3, ("a", 21, 31): 1, ("b", 8, 18): 1, ("b", 30, 40): 1},
+        ),
+    ],
+    ids=["tumbling", "hopping", "sessions"],
+)
+def test_windows_of_all_kinds_over_a_batch(spark: Any, windows: Any, expected: dict[tuple[str, int, int], int]) -> None:
+    at = [(who, datetime.fromtimestamp(1_000_000 + second, UTC)) for who, second in CLICKS]
+    counted = windows(spark.createDataFrame(at, "who string, at timestamp")).count()
+    (window,) = set(counted.columns) - {"who", "count"}
+    rows = counted.selectExpr(
+        "who", f"unix_seconds({window}.start) - 1000000", f"unix_seconds({window}.end) - 1000000", "count"
+    ).collect()
+    assert {(who, start, end): count for who, start, end, count in rows} == expected
