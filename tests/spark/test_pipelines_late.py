@@ -14,6 +14,16 @@ from ottla.spark.pipelines.latecomers import Latecomers
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+UNIQUE = """
+from ottla.spark import dedup, late_to
+
+@pipeline.query(output="{copies}", late=late_to("{late}"))
+def unique():
+    parsed = F.from_json(F.col("value").cast("string"), "id long, amount long")
+    orders = topic("{orders}").select("timestamp", parsed.alias("o")).select("timestamp", "o.*")
+    return dedup(orders, "amount", within="5 seconds")
+"""
+
 
 @pytest.fixture
 def client(node: OttlaNode, spark: Any) -> Iterator[Blocking]:
@@ -67,3 +77,13 @@ def test_late_records_are_letters_once(
     run(shop, spark, client)
     assert letters(shop) == [2, 5, 6, 7]
     assert len(shop.read("windows")) == 3 + 5  # all orders but the last counted, none of them late
+
+
+def test_late_records_without_windows(node: OttlaNode, spark: Any, client: Blocking, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, node, client, "unique", SHOP.partition("@pipeline")[0] + UNIQUE)
+    shop.send_at((101, "a", 1), (102, "b", 1), (130, "b", 2))
+    run(shop, spark, client)
+    shop.send_at((125, "a", 4), (126, "b", 8), (127, "b", 2))  # the watermark is at 125, and what is there is late
+    run(shop, spark, client)
+    assert letters(shop) == [3]
+    assert [each["amount"] for each in sorted(shop.values("copies"), key=lambda each: int(each["id"]))] == [1, 2, 8]
