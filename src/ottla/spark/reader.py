@@ -135,26 +135,31 @@ def read_partition(settings: ReadSettings, shape: Shape, partition: InputPartiti
     query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
     number = context.partitionId() if context is not None else 0
     client_id = f"consumer-{settings.group(query_id)}-executor-{number}"
-    if shape.typed is None:
-        return read_range(settings, part, client_id)
-    return _typed(settings, shape, part, client_id)
+    batches = read_range(settings, part, client_id) if shape.typed is None else _typed(settings, shape, part, client_id)
+    return _as_declared(batches, shape)
+
+
+def _as_declared(batches: "Iterator[pa.RecordBatch]", shape: Shape) -> "Iterator[pa.RecordBatch]":
+    """With exactly the schema that Spark was told."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    wanted = to_arrow_schema(shape.schema, timezone="UTC")
+    for batch in batches:
+        yield batch if batch.schema == wanted else batch.cast(wanted)
 
 
 def _typed(settings: ReadSettings, shape: Shape, part: Range, client_id: str) -> "Iterator[pa.RecordBatch]":
     """Decoded rows, bad ones put where the options say."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     from ottla.spark.typed_dead import send_dead
 
     typed = shape.typed
     assert typed is not None
     columns = tuple(dict.fromkeys((*settings.columns, *sorted(typed.needs))))
-    wanted = to_arrow_schema(shape.schema, timezone="UTC")
     for raw in read_range(settings, part, client_id, columns):
         applied = typed.apply(raw, settings.columns)
         if applied.dead is not None and typed.dlq_topic is not None:
             send_dead(settings.kafka.client_options(f"{client_id}-dlq"), typed.dlq_topic, applied.dead)
-        yield applied.batch if applied.batch.schema == wanted else applied.batch.cast(wanted)
+        yield applied.batch
 
 
 def _is_earliest(limit: Limit, partition: object) -> bool:

@@ -1,7 +1,8 @@
 """Fetched batches as rows in Spark's columns, without a Python object per record.
 
 Rules:
-- Columns and types are those of Spark's Kafka connector; only the wanted ones are made.
+- Columns and types are those of Spark's Kafka connector; only the wanted ones are made. What can be null is what
+  `shape` says.
 - Batches are gathered until there are enough rows, or enough unpacked bytes, for one Arrow batch.
 """
 
@@ -17,6 +18,7 @@ from ottla.client.fetching import RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import SPARK_BATCH_BYTES_MAX
 from ottla.records.arrow import Scanned, Wanted, unpacked
+from ottla.spark.shape import NULLABLE
 
 HEADERS = pa.list_(
     pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]), nullable=True)
@@ -36,7 +38,7 @@ _TIME_MS_MAX = (2**63 - 1) // 1000
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
     """Arrow's schema of rows with these columns."""
-    return pa.schema([pa.field(name, TYPES[name]) for name in columns])
+    return pa.schema([pa.field(name, TYPES[name], name in NULLABLE) for name in columns])
 
 
 class Rows:

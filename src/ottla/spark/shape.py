@@ -1,7 +1,8 @@
 """What rows look like: Spark's schema by the options, and what decodes typed columns.
 
 Rules:
-- Without typed columns it is the schema of Spark's Kafka connector, or the chosen columns of it.
+- Without typed columns it is the schema of Spark's Kafka connector, or the chosen columns of it; but what is never null
+  is said to be so, which saves Spark a look at each cell.
 - Typed columns are asked of the registry on the driver; executors get what was found.
 """
 
@@ -34,6 +35,7 @@ _TYPES: dict[str, DataType] = {
     "timestampType": IntegerType(),
     "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
+NULLABLE = ("key", "value", "headers")
 
 
 class Shape(NamedTuple):
@@ -45,7 +47,7 @@ class Shape(NamedTuple):
 
 def shape_of(settings: ReadSettings) -> Shape:
     """By the options; asks the registry if they say so."""
-    raw = StructType([StructField(name, _TYPES[name]) for name in settings.columns])
+    raw = StructType([StructField(name, _TYPES[name], name in NULLABLE) for name in settings.columns])
     formats = (settings.options["key.format"], settings.options["value.format"])
     if formats == ("raw", "raw"):
         return Shape(raw)

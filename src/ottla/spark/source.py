@@ -2,7 +2,7 @@
 
 Rules:
 - Options are checked when the DataFrame is made, before anything runs.
-- The schema is that of Spark's Kafka connector, or the chosen columns of it.
+- The schema is fixed by the options (`shape`); one that a user or a catalogue gives may differ in what can be null.
 """
 
 from typing import TYPE_CHECKING
@@ -62,7 +62,9 @@ class OttlaSource(DataSource):
 
 def _checked(settings: ReadSettings, schema: StructType) -> Shape:
     shape = shape_of(settings)
-    if schema != shape.schema:
+    if schema == shape.schema:
+        return shape
+    if schema._as_nullable() != shape.schema._as_nullable():
         own, given = shape.schema.simpleString(), schema.simpleString()
         raise OptionError(f"the source ottla has a fixed schema: {own}, not {given}")
-    return shape
+    return shape._replace(schema=schema)  # a catalogue says of all columns that they can be null
