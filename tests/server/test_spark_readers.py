@@ -9,6 +9,11 @@ from ottla.model.limits import SPARK_READERS_MAX
 from ottla.server.spark_readers import SparkReaders, query_of
 
 RUN = "0b5bf1c4-6cc5-4e1c-9f4e-0a2ad1a1c2d3"
+ORDERS_ID = b"1" * 16
+_ORDERS = SimpleNamespace(name="orders", partitions=[None] * 3)
+STATE: Any = SimpleNamespace(
+    topics={"t": SimpleNamespace(name="t", partitions=[None] * 2), "orders": _ORDERS}, topic_by_id={ORDERS_ID: _ORDERS}
+)
 OTHER = "11111111-6cc5-4e1c-9f4e-0a2ad1a1c2d3"
 
 
@@ -42,24 +47,23 @@ def test_the_query_of_a_client_id(client_id: str, expected: tuple[str, str] | No
 def test_positions_go_back_only_with_a_new_run() -> None:
     readers = SparkReaders()
     client = "consumer-spark-kafka-source-{}-1-executor-{}"
-    readers.noted(client.format(RUN, 1), [wanted("t", 0, 500), wanted("t", 1, 7)], {})
-    readers.noted(client.format(RUN, 2), [wanted("t", 0, 100)], {})
+    readers.noted(client.format(RUN, 1), [wanted("t", 0, 500), wanted("t", 1, 7)], STATE)
+    readers.noted(client.format(RUN, 2), [wanted("t", 0, 100)], STATE)
     assert positions(readers) == {"spark-kafka-source-00000001": {("t", 0): 500, ("t", 1): 7}}
-    readers.noted(client.format(OTHER, 1), [wanted("t", 0, 100)], {})
+    readers.noted(client.format(OTHER, 1), [wanted("t", 0, 100)], STATE)
     assert positions(readers) == {"spark-kafka-source-00000001": {("t", 0): 100}}
 
 
 def test_topics_by_id_are_named_and_unknown_ones_ignored() -> None:
     readers = SparkReaders()
-    known = {b"1" * 16: SimpleNamespace(name="orders")}
-    fetches = [wanted(b"1" * 16, 2, 9), wanted(b"2" * 16, 0, 1)]
-    readers.noted(f"consumer-spark-kafka-source-{RUN}-1-executor-1", fetches, known)
+    fetches = [wanted(ORDERS_ID, 2, 9), wanted(b"2" * 16, 0, 1), wanted("unknown", 0, 1), wanted("t", 7, 1)]
+    readers.noted(f"consumer-spark-kafka-source-{RUN}-1-executor-1", fetches, STATE)
     assert positions(readers) == {"spark-kafka-source-00000001": {("orders", 2): 9}}
 
 
 def test_the_longest_silent_query_is_forgotten_first() -> None:
     readers = SparkReaders()
     for number in range(SPARK_READERS_MAX + 1):
-        readers.noted(f"consumer-s-{RUN}-{number}-executor-1", [wanted("t", 0, 0)], {})
+        readers.noted(f"consumer-s-{RUN}-{number}-executor-1", [wanted("t", 0, 0)], STATE)
     assert len(positions(readers)) == SPARK_READERS_MAX
     assert "s-00000000" not in positions(readers)

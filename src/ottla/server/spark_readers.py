@@ -26,6 +26,7 @@ from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_PARTITIONS_NOTED_MAX, SPARK_READERS_MAX
 
 if TYPE_CHECKING:
+    from ottla.cluster.state import ClusterState
     from ottla.server.context import Services
     from ottla.server.sessions import Wanted
 
@@ -70,20 +71,17 @@ class SparkReaders:
     def __init__(self) -> None:
         self._queries: dict[str, _Query] = {}  # by group, the longest silent first
 
-    def noted(self, client_id: str, wanted: Iterable[Wanted], topic_by_id: dict[bytes, Any]) -> None:
-        """An executor fetches: remember from where."""
+    def noted(self, client_id: str, wanted: Iterable[Wanted], state: ClusterState) -> None:
+        """An executor fetches: remember from where, as far as that exists."""
         named = query_of(client_id)
         if named is None:
             return
         query = self._query(*named)
         for each in wanted:
-            name = each.topic
-            if isinstance(name, bytes):
-                topic = topic_by_id.get(name)
-                if topic is None:
-                    continue
-                name = topic.name
-            query.at(TopicPartition(name, each.index), each.ask.fetch_offset)
+            by_id = isinstance(each.topic, bytes)
+            topic = state.topic_by_id.get(each.topic) if by_id else state.topics.get(each.topic)  # type: ignore[arg-type]
+            if topic is not None and 0 <= each.index < len(topic.partitions):
+                query.at(TopicPartition(topic.name, each.index), each.ask.fetch_offset)
 
     def _query(self, group_id: str, run: str) -> _Query:
         query = self._queries.pop(group_id, None)

@@ -46,7 +46,7 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
         return FetchResponse(error_code=error.code, responses=[])
     fetch = _Fetch(request, session, by_id, context)
     if EXECUTOR in context.client_id:
-        context.services.spark_readers.noted(context.client_id, fetch.wanted, context.metadata.state.topic_by_id)
+        context.services.spark_readers.noted(context.client_id, fetch.wanted, context.metadata.state)
     return fetch.answer()
 
 
