@@ -162,17 +162,17 @@ def unpacked(batch: Wanted) -> bytes | memoryview:
 
 
 def _table(batches: Sequence[Wanted], sizes: Sequence[int]) -> Any:
-    table = np.empty((len(batches), BATCH_COLUMNS), np.int64)
+    rows: list[tuple[int, ...]] = []
     begin = 0
-    for row, (batch, size) in enumerate(zip(batches, sizes, strict=True)):
+    for batch, size in zip(batches, sizes, strict=True):
         header = batch.header
+        end = begin + size
         fixed_time = header.max_timestamp if header.is_log_append_time else -1
-        base_time = header.base_timestamp
-        table[row] = (
-            *(begin, begin + size, header.count, header.base_offset, base_time, fixed_time, batch.start, batch.end),
+        rows.append(
+            (begin, end, header.count, header.base_offset, header.base_timestamp, fixed_time, batch.start, batch.end)
         )
-        begin += size
-    return table
+        begin = end
+    return np.array(rows, np.int64).reshape(-1, BATCH_COLUMNS)
 
 
 def _binary(rows: int, there: Any, ends: Any, data: Any) -> pa.Array:

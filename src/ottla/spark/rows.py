@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ottla.client.fetching import RawBatch
@@ -54,6 +53,7 @@ class Rows:
         self._payloads: list[bytes | memoryview] = []
         self._rows = 0
         self._size_bytes = 0
+        self._constant: dict[tuple[str, str | int], Any] = {}  # columns of one value; to slice them costs nothing
 
     def add(self, found: Iterable[RawBatch]) -> Iterator[pa.RecordBatch]:
         """Take batches; give what is enough for an Arrow batch."""
@@ -88,17 +88,26 @@ class Rows:
             case "value":
                 return found.values()
             case "topic":
-                return pa.repeat(pa.scalar(self._topic, pa.string()), found.rows)
+                return self._repeated(name, self._topic, found.rows)
             case "partition":
-                return pa.array(np.full(found.rows, self._partition, np.int32))
+                return self._repeated(name, self._partition, found.rows)
             case "offset":
                 return pa.array(found.offsets)
             case "timestamp":
                 return self._times(found)
             case "timestampType":
+                kinds = [batch.header.is_log_append_time for batch in self._batches]
+                if all(kinds) or not any(kinds):
+                    return self._repeated(name, int(kinds[0]), found.rows)
                 return pa.array(found.timestamp_types())
             case _:
                 return found.headers(HEADERS)
+
+    def _repeated(self, name: str, value: str | int, rows: int) -> Any:
+        made = self._constant.get((name, value))
+        if made is None or len(made) < rows:
+            made = self._constant[name, value] = pa.repeat(pa.scalar(value, TYPES[name]), rows + rows // 8)
+        return made.slice(0, rows)
 
     def _times(self, found: Scanned) -> Any:
         times_ms = found.times_ms
