@@ -1,6 +1,7 @@
 """Pipeline files as they are read: every mistake has its line. No Spark is started here."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,3 +125,23 @@ def test_statements_become_streams_and_queries() -> None:
 def test_statements_without_sense(text: str, message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         read_statements(text, "a.sql")
+
+
+def test_workers_that_are_slow_to_come_up_are_tried_again() -> None:
+    errors = pytest.importorskip("pyspark.errors")
+    from ottla.spark.pipelines.run import _started
+
+    class Writer:
+        def __init__(self, *failures: str) -> None:
+            self.failures = list(failures)
+
+        def start(self) -> Any:
+            if self.failures:
+                raise errors.PySparkException(self.failures.pop(0))
+            return "query"
+
+    slow = "Python worker failed to connect back."
+    assert _started(Writer(slow, slow)) == "query"  # type: ignore[arg-type]
+    for failures in ([slow] * 3, ["something else"]):
+        with pytest.raises(errors.PySparkException, match=failures[0]):
+            _started(Writer(*failures))  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -38,6 +39,7 @@ from ottla.spark.progress import group_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,8 @@ _COMMANDS_EVERY_S = 1.0
 STOP_WAIT_S = 60.0
 _AWAY = (ClientError, ApiError, OSError)
 _DRAIN_S = 10.0
+_STARTS_MAX = 3
+_SLOW_WORKER = "Python worker failed to connect back"
 Event = dict[str, Any]
 
 
@@ -142,7 +146,7 @@ class Runner:
             checkpoint = self._checkpoint(each)
             try:
                 writer = each.output.writer(checkpoint).queryName(name).option("checkpointLocation", checkpoint)
-                query = triggered(writer, "once" if self._settings.once else each.query.trigger).start()
+                query = _started(triggered(writer, "once" if self._settings.once else each.query.trigger))
             except Exception as error:
                 raise each.query.error(first_line(error)) from error
             self._queries.append(query)
@@ -261,6 +265,18 @@ class _Progress(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
+
+
+def _started(writer: "DataStreamWriter") -> "StreamingQuery":
+    """A Connect server gives its Python workers ten seconds to come up, which nothing can change and which may be too
+    short on a busy machine. No query exists then, so it is tried again."""
+    for _ in range(_STARTS_MAX - 1):
+        try:
+            return writer.start()
+        except PySparkException as error:
+            if _SLOW_WORKER not in str(error):
+                raise
+    return writer.start()
 
 
 def settle(query: "StreamingQuery", deadline_s: float) -> None:
