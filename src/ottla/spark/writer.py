@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from ottla.spark.memory import settle
 from ottla.spark.options import OptionError
 from ottla.spark.sink import driver
 from ottla.spark.sink.schema import check_columns
@@ -95,7 +96,10 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink = _Sink(options, schema, streaming=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._sink.write(iterator)
+        try:
+            return self._sink.write(iterator)
+        finally:
+            settle()
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._sink.commit_all(messages, None)
@@ -111,7 +115,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._sink = _Sink(options, schema, streaming=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._sink.write(iterator)
+        try:
+            return self._sink.write(iterator)
+        finally:
+            settle()
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # Spark's name
         self._sink.commit_all(messages, batchId)
