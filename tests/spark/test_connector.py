@@ -11,7 +11,7 @@ from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def stream(spark: Any, node: OttlaNode, **options: str) -> Any:

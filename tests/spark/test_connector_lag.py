@@ -10,7 +10,7 @@ import pytest
 from tests.support.node import OttlaNode
 from tests.support.transactional import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def groups(node: OttlaNode) -> list[dict[str, Any]]:

@@ -59,7 +59,6 @@ def test_a_program_that_says_much_is_not_stopped_by_that(tmp_path: Path, monkeyp
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark-clusters")
 def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) -> None:
     words = ["demo", "--once", "--data", str(tmp_path), "--listen", "127.0.0.1:0", "--registry", "127.0.0.1:0"]
     done = subprocess.run(

@@ -17,7 +17,7 @@ from ottla.client.blocking import Blocking
 from ottla.client.ranges import ReadOptions
 from ottla.spark.sink.faults import Step
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 ROWS = 60  # in a batch
 PROGRAM = Path(__file__).parent / "drivers" / "exactly_once.py"

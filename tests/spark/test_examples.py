@@ -20,7 +20,7 @@ from ottla.client.blocking import Blocking
 from ottla.client.fetching import ConsumedRecord
 from ottla.client.ranges import ReadOptions
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BEGIN_MS = 1_767_261_600_000  # 2026-01-01T10:00:00Z

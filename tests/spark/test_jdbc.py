@@ -12,7 +12,7 @@ from tests.support.postgres import Postgres
 from ottla import spark as ottla
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture

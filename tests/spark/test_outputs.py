@@ -10,7 +10,7 @@ from tests.support.node import OttlaNode
 from ottla import spark as ottla
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 class Words:

@@ -14,7 +14,7 @@ from ottla.cli import output
 from ottla.cli.app import app
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 PYTHON = """from ottla.spark import late_to, pipeline, to, topic
 

@@ -12,7 +12,7 @@ from tests.support.node import OttlaNode
 from ottla.client.blocking import Blocking
 from ottla.spark.pipelines.latecomers import Latecomers
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 UNIQUE = """
 from ottla.spark import dedup, late_to

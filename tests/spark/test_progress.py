@@ -56,7 +56,6 @@ def test_what_is_committed_where() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_every_batch_is_committed_also_the_last(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
     with Blocking(node.bootstrap) as client:
         for topic in ("lag.one", "lag.two"):

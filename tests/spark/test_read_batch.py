@@ -12,7 +12,7 @@ from tests.support.node import OttlaNode
 from ottla.client.blocking import Blocking
 from ottla.spark import register
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture(params=["ottla", pytest.param("kafka", marks=pytest.mark.compat)], scope="module")

@@ -10,7 +10,7 @@ from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def run(spark: Any, kind: str, bootstrap: str, directory: Path, **options: str) -> tuple[list[int], list[Any]]:

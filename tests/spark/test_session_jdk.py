@@ -10,7 +10,7 @@ import pytest
 from tests.support.node import OttlaNode
 from tests.support.spark import Process, environment
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 SESSION = """
 from ottla.spark import session

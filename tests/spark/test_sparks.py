@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.node import OttlaNode
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 def test_the_official_connector_writes_and_reads(spark: Any, node: OttlaNode) -> None:

@@ -19,7 +19,7 @@ from ottla.schemas.framing import schema_mark
 from ottla.schemas.schema import Source
 from ottla.testing.registry import Registry
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 FIELDS: dict[str, Any] = {
     "id": "long",

@@ -14,7 +14,7 @@ from ottla.client.fetching import ReadOptions
 from ottla.spark.checkpoints import finished_batches
 from ottla.spark.late import send_late
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 SECOND = 1_000
 Send = Callable[..., None]

@@ -15,7 +15,7 @@ from ottla.client.fetching import ReadOptions
 from ottla.spark.checkpoints import finished_batches
 from ottla.spark.late import send_late
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 CLICKS = [("a", 0), ("a", 4), ("a", 9), ("a", 21), ("b", 8), ("b", 30)]
 

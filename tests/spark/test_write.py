@@ -13,7 +13,7 @@ from ottla.client.partitioner import partition_of_key
 from ottla.client.ranges import ReadOptions, Span
 from ottla.records.compress import Codec
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.fixture(scope="module", autouse=True)
