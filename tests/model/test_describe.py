@@ -33,7 +33,7 @@ def broker(node: NodeConfig, name: str) -> Described:
 
 def test_a_topic_shows_every_public_setting_once() -> None:
     names = [entry.name for entry in describe_topic(NODE, {})]
-    assert len(names) == len(set(names)) == 34
+    assert len(names) == len(set(names)) == 39
     assert "internal.segment.bytes" not in names
     assert "internal.segment.bytes" in [entry.name for entry in describe_topic(NODE, {"internal.segment.bytes": "9"})]
 

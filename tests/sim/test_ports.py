@@ -34,6 +34,8 @@ PORTS = {
     "client/partitioner.py": {"random"},  # the type of its parameter
     "client/hot_keys.py": {"random"},  # the type of its parameter
     "client/connection.py": {"ssl", "os", "socket"},  # types and constants
+    "client/registry.py": {"time", "uuid"},  # blocking, for programs without a loop; the type of an id
+    "server/registered.py": {"uuid"},  # the type of an id
     "client/blocking.py": {"threading"},  # the façade for programs without a loop
 }
 MODULES = sorted(

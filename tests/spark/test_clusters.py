@@ -11,7 +11,7 @@ from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 DRIVER = Path(__file__).parent / "drivers" / "round_trip.py"
 
 
@@ -50,7 +50,7 @@ def test_a_job_runs_there(kind: str, master: Callable[[str], str], node: OttlaNo
             log_path=tmp_path / "driver.log",
             env={"PYTHONPATH": str(Path(__file__).parents[2])},
         )
-        assert process.wait(180) == 0, process.output[-4000:]
+        assert process.wait(500) == 0, process.output[-4000:]
         line = next(line for line in process.output.splitlines() if line.startswith("FOUND "))
         total = sum(range(5_000))
         assert json.loads(line.removeprefix("FOUND ")) == {
