@@ -61,9 +61,9 @@ class Lookup:
         """The chosen partitions as they are now, in order. TopicMissing, unless missing ones are to be left out."""
         chosen = self._settings.chosen
         if chosen.pattern is not None:
-            pattern = re.compile(chosen.pattern)
+            pattern = re.compile(chosen.pattern)  # anywhere in the name, as the connector does
             infos = self._client.admin.topics.all()
-            wanted = sorted(each.name for each in infos if not each.is_internal and pattern.fullmatch(each.name))
+            wanted = sorted(each.name for each in infos if not each.is_internal and pattern.search(each.name))
         else:
             wanted = list(chosen.topics) or sorted({each.topic for each in chosen.partitions})
         self._client.run(self._client.cluster.refresh(wanted))

@@ -99,7 +99,7 @@ FORMATS = one_of("avro", "json", "protobuf", "raw", "string")
 TABLE: tuple[Option, ...] = (
     # --- what to read -------------------------------------------------------------------------------------------
     Option("subscribe", str, None, "Topics to read, with commas between them."),
-    Option("subscribePattern", str, None, "A regular expression; topics whose whole name it matches are read."),
+    Option("subscribePattern", str, None, "A regular expression; topics in whose name it is found are read."),
     Option("assign", str, None, 'Partitions to read: `{"topic": [0, 1]}`.'),
     Option("startingOffsets", str, None, "`earliest`, `latest` or offsets as JSON; -2 is earliest, -1 latest."),
     Option("endingOffsets", str, None, "Batch only: `latest` or offsets as JSON, the first one not read."),
