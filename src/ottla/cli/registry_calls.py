@@ -15,7 +15,9 @@ DEFAULT_URL = "http://127.0.0.1:8081"
 SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND = 40403, 40401, 40402
 _TIMEOUT_S = 30.0
 
-Url = Annotated[str, typer.Option("--url", "-u", envvar="OTTLA_REGISTRY", help="The registry: http://HOST:PORT.")]
+Url = Annotated[
+    str, typer.Option("--registry", "--url", "-u", envvar="OTTLA_REGISTRY", help="The registry: http://HOST:PORT.")
+]
 
 
 class RegistryError(CommandError):
@@ -42,7 +44,7 @@ class Registry:
         self.url = url if "://" in url else f"http://{url}"
         self._parts = urlsplit(self.url)
         if not self._parts.hostname or self._parts.scheme not in ("http", "https"):
-            raise typer.BadParameter(f"{url!r} is not http://HOST:PORT", param_hint="--url")
+            raise typer.BadParameter(f"{url!r} is not http://HOST:PORT", param_hint="--registry")
 
     def get(self, *path: object, **query: object) -> Any:
         return self.call("GET", path, query)
