@@ -55,6 +55,12 @@ class _Sink:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         """In a task: its rows."""
+        try:
+            return self._write(iterator)
+        finally:
+            settle()
+
+    def _write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         from ottla.spark.sink import task  # numba and all: executors only
 
         typed = self._typed
@@ -96,10 +102,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink = _Sink(options, schema, streaming=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        try:
-            return self._sink.write(iterator)
-        finally:
-            settle()
+        return self._sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._sink.commit_all(messages, None)
@@ -115,10 +118,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._sink = _Sink(options, schema, streaming=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        try:
-            return self._sink.write(iterator)
-        finally:
-            settle()
+        return self._sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # Spark's name
         self._sink.commit_all(messages, batchId)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ottla.schemas.json.diff import bounds, unevaluated
-from ottla.schemas.json.diff.context import Context, Steps, Verdict
+from ottla.schemas.json.diff.context import Context, Steps
+from ottla.schemas.json.diff.covering import is_covered
 from ottla.schemas.json.diff.unevaluated import Compare
 from ottla.schemas.json.nodes import Anything, Never, Node, Sequence
 
@@ -37,7 +38,7 @@ def _removed(context: Context, before: Node, update: Sequence, inside: Compare) 
         return
     partial = _schema_of_others(update)
     if partial is not None:
-        covered = "IS" if (yield from _is_covered(context, before, partial, inside)) else "NOT"
+        covered = "IS" if (yield from is_covered(context, before, partial, inside)) else "NOT"
         context.add(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     elif isinstance(before, Never):
         context.add("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
@@ -52,17 +53,10 @@ def _added(context: Context, after: Node, original: Sequence, inside: Compare) -
         return
     partial = _schema_of_others(original)
     if partial is not None:
-        covered = "IS" if (yield from _is_covered(context, partial, after, inside)) else "NOT"
+        covered = "IS" if (yield from is_covered(context, partial, after, inside)) else "NOT"
         context.add(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     else:
         context.add("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
-
-
-def _is_covered(context: Context, before: Node, after: Node, inside: Compare) -> Verdict:
-    aside = context.aside()
-    yield from inside(aside, before, after)
-    context.take(aside.found)
-    return aside.is_compatible
 
 
 def _is_open(sequence: Sequence) -> bool:

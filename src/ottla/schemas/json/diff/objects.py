@@ -9,7 +9,8 @@ from __future__ import annotations
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
 from ottla.schemas.json.diff import bounds, unevaluated
-from ottla.schemas.json.diff.context import Context, Steps, Verdict
+from ottla.schemas.json.diff.context import Context, Steps
+from ottla.schemas.json.diff.covering import is_covered
 from ottla.schemas.json.diff.order import hash_order, map_order
 from ottla.schemas.json.diff.unevaluated import Compare
 from ottla.schemas.json.nodes import Anything, Never, Node, Record
@@ -62,7 +63,7 @@ def _removed(context: Context, name: str, before: Node, update: Record, inside: 
         return
     partial = _schema_of_others(update, name)
     if partial is not None:
-        covered = "IS" if (yield from _is_covered(context, before, partial, inside)) else "NOT"
+        covered = "IS" if (yield from is_covered(context, before, partial, inside)) else "NOT"
         context.add(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     elif isinstance(before, Never):
         context.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
@@ -80,16 +81,9 @@ def _added(context: Context, name: str, after: Node, original: Record, update: R
         return
     partial = _schema_of_others(original, name)
     if partial is not None:
-        covered = "IS" if (yield from _is_covered(context, partial, after, inside)) else "NOT"
+        covered = "IS" if (yield from is_covered(context, partial, after, inside)) else "NOT"
         context.add(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     context.add(f"{need}_ADDED_TO_UNOPEN_CONTENT_MODEL")
-
-
-def _is_covered(context: Context, before: Node, after: Node, inside: Compare) -> Verdict:
-    aside = context.aside()
-    yield from inside(aside, before, after)
-    context.take(aside.found)
-    return aside.is_compatible
 
 
 def _is_open(record: Record) -> bool:

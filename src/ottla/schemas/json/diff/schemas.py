@@ -93,15 +93,8 @@ def _joins(context: Context, original: Node, update: Combined) -> Verdict:
     alone = len(update.parts) == 1
     if not alone and update.criterion == "allOf":
         return False
-    for part in update.parts:
-        aside = context.aside()
-        yield from compare(aside, original, part)
-        if aside.is_compatible:
-            context.take(aside.found)
-            if not alone:
-                context.add("SUM_TYPE_EXTENDED")
-            return True
-    return False
+    pairs = [(original, part) for part in update.parts]
+    return (yield from _is_any_compatible(context, pairs, None if alone else "SUM_TYPE_EXTENDED"))
 
 
 def _leaves(context: Context, original: Combined, update: Node) -> Verdict:
@@ -109,13 +102,19 @@ def _leaves(context: Context, original: Combined, update: Node) -> Verdict:
     alone = len(original.parts) == 1
     if not alone and original.criterion != "allOf":
         return False
-    for part in original.parts:
+    pairs = [(part, update) for part in original.parts]
+    return (yield from _is_any_compatible(context, pairs, None if alone else "PRODUCT_TYPE_NARROWED"))
+
+
+def _is_any_compatible(context: Context, pairs: list[tuple[Node, Node]], remark: str | None) -> Verdict:
+    """Whether one of the pairs is; what was found of the first that is, and the remark, count."""
+    for original, update in pairs:
         aside = context.aside()
-        yield from compare(aside, part, update)
+        yield from compare(aside, original, update)
         if aside.is_compatible:
             context.take(aside.found)
-            if not alone:
-                context.add("PRODUCT_TYPE_NARROWED")
+            if remark is not None:
+                context.add(remark)
             return True
     return False
 
