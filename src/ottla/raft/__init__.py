@@ -1,0 +1,1 @@
+"""KRaft consensus, pure: events in, effects out."""
