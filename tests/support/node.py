@@ -44,6 +44,14 @@ class OttlaNode:
         node._arguments = ["--config", str(kafka.properties_path)]
         return node
 
+    @classmethod
+    def on_file(cls, properties_path: Path, data_dir: Path, port: int) -> "OttlaNode":
+        """A node of a cluster, which has its settings from a file that somebody else wrote."""
+        node = cls(properties_path.parent)
+        node.data_dir, node.port, node.bootstrap = data_dir, port, f"127.0.0.1:{port}"
+        node._arguments = ["--config", str(properties_path)]
+        return node
+
     @property
     def pid(self) -> int:
         assert self._process is not None

@@ -1,0 +1,204 @@
+"""Clusters of real processes on loopback, ours and Kafka's, with one interface: start, kill, pause, resume, stop one.
+
+All nodes of a cluster are made of the same properties, which a server.properties of either would accept, so what is
+done to one kind can be done to the other.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from tests.support.kafka import RealKafka
+from tests.support.node import OttlaNode
+from tests.support.ports import free_ports
+from tests.support.raw import Closed, RawConnection
+
+from ottla.wire.message import Request
+from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
+from ottla.wire.messages.metadata import MetadataRequest
+
+METADATA_VERSION, QUORUM_VERSION = 12, 2
+
+# What a replicated cluster of three is run with in production; all else has its default.
+REPLICATED = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "group.initial.rebalance.delay.ms": "0",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+}
+
+
+class Process(Protocol):
+    @property
+    def pid(self) -> int: ...
+    def start(self, timeout_s: float = ...) -> object: ...
+    def stop(self, timeout_s: float = ...) -> None: ...
+    def kill(self) -> None: ...
+
+
+class ProcessCluster:
+    """`size` nodes with both roles; node ids are 1, 2, …"""
+
+    kind = ""
+
+    def __init__(self, directory: Path, *, size: int = 3, properties: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.ids = list(range(1, size + 1))
+        ports = free_ports(2 * size)
+        self.ports = dict(zip(self.ids, ports[:size], strict=True))
+        self.controller_ports = dict(zip(self.ids, ports[size:], strict=True))
+        self.properties = REPLICATED | dict(properties or {})
+        self.nodes: dict[int, Process] = {}
+        self.running: set[int] = set()
+        for id in self.ids:
+            self.nodes[id] = self.make(id, directory / f"node-{id}")
+
+    def make(self, id: int, directory: Path) -> Process:
+        raise NotImplementedError
+
+    def settings_of(self, id: int, directory: Path) -> dict[str, str]:
+        voters = ",".join(f"{each}@127.0.0.1:{port}" for each, port in self.controller_ports.items())
+        return self.properties | {
+            "process.roles": "broker,controller",
+            "node.id": str(id),
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[id]},CONTROLLER://127.0.0.1:{self.controller_ports[id]}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.ports[id]}",
+            "log.dirs": str(directory / "data"),
+        }
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+
+    @property
+    def controllers(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.controller_ports.values())
+
+    @property
+    def pids(self) -> list[int]:
+        return [self.nodes[id].pid for id in self.ids if id in self.running]
+
+    # --- what is done to it
+
+    def start(self, timeout_s: float = 120) -> ProcessCluster:
+        """All at once: none is ready before a majority of them runs."""
+        with ThreadPoolExecutor(len(self.ids)) as pool:
+            list(pool.map(lambda id: self.nodes[id].start(timeout_s), self.ids))
+        self.running = set(self.ids)
+        return self
+
+    def start_node(self, id: int, timeout_s: float = 120) -> None:
+        self.nodes[id].start(timeout_s)
+        self.running.add(id)
+
+    def stop_node(self, id: int, timeout_s: float = 60) -> None:
+        """In order: it hands its leaderships over."""
+        self.running.discard(id)
+        self.nodes[id].stop(timeout_s)
+
+    def kill(self, id: int) -> None:
+        self.running.discard(id)
+        self.nodes[id].kill()
+
+    def pause(self, id: int) -> None:
+        os.kill(self.nodes[id].pid, signal.SIGSTOP)
+
+    def resume(self, id: int) -> None:
+        os.kill(self.nodes[id].pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        """Everybody at once, at the end: the last could not hand anything over anyway."""
+        for id in sorted(self.running):
+            os.kill(self.nodes[id].pid, signal.SIGCONT)
+        for id in sorted(self.running):
+            self.nodes[id].kill()
+        self.running.clear()
+
+    # --- what is seen of it
+
+    def leader_of(self, topic: str, partition: int = 0) -> int:
+        """The leader, by a broker that runs; -1 if there is none now."""
+        request = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
+        answer = self.ask(request, METADATA_VERSION)
+        for found in answer.topics[0].partitions if not answer.topics[0].error_code else ():
+            if found.partition_index == partition:
+                return int(found.leader_id)
+        return -1
+
+    def controller(self) -> int:
+        """The active controller."""
+        topic = DescribeQuorumRequest.TopicData(
+            topic_name="__cluster_metadata",
+            partitions=[DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)],
+        )
+        answer = self.ask(DescribeQuorumRequest(topics=[topic]), QUORUM_VERSION)
+        return int(answer.topics[0].partitions[0].leader_id)
+
+    def ask(self, request: Request, version: int, *, timeout_s: float = 10) -> Any:
+        """The answer of the first running broker that gives one."""
+        failure: Exception | None = None
+        for id in sorted(self.running):
+            try:
+                with RawConnection(f"127.0.0.1:{self.ports[id]}", timeout_s=timeout_s) as connection:
+                    return connection.call(request, version)
+            except (OSError, Closed) as error:
+                failure = error
+        raise AssertionError(f"no broker of {self.kind} answers {type(request).__name__}: {failure!r}")
+
+
+class OttlaCluster(ProcessCluster):
+    kind = "ottla"
+
+    def make(self, id: int, directory: Path) -> Process:
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / "server.properties"
+        settings = self.settings_of(id, directory)
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        return OttlaNode.on_file(path, directory / "data", self.ports[id])
+
+
+class KafkaCluster(ProcessCluster):
+    kind = "kafka"
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        size: int = 3,
+        properties: Mapping[str, str] | None = None,
+        heap: str = "384m",
+        jvm_options: Sequence[str] = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    ) -> None:
+        self._heap = heap
+        self._jvm_options = jvm_options
+        super().__init__(directory, size=size, properties=properties)
+
+    def make(self, id: int, directory: Path) -> Process:
+        return RealKafka(
+            directory,
+            properties=self.settings_of(id, directory),
+            heap=self._heap,
+            jvm_options=self._jvm_options,
+            ports=(self.ports[id], self.controller_ports[id]),
+        )
+
+
+@contextmanager
+def running(cluster: ProcessCluster) -> Iterator[ProcessCluster]:
+    try:
+        yield cluster.start()
+    finally:
+        cluster.stop()
