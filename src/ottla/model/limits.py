@@ -89,6 +89,14 @@ LISTEN_BACKLOG_MAX = 1_024
 # Connections accepted before those that are there have their turn.
 ACCEPTS_PER_WAKEUP_MAX = 64
 
+# --- between nodes ----------------------------------------------------------------------------------------------
+
+# A node of the same cluster accepts a connection at once, or something is wrong with it.
+PEER_CONNECT_MS = 5_000
+# Pause after a connection to another node could not be made; doubles, but stays below what a restart takes.
+PEER_RECONNECT_MS = 20
+PEER_RECONNECT_MS_MAX = 500
+
 # --- fetch ------------------------------------------------------------------------------------------------------
 
 # max.incremental.fetch.session.cache.slots (KIP-227).

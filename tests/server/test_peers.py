@@ -1,0 +1,69 @@
+"""Connections between nodes: made when needed, made again, and their end is heard of at once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ottla.client.connection import Address
+from ottla.client.errors import ClientError, NotConnected
+from ottla.server.peers import Peers, Reach, probe
+from ottla.testing.broker import Broker
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+
+ASK_MS = 10_000
+ASK = DescribeClusterRequest(include_cluster_authorized_operations=False)
+
+
+def _address(broker: Broker) -> Address:
+    host, _, port = broker.bootstrap.rpartition(":")
+    return Address(host, int(port))
+
+
+def test_the_end_of_a_node_is_heard_and_its_return_found(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "data")
+    broker.start()
+    address = _address(broker)
+
+    async def talk() -> None:
+        peers = Peers("test")
+        lost = asyncio.Event()
+        forget = peers.on_lost(address, lost.set)
+        answers = await asyncio.gather(*(peers.ask(address, ASK, timeout_ms=ASK_MS) for _ in range(3)))
+        assert {answer.error_code for answer in answers} == {0}
+        assert await probe(address, ASK_MS) is Reach.LISTENS
+        await asyncio.to_thread(broker.stop)
+        await asyncio.wait_for(lost.wait(), 10)
+        assert await probe(address, ASK_MS) is Reach.REFUSES
+        with pytest.raises(NotConnected, match="refused"):
+            await peers.ask(address, ASK, timeout_ms=ASK_MS)
+        forget()
+        await peers.close()
+        with pytest.raises(ClientError, match="stopping"):
+            await peers.ask(address, ASK, timeout_ms=ASK_MS)
+
+    try:
+        asyncio.run(talk())
+    finally:
+        broker.stop()
+
+
+def test_a_connection_that_breaks_is_made_again(tmp_path: Path) -> None:
+    with Broker(tmp_path / "data") as broker:
+        address = _address(broker)
+
+        async def talk() -> None:
+            peers = Peers("test")
+            first = await peers.connect(address, timeout_ms=ASK_MS)
+            assert await peers.connect(address, timeout_ms=ASK_MS) is first
+            assert await peers.connect(address, timeout_ms=ASK_MS, purpose="other") is not first
+            first.close()
+            second = await peers.connect(address, timeout_ms=ASK_MS)
+            assert second is not first and second.is_open
+            peers.drop(address)
+            assert not second.is_open
+            await peers.close()
+
+        asyncio.run(talk())
