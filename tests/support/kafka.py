@@ -68,7 +68,7 @@ class RealKafka:
     def start(self, timeout_s: float = 120) -> "RealKafka":
         self.prepare()
         self.launch()
-        self._wait_until_started(timeout_s)
+        self.wait_until_started(timeout_s)
         return self
 
     def prepare(self) -> None:
@@ -131,7 +131,7 @@ class RealKafka:
         )
         assert done.returncode == 0, f"StorageTool format failed:\n{done.stdout}{done.stderr}"
 
-    def _wait_until_started(self, timeout_s: float) -> None:
+    def wait_until_started(self, timeout_s: float) -> None:
         assert self._process is not None
         deadline = time.monotonic() + timeout_s
         while STARTED not in self.log_path.read_text(errors="replace"):
