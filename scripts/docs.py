@@ -56,13 +56,17 @@ def served() -> str:
 
     dispatch.load_handlers()
     lines = [
-        '"""The served APIs: key → lowest and highest version. Written by `make docs` from `@handles`; do not edit."""',
-        "",
-        "SERVED = {",
+        '"""The served APIs: key → lowest and highest version. Written by `make docs` from `@handles`; do not edit."""'
     ]
-    for key, endpoint in sorted(dispatch.ENDPOINTS.items()):
-        lines.append(f"    {key}: ({endpoint.low}, {endpoint.high}),  # {endpoint.name}")
-    return "\n".join([*lines, "}", ""])
+    for table, listeners in (("SERVED", ("broker", "both")), ("SERVED_TO_CONTROLLERS", ("controller", "both"))):
+        lines += ["", f"{table} = {{"]
+        lines += [
+            f"    {key}: ({endpoint.low}, {endpoint.high}),  # {endpoint.name}"
+            for key, endpoint in sorted(dispatch.ENDPOINTS.items())
+            if endpoint.on in listeners
+        ]
+        lines.append("}")
+    return "\n".join([*lines, ""])
 
 
 # Where it goes, from the root of the project → how it is made.

@@ -3,19 +3,23 @@
 `@handles` is the one registration; `make docs` derives the table `server/served.py` from it, so that a node can say
 what it serves without importing all handlers: each is imported by the first request of its kind. A `Route` binds
 everything one (key, version) needs, made on first use, so that a request costs one dictionary look-up.
+
+Clients and controllers come in by different listeners, which serve different APIs; some are served by both. What
+changes the cluster is `forwarded`: a node that is not the active controller passes the request on to the one that is
+(see `server/forwarding.py`), so its handler only ever runs where the decision is made.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ottla.server.answer import Answer
 from ottla.server.context import Context
-from ottla.server.served import SERVED
+from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
 from ottla.wire import api, compile, header
 from ottla.wire.frame import framed
 from ottla.wire.message import Request, Response
@@ -23,6 +27,7 @@ from ottla.wire.message import Request, Response
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT", bound=Response)
 Handler = Callable[[Any, Context], Answer[Any]]
+Listeners = Literal["broker", "controller", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +40,23 @@ class Served:
     high: int
     handler: Handler
     request: type[Request]
+    on: Listeners = "broker"
+    forwarded: bool = False
 
 
 ENDPOINTS: dict[int, Served] = {}  # of the handlers that were imported
 _NOT_SERVED = (0, -1)
 _routes: dict[int, Route] = {}
+_controller_routes: dict[int, Route] = {}
 
 
 def handles(
-    request: type[RequestT], versions: str | None = None
+    request: type[RequestT], versions: str | None = None, *, on: Listeners = "broker", forwarded: bool = False
 ) -> Callable[[Callable[[RequestT, Context], Answer[ResponseT]]], Callable[[RequestT, Context], Answer[ResponseT]]]:
-    """Registers a handler; `versions` narrows what the message declares (its unstable last version is never served)."""
+    """Registers a handler; `versions` narrows what the message declares (its unstable last version is never served).
+
+    `on` says which listeners serve it, `forwarded` that the active controller is the one to handle it.
+    """
     low, high = request.versions
     if request.latest_unstable:
         high -= 1
@@ -57,7 +68,7 @@ def handles(
         handler: Callable[[RequestT, Context], Answer[ResponseT]],
     ) -> Callable[[RequestT, Context], Answer[ResponseT]]:
         assert request.key not in ENDPOINTS, f"{request.name} has two handlers"
-        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, handler, request)
+        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, handler, request, on, forwarded)
         return handler
 
     return register
@@ -89,13 +100,29 @@ class Route:
 
 
 def route(key: int, version: int) -> Route | None:
-    """The route of a served (key, version), or None."""
+    """The route of a (key, version) that is served to clients, or None."""
     found = _routes.get(key << 16 | version)
     if found is None:
-        low, high = SERVED.get(key, _NOT_SERVED)
-        if not low <= version <= high:
-            return None
-        if key not in ENDPOINTS:
-            importlib.import_module(f"ottla.server.handlers.{api.snake(api.API_NAMES[key])}")
-        found = _routes[key << 16 | version] = Route(ENDPOINTS[key], version)
+        found = _find(key, version, SERVED)
+        if found is not None:
+            _routes[key << 16 | version] = found
     return found
+
+
+def controller_route(key: int, version: int) -> Route | None:
+    """The route of a (key, version) that is served on the controllers' own listeners, or None."""
+    found = _controller_routes.get(key << 16 | version)
+    if found is None:
+        found = _find(key, version, SERVED_TO_CONTROLLERS)
+        if found is not None:
+            _controller_routes[key << 16 | version] = found
+    return found
+
+
+def _find(key: int, version: int, served: Mapping[int, tuple[int, int]]) -> Route | None:
+    low, high = served.get(key, _NOT_SERVED)
+    if not low <= version <= high:
+        return None
+    if key not in ENDPOINTS:
+        importlib.import_module(f"ottla.server.handlers.{api.snake(api.API_NAMES[key])}")
+    return Route(ENDPOINTS[key], version)

@@ -10,7 +10,7 @@ from ottla.server.dispatch import handles
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
-@handles(AlterConfigsRequest)
+@handles(AlterConfigsRequest, on="both", forwarded=True)
 def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     asked = tuple(
         (

@@ -23,7 +23,7 @@ PRODUCE = 0
 TOLD_MINIMUM = {PRODUCE: 0}
 
 
-@handles(ApiVersionsRequest)
+@handles(ApiVersionsRequest, on="both")
 def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     if context.request_version >= FIRST_VERSION_WITH_SOFTWARE and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)

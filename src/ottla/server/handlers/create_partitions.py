@@ -9,7 +9,7 @@ from ottla.server.dispatch import handles
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 
-@handles(CreatePartitionsRequest)
+@handles(CreatePartitionsRequest, on="both", forwarded=True)
 def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     command = CreatePartitions(
         tuple(

@@ -17,7 +17,7 @@ TopicAnswer = CreateTopicsResponse.CreatableTopicResult
 _FIRST_WITH_CONFIGS = 5
 
 
-@handles(CreateTopicsRequest)
+@handles(CreateTopicsRequest, on="both", forwarded=True)
 def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     topics = tuple(
         NewTopic(

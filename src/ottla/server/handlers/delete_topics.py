@@ -12,7 +12,7 @@ _FIRST_WITH_IDS = 6
 _FIRST_WITH_DISABLED = 3
 
 
-@handles(DeleteTopicsRequest)
+@handles(DeleteTopicsRequest, on="both", forwarded=True)
 def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     if context.request_version >= _FIRST_WITH_IDS:
         doomed = tuple(Doomed(topic.name, topic.topic_id) for topic in request.topics)

@@ -15,7 +15,7 @@ from ottla.wire.messages.describe_cluster import DescribeClusterRequest, Describ
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-@handles(DescribeClusterRequest)
+@handles(DescribeClusterRequest, on="both")
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     if request.endpoint_type == _CONTROLLERS:
         return _refuse(

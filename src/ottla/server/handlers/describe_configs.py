@@ -28,7 +28,7 @@ Answer = DescribeConfigsResponse.Result
 EntryAnswer = Answer.ResourceResult
 
 
-@handles(DescribeConfigsRequest)
+@handles(DescribeConfigsRequest, on="both")
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[_answer(resource, request, context) for resource in request.resources])
 

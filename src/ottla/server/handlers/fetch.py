@@ -35,7 +35,7 @@ LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-@handles(FetchRequest)
+@handles(FetchRequest, on="both")
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     by_id = context.request_version >= FIRST_VERSION_BY_ID
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):

@@ -18,7 +18,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 Asked = tuple[Resource, tuple[Alteration, ...]]
 
 
-@handles(IncrementalAlterConfigsRequest)
+@handles(IncrementalAlterConfigsRequest, on="both", forwarded=True)
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:

@@ -14,7 +14,7 @@ from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFea
 _KNOWN = frozenset(Upgrade)
 
 
-@handles(UpdateFeaturesRequest)
+@handles(UpdateFeaturesRequest, on="both", forwarded=True)
 def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
     updates = tuple(
         FeatureUpdate(update.feature, update.max_version_level, _direction(update, context.request_version))
