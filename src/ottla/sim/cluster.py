@@ -55,9 +55,10 @@ class Machine:
         self.host = net.add_host(name)
         self.disks = {path: SimDisk(random.Random(rng.random())) for path in settings["log.dirs"].split(",")}
         self.clock = Clock(net.loop)
-        self.node: Node | None = None
+        self.settings = settings
+        self.node: Node | None = None  # when it is ready
+        self.incarnation: Node | None = None  # from the moment when it exists, and until the next one does
         self.failures: list[str] = []  # starts and stops that went wrong on a healthy disk
-        self._settings = settings
         self._rng = rng
         self._tell = tell
         self._ended = asyncio.Event()
@@ -115,7 +116,7 @@ class Machine:
             executor=None,
         )
         try:
-            node = Node(self._settings, ports)
+            node = self.incarnation = Node(self.settings, ports)
             await node.start()
         except Exception as error:
             self._failed("start", error)

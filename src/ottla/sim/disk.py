@@ -386,6 +386,10 @@ class SimFile:
         self._disk._before_read(self.path)
         return bytes(self._inode.cache[position : position + size_bytes])
 
+    def peek(self, position: int, size_bytes: int) -> bytes:
+        """What a reader would see, without the faults; for checkers, also of a dead disk."""
+        return bytes(self._inode.cache[position : position + size_bytes])
+
     def append(self, data: Buffer) -> None:
         self._disk._write(self._inode, self.path, self.size, data)
 

@@ -106,6 +106,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.errors: list[dict[str, Any]] = []
         self.dialler: Dialler | None = None
+        self.on_step: Callable[[Host], None] | None = None  # looks at a host whenever its code has run
         self._now = 0.0
         self._step_limit = step_limit
         self._time_limit = time_limit_seconds
@@ -148,9 +149,16 @@ class SimLoop(asyncio.BaseEventLoop):
         self._wake_timers()
         for _ in range(len(self._ready)):
             handle = self._ready.popleft()
-            if not handle._cancelled and self._may_run(handle):
-                self.steps += 1
-                handle._run()
+            if handle._cancelled:
+                continue
+            host: Host | None = handle._context.get(HOST)  # type: ignore[attr-defined]
+            if host is not None and (host.paused or not host.alive):
+                (host.parked if host.alive else self._graveyard).append(handle)
+                continue
+            self.steps += 1
+            handle._run()
+            if host is not None and self.on_step is not None:
+                self.on_step(host)
         self.note(self._now, self.steps)
         self._check_limits()
 
@@ -190,17 +198,6 @@ class SimLoop(asyncio.BaseEventLoop):
                 self._timer_cancelled_count -= 1
             else:
                 self._ready.append(handle)
-
-    def _may_run(self, handle: events.Handle) -> bool:
-        context: Context = handle._context  # type: ignore[attr-defined]
-        host = context.get(HOST)
-        if host is None or (host.alive and not host.paused):
-            return True
-        if host.alive:
-            host.parked.append(handle)
-        else:
-            self._graveyard.append(handle)
-        return False
 
     def _check_limits(self) -> None:
         if self.steps > self._step_limit:

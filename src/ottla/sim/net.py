@@ -9,6 +9,8 @@ What a connection does here, as the kernel would:
   answered by a reset;
 - a cut link (`cut`, one-way or both ways) delivers nothing and loses nothing: TCP retransmits. After
   `give_up_seconds` the sending side gets ETIMEDOUT and the other side is left half-open;
+- a host may be far away for a while (`delay`): everything that it sends takes longer, and nobody else is touched;
+- with a `reset_rate` any message may cost its connection: what was under way on it is lost on both sides;
 - a host that loses power vanishes without a word (`vanish`); its peers notice by a time-out, or by a reset once it is
   back.
 
@@ -42,6 +44,7 @@ class LinkQuality:
     window_bytes: int = 256 * 1024
     give_up_seconds: float = 30.0
     backlog: int = 128
+    reset_rate: float = 0.0
 
 
 class SimNet:
@@ -54,7 +57,8 @@ class SimNet:
         self.hosts: dict[str, Host] = {}
         self.listeners: dict[tuple[str, int], ListeningSocket] = {}
         self.sockets: dict[int, SimSocket | ListeningSocket] = {}
-        self._cut: dict[tuple[str, str], None] = {}
+        self._cut: dict[tuple[str, str], int] = {}  # directed links, and how often each is cut
+        self._delays: dict[str, float] = {}  # by address
         self._context = copy_context()
         self._next_number = 1000
         self._next_port = 40000
@@ -113,9 +117,11 @@ class SimNet:
     def later(self, delay_seconds: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         return self.loop.call_later(delay_seconds, callback, *args, context=self._context)
 
-    def latency(self) -> float:
+    def latency(self, source: Host | None = None) -> float:
         low, high = self.quality.latency_seconds
         delay = self.rng.uniform(low, high)
+        if source is not None and source.address in self._delays:
+            delay += self.rng.uniform(0, self._delays[source.address])
         if self.rng.random() < self.quality.spike_rate:
             delay += self.rng.uniform(0, self.quality.spike_seconds)
         return delay
@@ -141,7 +147,7 @@ class SimNet:
         listener.enqueue(server)
         self.loop.note("connect", source.name, host, port)
         try:
-            await asyncio.sleep(self.latency())
+            await asyncio.sleep(self.latency(listener.host))
         except asyncio.CancelledError:
             client.close()
             raise
@@ -159,7 +165,7 @@ class SimNet:
         give_up_at = self.loop.time() + self.quality.give_up_seconds
         interval = 1.0
         while True:
-            await asyncio.sleep(self.latency())
+            await asyncio.sleep(self.latency(source))
             destination = self.hosts.get(address)
             if destination is None:
                 raise OSError(errno.EHOSTUNREACH, f"no host has the address {address}")
@@ -183,16 +189,40 @@ class SimNet:
         return up is not None and not up.off and (source.address, destination.address) not in self._cut
 
     def cut(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
-        self._cut[source.address, destination.address] = None
+        links = [(source.address, destination.address)]
         if both_ways:
-            self._cut[destination.address, source.address] = None
+            links.append((destination.address, source.address))
+        for link in links:
+            self._cut[link] = self._cut.get(link, 0) + 1
+
+    def join(self, source: Host, destination: Host, *, both_ways: bool = True) -> None:
+        """Takes one `cut` back; a link works again when all of its cuts are mended."""
+        links = [(source.address, destination.address)]
+        if both_ways:
+            links.append((destination.address, source.address))
+        for link in links:
+            left = self._cut.pop(link, 0) - 1
+            if left > 0:
+                self._cut[link] = left
+        self._go_on()
 
     def heal(self) -> None:
         """All links work again, and what was held back goes on."""
         self._cut.clear()
+        self._delays.clear()
+        self._go_on()
+
+    def _go_on(self) -> None:
         for socket in list(self.sockets.values()):
             if isinstance(socket, SimSocket):
                 socket.pump()
+
+    def delay(self, host: Host, seconds_max: float) -> None:
+        """Everything that the host sends takes up to so much longer; 0 takes it back."""
+        if seconds_max:
+            self._delays[host.address] = seconds_max
+        else:
+            self._delays.pop(host.address, None)
 
     def connections(self, host: Host) -> list[SimSocket]:
         return [socket for socket in self._of(host) if isinstance(socket, SimSocket)]

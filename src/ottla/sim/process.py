@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ottla.sim.cluster import Machine
 from ottla.sim.loop import Host
 from ottla.sim.net import SimNet
 from ottla.sim.workload import Surroundings
@@ -48,7 +47,7 @@ class Stage:
 
     around: Surroundings
     net: SimNet
-    machine: Machine
+    disturbances: Callable[[], int]  # counts what no lock in the memory of a node outlives
     clients: list[Host]  # whom the network faults may strike
     stream: Callable[[str], random.Random]
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ottla.client.connection import Address
 from ottla.log.disk import StorageError
 from ottla.log.findings import Severity
 from ottla.log.verify import verify
@@ -68,15 +69,15 @@ class Simulation:
         self.loop = SimLoop(self._stream("loop"), step_limit=STEP_LIMIT)
         self.net = SimNet(self.loop, self._stream("net"), scenario.quality)
         self.history = History(scenario.guarantee)
-        self.machine = Machine("node-0", self.net, self._settings(), self._stream("machine"), self.tell)
-        for disk in self.machine.disks.values():
+        self.machines = self._machines()
+        for disk in (disk for machine in self.machines for disk in machine.disks.values()):
             disk.faults.garbage_rate = scenario.garbage_rate
         self._clients: list[Host] = []
         self._around = Surroundings(
-            bootstrap=(self.machine.address,),
+            bootstrap=self._bootstrap(),
             partitions=tuple(TopicPartition(TOPIC, index) for index in range(scenario.partitions)),
             history=self.history,
-            now_ms=self.machine.clock.now_ms,
+            now_ms=self.machines[0].clock.now_ms,
             tell=self.tell,
         )
         self.companies: list[Company] = []  # who takes part beside the plain writers and readers
@@ -85,7 +86,21 @@ class Simulation:
 
     @property
     def stage(self) -> Stage:
-        return Stage(self._around, self.net, self.machine, self._clients, self._stream)
+        return Stage(self._around, self.net, self._disturbances, self._clients, self._stream)
+
+    @property
+    def machine(self) -> Machine:
+        """The only one, where there is one."""
+        return self.machines[0]
+
+    def _machines(self) -> list[Machine]:
+        return [Machine("node-0", self.net, self._settings(), self._stream("machine"), self.tell)]
+
+    def _bootstrap(self) -> tuple[Address, ...]:
+        return tuple(machine.address for machine in self.machines)
+
+    def _disturbances(self) -> int:
+        return sum(machine.disturbances for machine in self.machines)
 
     def _stream(self, name: str) -> random.Random:
         """Independent streams of chance, so that one more draw in one place does not change all others."""
@@ -115,7 +130,8 @@ class Simulation:
                 self.history.blame(str(error))
             except Exception as error:
                 self.history.blame("".join(traceback.format_exception(error)))
-            violations = [*self.history.violations, *self.machine.failures, *self._logged, *self._loop_errors()]
+            failures = [failure for machine in self.machines for failure in machine.failures]
+            violations = [*self.history.violations, *failures, *self._logged, *self._loop_errors()]
             outcome = Outcome(self.scenario.seed, violations, self.loop.trace, self.loop.time(), self._facts())
             self.loop.bury()
         return outcome
@@ -128,26 +144,14 @@ class Simulation:
         return counts | self._chaos_done
 
     async def _main(self) -> None:
-        scenario = self.scenario
-        supervisor = self.loop.create_task(self.machine.supervise())
-        await self.machine.wait_until_ready()
-        await self._as_client("admin", create_topic(self._around, scenario.topic_configs, self._stream("admin")))
+        supervisors = [self.loop.create_task(machine.supervise()) for machine in self.machines]
+        await self._begin()
         for company in self.companies:
             await company.prepare()
-        writers = [
-            self._as_client(f"writer-{plan.writer.number}", self._writer(plan).run()) for plan in scenario.writers
-        ]
-        readers = [
-            *(self._as_client(f"reader-{n}", self._reader(n).run()) for n in range(scenario.following_readers)),
-            *(self._as_client(f"jumper-{n}", self._jumper(n).run()) for n in range(scenario.jumping_readers)),
-            *(self._as_client("eraser", self._eraser().run()) for _ in range(scenario.erasers)),
-        ]
+        writers, readers = self._start_clients()
         for company in self.companies:
             company.start()
-        chaos = Chaos(scenario, self.net, [self.machine], self._clients, self._stream("chaos"), self.tell)
-        await chaos.run()
-        await self.machine.repair()
-        self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
+        await self._run_chaos()
         _, unfinished = await asyncio.wait(writers, timeout=WORK_SECONDS_MAX)
         if unfinished:
             self.history.blame(f"{len(unfinished)} writers did not finish although all faults are over")
@@ -156,18 +160,46 @@ class Simulation:
         for company in self.companies:
             await company.finish()
         await self._look_again()
-        await self.machine.retire()
-        await supervisor
+        await self._retire()
+        await asyncio.gather(*supervisors)
         self._verify_disks()
+
+    async def _begin(self) -> None:
+        """Until clients can work: nothing goes wrong before."""
+        await self.machine.wait_until_ready()
+        await self._as_client("admin", create_topic(self._around, self.scenario.topic_configs, self._stream("admin")))
+
+    def _start_clients(self) -> tuple[list[asyncio.Task[None]], list[asyncio.Task[None]]]:
+        """The writers, and whoever else works until they are done."""
+        scenario = self.scenario
+        writers = [
+            self._as_client(f"writer-{plan.writer.number}", self._writer(plan).run()) for plan in scenario.writers
+        ]
+        readers = [
+            *(self._as_client(f"reader-{n}", self._reader(n).run()) for n in range(scenario.following_readers)),
+            *(self._as_client(f"jumper-{n}", self._jumper(n).run()) for n in range(scenario.jumping_readers)),
+            *(self._as_client("eraser", self._eraser().run()) for _ in range(scenario.erasers)),
+        ]
+        return writers, readers
+
+    async def _run_chaos(self) -> None:
+        chaos = Chaos(self.scenario, self.net, self.machines, self._clients, self._stream("chaos"), self.tell)
+        await chaos.run()
+        await self.machine.repair()
+        self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
+
+    async def _retire(self) -> None:
+        await self.machine.retire()
 
     def _verify_disks(self) -> None:
         """What a clean stop leaves must be sound, file by file."""
         if self.scenario.guarantee is Guarantee.ROTTEN:
             return
-        for path, disk in self.machine.disks.items():
-            for finding in verify(disk):
-                if finding.severity is Severity.ERROR:
-                    self.history.blame(f"{path} after a clean stop: {finding}")
+        for machine in self.machines:
+            for path, disk in machine.disks.items():
+                for finding in verify(disk):
+                    if finding.severity is Severity.ERROR:
+                        self.history.blame(f"{machine.name}, {path} after a clean stop: {finding}")
 
     async def _look_again(self) -> None:
         """Everything must be there now, after a clean restart, and after one more crash."""

@@ -73,7 +73,7 @@ class ShareCompany:
             plan.delivery_limit,
             stage.around.history.blame,
             stage.net.loop.time,
-            lambda: stage.machine.disturbances,
+            stage.disturbances,
             locks_last=locks_last,
         )
         self._lives = Lives(stage, plan.life_seconds, plan.crash_rate)

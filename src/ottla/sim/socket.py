@@ -128,6 +128,9 @@ class SimSocket:
         data = view[: self.net.shortened(len(view))]
         if data:
             self._enqueue(data)
+            rate = self.net.quality.reset_rate
+            if rate and self.net.rng.random() < rate:
+                self.net.later(self.net.latency(), self.break_connection)
         return len(data)
 
     def fileno(self) -> int:
@@ -213,7 +216,8 @@ class SimSocket:
 
     def _enqueue(self, data: bytes | None) -> None:
         size = len(data) if data is not None else 0
-        due = max(self._last_due, self.net.loop.time() + self.net.latency()) + size / self.net.quality.bytes_per_second
+        arrives = self.net.loop.time() + self.net.latency(self.host)
+        due = max(self._last_due, arrives) + size / self.net.quality.bytes_per_second
         self._last_due = due
         self._queue.append((due, data))
         self._unreceived_bytes += size
