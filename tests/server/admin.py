@@ -50,7 +50,14 @@ class Admin:
         self.directories = open_directories(self.configs.log_dirs(), ports.disk)
         self.host = MetadataHost.open(self.directories, self.configs, ports)
         self.configs.follow(self.host.state)
-        self.partitions = Partitions(self.directories, self.configs.log_config, ports.now_ms, 1 << 20, all_usable=True)
+        self.partitions = Partitions(
+            self.directories,
+            self.configs.log_config,
+            ports.now_ms,
+            1 << 20,
+            all_usable=True,
+            node_id=self.host.node_id,
+        )
         self.partitions.load(self.host.state)
         self.changes: list[Any] = []
         self.host.on_change = self._changed

@@ -72,15 +72,16 @@ class Checkpoints:
 
     def written(self, directory: DataDirectory, error: StorageError | None) -> None:
         """A directory that cannot take its checkpoints is noted, and asked again at the next round."""
-        if error is None:
+        if error is None and not directory.offline:
             directory.failure = None
-        else:
+        elif error is not None:
             directory.fail(error)
 
     def write_now(self) -> None:
         """All of them, in this thread."""
         for directory in self._partitions.directories:
-            self.written(directory, self.collect(directory).write())
+            if not directory.offline:
+                self.written(directory, self.collect(directory).write())
 
     def remember_log_starts(self, starts: Offsets) -> None:
         """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR."""

@@ -10,7 +10,7 @@ from ottla.log import checkpoint
 from ottla.log.disk import Disk, StorageError
 from ottla.log.leftovers import is_deleted_directory
 from ottla.log.names import parse_directory
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,9 @@ class DataDirectory:
         self.path = path
         self.disk = disk
         self.partitions: dict[TopicPartition, None] = {}  # those that live here, opened or not
+        self.id = NO_ID  # until the node knows who it is, see `identity`
         self.failure: StorageError | None = None
+        self.offline = False  # it failed, and the cluster was told: nothing here is served until the next start
         self.clean = checkpoint.take_clean_shutdown(disk)
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
         self.log_starts = self._read(checkpoint.LOG_STARTS)

@@ -62,6 +62,7 @@ def identify(
         else:
             _check_node(directory, properties, node_id)
             directory_id = _directory_id(directory, properties, rng)
+        directory.id = directory_id
         ids.append(directory_id)
     return Identity(node_id, cluster_id, tuple(ids), home)
 

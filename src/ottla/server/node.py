@@ -120,6 +120,7 @@ class Node:
             ports.now_ms,
             settings.get("fetch.max.bytes"),
             all_usable=len(self.directories) == len(self.configs.log_dirs()),
+            node_id=self.metadata.node_id,
         )
         self.partitions.load(self.metadata.state)
         self.partitions.recover(self._on_recovery)

@@ -1,8 +1,13 @@
 """Partitions: the replicas this node holds, found by name or id, opened when first needed.
 
-Topics come and go with the cluster's changes. After a clean stop a partition's files are not touched until somebody
-asks for it (or housekeeping gets to it); after a crash all are recovered before the node serves. A partition whose
-directory fails answers KAFKA_STORAGE_ERROR; all others go on, and it is tried again when it is asked for again.
+Topics come and go with the cluster's changes, and so do replicas: one that is assigned elsewhere from now on is
+removed here. A partition that exists but has no replica here answers NOT_LEADER_OR_FOLLOWER. After a clean stop a
+partition's files are not touched until somebody asks for it (or housekeeping gets to it); after a crash all are
+recovered before the node serves.
+
+A partition whose directory fails answers KAFKA_STORAGE_ERROR; all others go on. A node that is alone tries it again
+when it is asked for again. In a cluster the directory is offline until the next start, as with Kafka, and others take
+the lead: a disk that comes and goes would take it to and fro.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from ottla.model.resources import ResourceType
 from ottla.replica.partition import Partition
 from ottla.server.checkpoints import Checkpoints
 from ottla.server.directories import DataDirectory
+from ottla.server.placing import assigned_directory, choose_directory, identity_of
 from ottla.server.removal import Doomed, Removal, mark_deleted, set_aside
 
 log = logging.getLogger(__name__)
@@ -43,13 +49,13 @@ Progress = Callable[[TopicPartition, int, int], None]
 
 
 class _Held:
-    """The partitions of one topic: opened ones, and None for those nobody has asked for yet."""
+    """A topic of the cluster, and those of its partitions that are opened here."""
 
     __slots__ = ("opened", "topic")
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
-        self.opened: list[Partition | None] = []
+        self.opened: dict[int, Partition] = {}
 
 
 class Partitions:
@@ -61,41 +67,51 @@ class Partitions:
         fetch_max_bytes: int,
         *,
         all_usable: bool,
+        node_id: int,
     ) -> None:
         self.directories = directories
         self._all_usable = all_usable  # whether every directory of the configuration is among them
         self.fetch_max_bytes = fetch_max_bytes
+        self.node_id = node_id
         self._config_of = config_of
         self._now_ms = now_ms
-        self._by_name: dict[str, _Held] = {}
+        self._state = ClusterState()
+        self._by_name: dict[str, _Held] = {}  # all topics of the cluster
         self._by_id: dict[bytes, _Held] = {}
-        self._place: dict[TopicPartition, DataDirectory] = {}  # without an entry: its directory could not be used
+        self._place: dict[TopicPartition, DataDirectory] = {}  # of the replicas that are here and can be used
         self._unopened: dict[TopicPartition, None] = {}
         self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
         self.removal = Removal()
         self.checkpoints = Checkpoints(self)
-        # Told of a partition that was deleted or got other settings: whoever waits for it must look again.
+        # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
         self.on_change: Callable[[Partition], None] = _ignore
+        self.on_offline: Callable[[DataDirectory], None] = _ignore
 
     # Finding
 
     def find(self, topic: str, index: int) -> Partition:
-        """The partition, opened. Raises UNKNOWN_TOPIC_OR_PARTITION or KAFKA_STORAGE_ERROR."""
+        """The partition, opened. Raises UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR."""
         held = self._by_name.get(topic)
-        if held is None or not 0 <= index < len(held.opened):
+        if held is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return held.opened[index] or self._open(held, index)
+        return held.opened.get(index) or self._find_closed(held, index)
 
     def find_by_id(self, topic_id: bytes, index: int) -> Partition:
         held = self._by_id.get(topic_id)
         if held is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if not 0 <= index < len(held.opened):
+        return held.opened.get(index) or self._find_closed(held, index)
+
+    def _find_closed(self, held: _Held, index: int) -> Partition:
+        states = held.topic.partitions
+        if not 0 <= index < len(states):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return held.opened[index] or self._open(held, index)
+        if self.node_id not in states[index].replicas:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self._open(held, index)
 
     def get(self, topic: str, index: int) -> Partition | None:
-        """The partition, or None if there is none or it cannot be opened now."""
+        """The partition, or None if it is not here or cannot be opened now."""
         try:
             return self.find(topic, index)
         except ApiError:
@@ -104,23 +120,24 @@ class Partitions:
     def holds(self, partition: Partition) -> bool:
         """Whether this very partition is still here; its topic may have been deleted, or even made anew."""
         held = self._by_name.get(partition.topic)
-        index = partition.index
-        return held is not None and index < len(held.opened) and held.opened[index] is partition
+        return held is not None and held.opened.get(partition.index) is partition
 
     def opened(self) -> Iterator[Partition]:
         for held in tuple(self._by_name.values()):
-            for partition in held.opened:
-                if partition is not None:
-                    yield partition
+            yield from tuple(held.opened.values())
 
     def opened_in(self, directory: DataDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
         for name in directory.partitions:
-            partition = self._by_name[name.topic].opened[name.partition]
+            partition = self._by_name[name.topic].opened.get(name.partition)
             if partition is not None:
                 yield name, partition
 
     def directory_of(self, partition: TopicPartition) -> DataDirectory | None:
         return self._place.get(partition)
+
+    def topic_id(self, topic: str) -> bytes | None:
+        held = self._by_name.get(topic)
+        return None if held is None else held.topic.id
 
     # Opening
 
@@ -128,7 +145,7 @@ class Partitions:
         """Opens everything in directories that were not closed cleanly."""
         for partition in tuple(self._unopened):
             directory = self._place.get(partition)
-            if directory is not None and not directory.clean and directory.disk.exists(_name(partition)):
+            if directory is not None and not directory.clean and directory.disk.exists(str(partition)):
                 held = self._by_name[partition.topic]
                 try:
                     self._open(held, partition.partition, partial(progress, partition))
@@ -145,63 +162,125 @@ class Partitions:
     def _open(self, held: _Held, index: int, progress: Callable[[int, int], None] | None = None) -> Partition:
         name = TopicPartition(held.topic.name, index)
         directory = self._place.get(name)
-        if directory is None:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data directory of {_name(name)} is not available")
-        state = held.topic.partitions[index]
-        home = Directory(directory.disk, _name(name))
+        if directory is None or directory.offline:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data directory of {name} is not available")
         try:
-            identity = _identity_of(home)
-            if identity not in (None, held.topic.id):
-                set_aside(Directory(directory.disk, home.path), identity)
-                identity = None
-                directory.forget(name)
-                directory.partitions[name] = None
-            opened = Log.open(
-                directory.disk,
-                _name(name),
-                self._config_of(name.topic),
-                now_ms=self._now_ms(),
-                recovery_point=directory.recovery_points.get(name, 0),
-                log_start_offset=directory.log_starts.get(name, 0),
-                clean=directory.clean,
-                progress=progress,
-            )
-            if identity is None:
-                checkpoint.write_partition_metadata(opened.directory, held.topic.id, sync=False)
-            partition = Partition(name.topic, index, opened, leader_epoch=state.leader_epoch)
+            partition = self._open_in(directory, name, held.topic.id, progress)
+            self._assume(partition, held.topic.partitions[index])
         except StorageError as error:
-            directory.fail(error)
+            self._failed(directory, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         held.opened[index] = partition
         self._note_flush_ms(partition)
         self._unopened.pop(name, None)
-        directory.recovery_points.pop(name, None)
-        directory.log_starts.pop(name, None)
+        for offsets in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
+            offsets.pop(name, None)
         return partition
+
+    def _open_in(
+        self,
+        directory: DataDirectory,
+        name: TopicPartition,
+        topic_id: bytes,
+        progress: Callable[[int, int], None] | None,
+    ) -> Partition:
+        home = Directory(directory.disk, str(name))
+        identity = identity_of(home)
+        if identity not in (None, topic_id):
+            set_aside(home, identity or NO_ID)
+            identity = None
+            directory.forget(name)
+            directory.partitions[name] = None
+        opened = Log.open(
+            directory.disk,
+            str(name),
+            self._config_of(name.topic),
+            now_ms=self._now_ms(),
+            recovery_point=directory.recovery_points.get(name, 0),
+            log_start_offset=directory.log_starts.get(name, 0),
+            clean=directory.clean,
+            progress=progress,
+        )
+        if identity is None:
+            checkpoint.write_partition_metadata(opened.directory, topic_id, sync=False)
+        return self._partition(name, opened, directory.high_watermarks.get(name))
+
+    # Roles
+
+    def _partition(self, name: TopicPartition, opened: Log, high_watermark: int | None) -> Partition:
+        state = self._by_name[name.topic].topic.partitions[name.partition]
+        return Partition(name.topic, name.partition, opened, leader_epoch=state.leader_epoch)
+
+    def _assume(self, partition: Partition, state: PartitionState) -> None:
+        """Lead or follow, as the cluster says."""
+        partition.lead(state.leader_epoch)
+
+    # Failing
 
     def storage_failed(self, partition: Partition, error: StorageError) -> None:
         if self.holds(partition):
-            self._place[TopicPartition(partition.topic, partition.index)].fail(error)
+            self._failed(self._place[TopicPartition(partition.topic, partition.index)], error)
+
+    def _failed(self, directory: DataDirectory, error: StorageError) -> None:
+        directory.fail(error)
+        if not directory.offline and len(self._state.brokers) > 1:
+            self._take_offline(directory)
+
+    def _take_offline(self, directory: DataDirectory) -> None:
+        """None of its replicas is served any more; the cluster is told and lets others lead."""
+        directory.offline = True
+        gone = list(self.opened_in(directory))
+        for name, partition in gone:
+            del self._by_name[name.topic].opened[name.partition]
+            self.flushed_by_time.pop(partition, None)
+        for name in directory.partitions:
+            self._unopened.pop(name, None)
+        for _, partition in gone:
+            self.on_change(partition)
+        self.on_offline(directory)
+
+    def offline_directories(self) -> list[bytes]:
+        """The ids of directories that failed since the start."""
+        return [directory.id for directory in self.directories if directory.offline]
 
     # Following the cluster
 
     def load(self, state: ClusterState) -> None:
-        """Takes over the topics that exist; nothing is opened yet."""
+        """Takes over the topics that exist, at the start (nothing is opened yet) or when the cluster's state was
+        replaced as a whole."""
+        self._state = state
+        for known in tuple(self._by_name.values()):
+            if known.topic.id not in state.topic_by_id:
+                self._delete(known.topic)
         for topic in state.topics.values():
-            self._add(topic, topic.partitions, existing=True)
+            held = self._by_name.get(topic.name)
+            before: dict[int, PartitionState] = {}
+            if held is not None:
+                before = {each.index: each for each in held.topic.partitions}
+                held.topic = topic
+            self._add(topic, [each for each in topic.partitions if each.index not in before], existing=True)
+            for new in topic.partitions:
+                if new.index in before and before[new.index] != new:
+                    self._change(topic, before[new.index], new)
         for directory in self.directories:
             for name in directory.deleted:
                 self.removal.add(0, Doomed(Directory(directory.disk, name)))
             for partition in directory.found:
                 if partition not in directory.partitions:
-                    self._set_aside_stray(Directory(directory.disk, _name(partition)))
+                    self._set_aside_stray(Directory(directory.disk, str(partition)))
             directory.deleted, directory.found = [], {}
 
     def _set_aside_stray(self, home: Directory) -> None:
+        """What the cluster deleted or gave to others while this node was away is removed; a node that is alone keeps
+        it, since nobody else could have the records."""
         try:
-            set_aside(home, _identity_of(home) or NO_ID)
+            set_aside(home, identity_of(home) or NO_ID)
         except StorageError as error:
             log.warning("%s", error)
+            return
+        if len(self._state.brokers) > 1:
+            delay_ms = self._config_of("").file_delete_delay_ms
+            self.removal.add(self._now_ms() + delay_ms, Doomed(home))
 
     def apply(self, changes: Sequence[Change]) -> None:
         reconfigured: dict[str, None] = {}  # once each, however many of its settings changed
@@ -215,24 +294,20 @@ class Partitions:
                     reconfigured[resource.name] = None
                 case ConfigChanged(resource, _, _) if resource.type == ResourceType.BROKER:
                     reconfigured |= dict.fromkeys(self._by_name)
-                case PartitionChanged(topic, _, new):
-                    held = self._by_name.get(topic.name)
-                    partition = held.opened[new.index] if held is not None else None
-                    if partition is not None:
-                        partition.lead(new.leader_epoch)
+                case PartitionChanged(topic, old, new):
+                    self._change(topic, old, new)
         for name in reconfigured:
             self.configure(name)
 
     def configure(self, topic: str) -> None:
         """Hands a topic's present settings to its opened partitions."""
         held = self._by_name.get(topic)
-        if held is not None and any(held.opened):
+        if held is not None and held.opened:
             config = self._config_of(topic)
-            for partition in held.opened:
-                if partition is not None:
-                    partition.configure(config)
-                    self._note_flush_ms(partition)
-                    self.on_change(partition)
+            for partition in held.opened.values():
+                partition.configure(config)
+                self._note_flush_ms(partition)
+                self.on_change(partition)
 
     def _note_flush_ms(self, partition: Partition) -> None:
         if partition.log.config.flush_ms < limits.INT64_MAX:
@@ -245,57 +320,68 @@ class Partitions:
         if held is None:
             held = self._by_name[topic.name] = self._by_id[topic.id] = _Held(topic)
         for state in states:
-            name = TopicPartition(topic.name, state.index)
-            held.opened.append(None)
-            directory = self._choose_directory(name, topic.id, existing)
-            if directory is not None:
-                directory.partitions[name] = None
-                self._place[name] = directory
-                self._unopened[name] = None
+            if self.node_id in state.replicas:
+                self._place_replica(topic, state, existing=existing)
 
-    def _choose_directory(self, name: TopicPartition, topic_id: bytes, existing: bool) -> DataDirectory | None:
-        """Where its files are; a new partition goes to the working directory that holds the fewest.
+    def _place_replica(self, topic: Topic, state: PartitionState, *, existing: bool) -> None:
+        name = TopicPartition(topic.name, state.index)
+        assigned = assigned_directory(state, self.node_id)
+        directory = choose_directory(
+            self.directories, name, topic.id, assigned, existing=existing, all_usable=self._all_usable
+        )
+        if directory is not None:
+            directory.partitions[name] = None
+            self._place[name] = directory
+            self._unopened[name] = None
 
-        One that existed before and is found nowhere while a directory is missing may lie there: None, rather than
-        beginning it anew and empty.
-        """
-        if len(self.directories) == 1 and self._all_usable:
-            return self.directories[0]
-        if existing:
-            found = [directory for directory in self.directories if name in directory.found]
-            # An older topic of that name may have left its files where they could not be removed.
-            own = [each for each in found if _identity_of(Directory(each.disk, _name(name))) == topic_id]
-            if found or not self._all_usable:
-                return next(iter(own or found), None)
-        working = [directory for directory in self.directories if directory.failure is None] or self.directories
-        return min(working, key=lambda directory: len(directory.partitions))
+    def _change(self, topic: Topic, old: PartitionState, new: PartitionState) -> None:
+        held = self._by_name.get(topic.name)
+        if held is None:
+            return
+        here = self.node_id in new.replicas
+        if self.node_id in old.replicas and not here:
+            self._remove_replica(held, new.index)
+        elif here and self.node_id not in old.replicas:
+            self._place_replica(topic, new, existing=False)
+        elif here:
+            partition = held.opened.get(new.index)
+            if partition is not None:
+                try:
+                    self._assume(partition, new)
+                except StorageError as error:
+                    self.storage_failed(partition, error)
+                self.on_change(partition)
 
     def _delete(self, topic: Topic) -> None:
         held = self._by_name.pop(topic.name, None)
         if held is None:
             return
         del self._by_id[topic.id]
-        for index, partition in enumerate(held.opened):
-            name = TopicPartition(topic.name, index)
-            self._unopened.pop(name, None)
-            directory = self._place.pop(name, None)
-            if directory is not None:
-                directory.forget(name)
-                try:
-                    self._retire(directory, name, topic, partition)
-                except StorageError as error:
-                    log.warning("%s-%d: %s", *name, error)
-        for partition in held.opened:
-            if partition is not None:
-                self.flushed_by_time.pop(partition, None)
-                self.on_change(partition)
+        for state in topic.partitions:
+            if self.node_id in state.replicas:
+                self._remove_replica(held, state.index)
+
+    def _remove_replica(self, held: _Held, index: int) -> None:
+        name = TopicPartition(held.topic.name, index)
+        partition = held.opened.pop(index, None)
+        self._unopened.pop(name, None)
+        directory = self._place.pop(name, None)
+        if directory is not None:
+            directory.forget(name)
+            try:
+                self._retire(directory, name, held.topic, partition)
+            except StorageError as error:
+                log.warning("%s-%d: %s", *name, error)
+        if partition is not None:
+            self.flushed_by_time.pop(partition, None)
+            self.on_change(partition)
 
     def _retire(self, directory: DataDirectory, name: TopicPartition, topic: Topic, opened: Partition | None) -> None:
         """Out of the way at once, so that a new topic may have the name; removed later."""
         if opened is not None:
             home, config = opened.log.directory, opened.log.config
-        elif directory.disk.exists(_name(name)):
-            home, config = Directory(directory.disk, _name(name)), self._config_of(topic.name)
+        elif directory.disk.exists(str(name)):
+            home, config = Directory(directory.disk, str(name)), self._config_of(topic.name)
         else:
             return
         mark_deleted(home, topic.id)
@@ -306,6 +392,8 @@ class Partitions:
         """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
         closed = []
         for directory in self.directories:
+            if directory.offline:
+                continue
             try:
                 close_logs(directory.disk, [partition.log for _, partition in self.opened_in(directory)])
                 closed.append(directory)
@@ -316,17 +404,5 @@ class Partitions:
             directory.mark_clean()
 
 
-def _name(partition: TopicPartition) -> str:
-    return f"{partition.topic}-{partition.partition}"
-
-
-def _ignore(_: Partition) -> None:
+def _ignore(_: object) -> None:
     """Until the node is listening."""
-
-
-def _identity_of(home: Directory) -> bytes | None:
-    """The topic id in a partition's directory; None also when a crash left the file empty: the cluster knows it."""
-    try:
-        return checkpoint.read_partition_metadata(home)
-    except checkpoint.CheckpointError:
-        return None

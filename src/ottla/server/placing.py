@@ -1,0 +1,60 @@
+"""Placing: in which of a node's data directories a partition lies, or shall lie.
+
+Files that are there decide: a partition is served from where it was found. A new one goes where the cluster says, or,
+if it says nothing, to the working directory that holds the fewest. One that existed before and is found nowhere while
+a directory is missing may lie there: it is not begun anew and empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.cluster.entities import PartitionState
+from ottla.log import checkpoint
+from ottla.log.disk import Directory
+from ottla.model.ids import TopicPartition
+from ottla.server.directories import DataDirectory
+
+# Ids up to this one do not name a directory: unassigned, lost, and what migrations used.
+_LAST_RESERVED = 100
+
+
+def assigned_directory(state: PartitionState, node_id: int) -> bytes | None:
+    """The id of the directory that the cluster believes this node's replica to be in; None if it has no idea."""
+    for replica, directory_id in zip(state.replicas, state.directories, strict=False):
+        if replica == node_id:
+            return directory_id if int.from_bytes(directory_id, "big") > _LAST_RESERVED else None
+    return None
+
+
+def choose_directory(
+    directories: Sequence[DataDirectory],
+    name: TopicPartition,
+    topic_id: bytes,
+    assigned: bytes | None,
+    *,
+    existing: bool,
+    all_usable: bool,
+) -> DataDirectory | None:
+    """Where its files are or will be; None if they may lie in a directory that cannot be used now."""
+    if len(directories) == 1 and all_usable:
+        return directories[0]
+    if existing:
+        found = [directory for directory in directories if name in directory.found]
+        # An older topic of that name may have left its files where they could not be removed.
+        own = [each for each in found if identity_of(Directory(each.disk, str(name))) == topic_id]
+        if found or not all_usable:
+            return next(iter(own or found), None)
+    for directory in directories:
+        if assigned is not None and directory.id == assigned:
+            return directory
+    working = [directory for directory in directories if directory.failure is None] or directories
+    return min(working, key=lambda directory: len(directory.partitions))
+
+
+def identity_of(home: Directory) -> bytes | None:
+    """The topic id in a partition's directory; None also when a crash left the file empty: the cluster knows it."""
+    try:
+        return checkpoint.read_partition_metadata(home)
+    except checkpoint.CheckpointError:
+        return None
