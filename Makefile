@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SEED   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-full bench-spark sim docs clean
+.PHONY: help run test check bench bench-full bench-spark bench-cluster sim docs clean
 
 help:            ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ bench-full: $(VENV)/.dev .tools/.ready  ## the same, full length
 
 bench-spark: $(VENV)/.dev .tools/.ready  ## Spark and contracts alone, full length (some 5 min)
 	@$(BIN)/python -m bench --store --only spark_read spark_avro spark_write contracts
+
+bench-cluster: $(VENV)/.dev .tools/.ready  ## three nodes against three of Kafka's: failover, throughput, many partitions (some 20 min)
+	@$(BIN)/python -m bench.cluster
 
 sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|coordinated
 	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))

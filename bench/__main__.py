@@ -82,7 +82,7 @@ class Run:
             if self.wants("clients"):
                 self.clients(running[-1])
             for subject in running:
-                self.note("memory", subject, {"resident_mib": resident_mib(subject.pid)})
+                self.note("memory", subject, {"resident_mib": resident_mib(subject.pids)})
         finally:
             for subject in running:
                 subject.stop()

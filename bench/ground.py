@@ -38,7 +38,7 @@ def ground(directory: Path) -> Iterator[Ground]:
         registry = RegistryProcess(directory, subject.bootstrap).launch()
         try:
             registry.ready()
-            yield Ground(subject, registry.url, (subject.pid, registry.pid))
+            yield Ground(subject, registry.url, (*subject.pids, registry.pid))
         finally:
             registry.kill()  # nothing of it is needed any more, and a clean end takes its time
     finally:

@@ -1,4 +1,4 @@
-"""The two brokers under test, seen from outside: a process with an address, its CPU time and its memory."""
+"""The two brokers under test, seen from outside: processes with an address, their CPU time and their memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +22,7 @@ class Subject(Protocol):
     bootstrap: str
 
     @property
-    def pid(self) -> int: ...
+    def pids(self) -> Sequence[int]: ...
     def format(self) -> None: ...
     def launch(self) -> None: ...
     def stop(self) -> None: ...
@@ -36,8 +37,8 @@ class Kafka:
         self.bootstrap = self._kafka.bootstrap
 
     @property
-    def pid(self) -> int:
-        return self._kafka.pid
+    def pids(self) -> Sequence[int]:
+        return [self._kafka.pid]
 
     def format(self) -> None:
         self._kafka.prepare()
@@ -60,9 +61,9 @@ class Ottla:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def pid(self) -> int:
+    def pids(self) -> Sequence[int]:
         assert self._process is not None
-        return self._process.pid
+        return [self._process.pid]
 
     def format(self) -> None:
         """The node formats its directory by itself."""
@@ -94,21 +95,29 @@ class Ottla:
             self._process = None
 
 
-def cpu_s(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+def cpu_s(pids: Iterable[int]) -> float:
+    """User and system time of processes so far."""
+    total = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / _TICKS
 
 
-def resident_mib(pid: int) -> float:
+def resident_mib(pids: Iterable[int]) -> float:
+    """What they have in memory together; what they share is counted for each."""
+    return sum(_resident_kib(pid) for pid in pids) / 1024
+
+
+def _resident_kib(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
+            return int(line.split()[1])
     raise AssertionError(f"no VmRSS for {pid}")
 
 
 class Cost:
-    """`with Cost(subject) as cost:` measures what the broker spent meanwhile."""
+    """`with Cost(subject) as cost:` measures what the broker, or all of a cluster, spent meanwhile."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -116,10 +125,10 @@ class Cost:
         self.wall_s = 0.0
 
     def __enter__(self) -> Cost:
-        self._cpu = cpu_s(self._subject.pid)
+        self._cpu = cpu_s(self._subject.pids)
         self._wall = time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cpu_s = cpu_s(self._subject.pid) - self._cpu
+        self.cpu_s = cpu_s(self._subject.pids) - self._cpu
         self.wall_s = time.perf_counter() - self._wall

@@ -139,7 +139,7 @@ def start(subject: Subject) -> Figures:
     probe.until_acknowledged(subject.bootstrap, "first")
     started_s = time.perf_counter() - begun
     time.sleep(2)
-    return {"start_s": started_s, "idle_mib": resident_mib(subject.pid)}
+    return {"start_s": started_s, "idle_mib": resident_mib(subject.pids)}
 
 
 def many_partitions(subject: Subject, scale: Scale) -> Figures:
@@ -151,7 +151,7 @@ def many_partitions(subject: Subject, scale: Scale) -> Figures:
     # Both brokers must have every partition open: Ottla opens one when it is first asked for.
     probe.ask_all_ends(subject.bootstrap, names, scale.partitions_per_topic)
     time.sleep(3)
-    memory = resident_mib(subject.pid)
+    memory = resident_mib(subject.pids)
     subject.stop()
     begun = time.perf_counter()
     subject.launch()

@@ -1,0 +1,1 @@
+"""Three nodes of each kind against each other: `python -m bench.cluster`."""

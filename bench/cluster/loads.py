@@ -1,0 +1,71 @@
+"""What both clusters are made to do while nothing fails. CPU and memory are those of all nodes together."""
+
+from __future__ import annotations
+
+import time
+
+from bench import workloads
+from bench.cluster.subjects import REPLICATION_FACTOR, Three
+from bench.cluster.whole import create, until_in_sync
+from bench.subject import Cost, resident_mib
+from bench.workloads import Figures, Scale
+
+THROUGHPUT_PARTITIONS = 6
+MANY_PER_TOPIC = 50
+
+
+def prepare(subject: Three) -> None:
+    create(subject.cluster, ["kib", "small"], THROUGHPUT_PARTITIONS, REPLICATION_FACTOR)
+    create(subject.cluster, ["latency"], 1, REPLICATION_FACTOR)
+    until_in_sync(subject.cluster, ["kib", "small"], THROUGHPUT_PARTITIONS)
+    until_in_sync(subject.cluster, ["latency"], 1)
+
+
+def produce_kib(subject: Three, scale: Scale, round_: int) -> Figures:
+    figures = workloads.produce_kib(subject, scale, round_)
+    return figures | {"s_per_gb": 1000 / figures["mb_per_s"]}
+
+
+def produce_small(subject: Three, scale: Scale, round_: int) -> Figures:
+    """100-byte records, as most are, with acks=all."""
+    cost = workloads.produce(subject, "small", scale.small_records, 100, acks="all", batch_size=65_536, linger_ms=20)
+    return {
+        "cpu_us_per_record": 1e6 * cost.cpu_s / scale.small_records,
+        "us_per_record": 1e6 * cost.wall_s / scale.small_records,
+    }
+
+
+def latency(subject: Three, scale: Scale, round_: int) -> Figures:
+    return workloads.latency(subject, scale, round_)
+
+
+def memory(subject: Three) -> Figures:
+    return {"resident_mib": resident_mib(subject.pids)}
+
+
+def many_partitions(subject: Three, partitions: int) -> Figures:
+    """Create, then restart one broker that holds them all; whole means every replica in sync."""
+    cluster = subject.cluster
+    names = [f"many-{number}" for number in range(partitions // MANY_PER_TOPIC)]
+    begun = time.perf_counter()
+    create(cluster, names, MANY_PER_TOPIC, REPLICATION_FACTOR)
+    until_in_sync(cluster, names, MANY_PER_TOPIC)
+    created_s = time.perf_counter() - begun
+    active = cluster.controller()
+    broker = next(id for id in cluster.ids if id != active)
+    cluster.stop_node(broker, timeout_s=180)
+    begun = time.perf_counter()
+    cluster.start_node(broker, timeout_s=300)
+    until_in_sync(cluster, names, MANY_PER_TOPIC)
+    return {"create_s": created_s, "restart_s": time.perf_counter() - begun}
+
+
+def idle(subject: Three, partitions: int, seconds: float) -> Figures:
+    """With some partitions that nobody writes to and nobody reads."""
+    names = [f"idle-{number}" for number in range(partitions // MANY_PER_TOPIC)]
+    create(subject.cluster, names, MANY_PER_TOPIC, REPLICATION_FACTOR)
+    until_in_sync(subject.cluster, names, MANY_PER_TOPIC)
+    time.sleep(10)
+    with Cost(subject) as cost:
+        time.sleep(seconds)
+    return {"cpu_percent": 100 * cost.cpu_s / cost.wall_s}

@@ -1,0 +1,39 @@
+"""The two clusters under test, as the single-broker workloads see a broker: an address and some processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
+
+NODES = 3
+REPLICATION_FACTOR = 3
+
+
+class Three:
+    """Three nodes that are brokers and controllers, everything at its default but what replication needs."""
+
+    def __init__(self, kind: str, directory: Path) -> None:
+        self.name = kind
+        self.cluster: ProcessCluster
+        if kind == "kafka":
+            # 1 GiB of heap is what Kafka's own start script gives a broker.
+            jvm = ("-Xms1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+            self.cluster = KafkaCluster(directory, heap="1g", jvm_options=jvm)
+        else:
+            self.cluster = OttlaCluster(directory)
+        self.bootstrap = self.cluster.bootstrap
+
+    @property
+    def pids(self) -> Sequence[int]:
+        return self.cluster.pids
+
+    def format(self) -> None:
+        """Part of the first launch."""
+
+    def launch(self) -> None:
+        self.cluster.start()
+
+    def stop(self) -> None:
+        self.cluster.stop()
