@@ -4,9 +4,11 @@ from ottla.client.admin import Admin
 from ottla.client.admin.configs import Configs
 from ottla.client.admin.groups import Groups
 from ottla.client.admin.nodes import Nodes
+from ottla.client.admin.replicas import Replicas
 from ottla.client.admin.shares import Shares
 from ottla.client.admin.topics import Topics
 from ottla.client.admin.transactions import Transactions
+from ottla.client.admin.voters import Voters
 from ottla.client.faces import Face, Runner, waits
 
 
@@ -38,6 +40,22 @@ class BlockingNodes(Face[Nodes]):
     features = waits(Nodes.features)
     log_dirs = waits(Nodes.log_dirs)
     quorum = waits(Nodes.quorum)
+    unregister = waits(Nodes.unregister)
+    update_features = waits(Nodes.update_features)
+
+
+class BlockingReplicas(Face[Replicas]):
+    reassign = waits(Replicas.reassign)
+    cancel = waits(Replicas.cancel)
+    reassignments = waits(Replicas.reassignments)
+    elect = waits(Replicas.elect)
+    move_to_disk = waits(Replicas.move_to_disk)
+
+
+class BlockingVoters(Face[Voters]):
+    quorum = waits(Voters.quorum)
+    add = waits(Voters.add)
+    remove = waits(Voters.remove)
 
 
 class BlockingGroups(Face[Groups]):
@@ -71,6 +89,8 @@ class BlockingAdmin(Face[Admin]):
         self.topics = BlockingTopics(runner, inner.topics)
         self.configs = BlockingConfigs(runner, inner.configs)
         self.nodes = BlockingNodes(runner, inner.nodes)
+        self.replicas = BlockingReplicas(runner, inner.replicas)
+        self.voters = BlockingVoters(runner, inner.voters)
         self.groups = BlockingGroups(runner, inner.groups)
         self.shares = BlockingShares(runner, inner.shares)
         self.transactions = BlockingTransactions(runner, inner.transactions)

@@ -28,6 +28,7 @@ class Broker(NamedTuple):
     host: str
     port: int
     rack: str | None = None
+    is_fenced: bool = False  # registered, but not part of the cluster now; only where somebody asked for such
 
     @property
     def address(self) -> Address:

@@ -3,9 +3,11 @@
 from ottla.client.admin.configs import Configs
 from ottla.client.admin.groups import Groups
 from ottla.client.admin.nodes import Nodes
+from ottla.client.admin.replicas import Replicas
 from ottla.client.admin.shares import Shares
 from ottla.client.admin.topics import Topics
 from ottla.client.admin.transactions import Transactions
+from ottla.client.admin.voters import Voters
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions
@@ -22,6 +24,8 @@ class Admin(Closing):
         self.topics = Topics(self.cluster)
         self.configs = Configs(self.cluster)
         self.nodes = Nodes(self.cluster)
+        self.replicas = Replicas(self.cluster)
+        self.voters = Voters(self.cluster)
         self.groups = Groups(self.cluster)
         self.shares = Shares(self.cluster)
         self.transactions = Transactions(self.cluster)

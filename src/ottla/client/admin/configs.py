@@ -5,7 +5,7 @@ Rules:
 - A broker's own configuration is asked of that broker; everything else of any broker.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -75,13 +75,20 @@ class Configs:
         self, resource: Resource, names: Iterable[str] | None = None, *, documentation: bool = False
     ) -> list[ConfigEntry]:
         """The settings of a resource (all, or the named ones), sorted by name."""
+        (found,) = (await self.describe_many([resource], names, documentation=documentation)).values()
+        return found
+
+    async def describe_many(
+        self, resources: Sequence[Resource], names: Iterable[str] | None = None, *, documentation: bool = False
+    ) -> dict[Resource, list[ConfigEntry]]:
+        """The same for several resources in one request; they must be one broker's own, or nobody's."""
+        wanted = None if names is None else list(names)
         request = DescribeConfigsRequest(
             resources=[
                 DescribeConfigsRequest.Resource(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configuration_keys=None if names is None else list(names),
+                    resource_type=each.type, resource_name=each.name, configuration_keys=wanted
                 )
+                for each in resources
             ],
             include_synonyms=True,
             include_documentation=documentation,
@@ -89,12 +96,15 @@ class Configs:
         answer = await self._cluster.call(
             request,
             DescribeConfigsResponse,
-            node_id=_node_of(resource),
+            node_id=_node_of(resources[0]) if resources else None,
             error_of=lambda each: each.results[0].error_code if each.results else 0,
         )
-        found = answer.results[0]
-        check(found.error_code, found.error_message)
-        return sorted((_entry(each) for each in found.configs), key=lambda entry: entry.name)
+        result: dict[Resource, list[ConfigEntry]] = {}
+        for found in answer.results:
+            check(found.error_code, found.error_message)
+            resource = Resource(found.resource_type, found.resource_name)
+            result[resource] = sorted((_entry(each) for each in found.configs), key=lambda entry: entry.name)
+        return result
 
     async def alter(self, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:
         """Apply the changes, all or none."""

@@ -1,18 +1,23 @@
-"""The nodes of a cluster: who is there, what they serve, their disks, the metadata quorum, feature levels."""
+"""The nodes of a cluster: who is there, what they serve, their disks, feature levels; and how one leaves for good."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
+from ottla import __version__
+from ottla.client.admin.voters import Quorum, Voters
 from ottla.client.cluster import Cluster
 from ottla.client.connection import VersionRange
 from ottla.client.errors import check, error_code
 from ottla.client.metadata import Broker
 from ottla.model.errors import ErrorCode
-from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,14 @@ class Feature(NamedTuple):
     min_version: int
     max_version: int
     finalized: int | None
+
+
+class Upgrade(IntEnum):
+    """Which way feature levels may go; an unsafe downgrade may lose metadata."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
 
 
 class ReplicaSize(NamedTuple):
@@ -55,39 +68,22 @@ class LogDir:
     usable_bytes: int
 
 
-class QuorumReplica(NamedTuple):
-    """A voter or observer of the metadata quorum."""
-
-    node_id: int
-    directory_id: bytes
-    log_end_offset: int
-    last_fetch_timestamp: int
-    last_caught_up_timestamp: int
-
-
-@dataclass(frozen=True, slots=True)
-class Quorum:
-    """The state of the metadata quorum."""
-
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    voters: tuple[QuorumReplica, ...]
-    observers: tuple[QuorumReplica, ...]
-
-
 class Nodes:
     """What can be asked of the nodes themselves."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    async def describe(self) -> ClusterDescription:
-        """Brokers, controller and id of the cluster."""
-        request = DescribeClusterRequest(include_cluster_authorized_operations=False)
+    async def describe(self, *, fenced: bool = False) -> ClusterDescription:
+        """Brokers, controller and id of the cluster; with `fenced`, those brokers too that are registered but away.
+
+        Behind a quorum of controllers, `controller_id` is just some broker that takes requests for it: who leads is in
+        `quorum`.
+        """
+        request = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=fenced)
         answer = await self._cluster.call(request, DescribeClusterResponse, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
-        brokers = [Broker(each.broker_id, each.host, each.port, each.rack) for each in answer.brokers]
+        brokers = [Broker(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in answer.brokers]
         return ClusterDescription(answer.cluster_id, answer.controller_id, tuple(sorted(brokers)))
 
     async def api_versions(self, node_id: int | None = None) -> dict[int, VersionRange]:
@@ -97,9 +93,9 @@ class Nodes:
 
     async def features(self, node_id: int | None = None) -> list[Feature]:
         """The features that a broker supports and the levels that the cluster has finalised."""
-        connection = await (self._cluster.any_connection() if node_id is None else self._cluster.connection(node_id))
-        answer = connection.api_versions
-        assert answer is not None
+        request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+        answer = await self._cluster.call(request, ApiVersionsResponse, node_id=node_id)
+        check(answer.error_code)
         levels = {each.name: each.max_version_level for each in answer.finalized_features}
         found = [
             Feature(each.name, each.min_version, each.max_version, levels.get(each.name))
@@ -112,40 +108,46 @@ class Nodes:
         if node_ids is None:
             node_ids = [broker.node_id for broker in (await self.describe()).brokers]
             await self._cluster.refresh()
-        found: list[LogDir] = []
-        for node_id in node_ids:
-            request = DescribeLogDirsRequest(topics=None)
-            answer = await self._cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
-            check(answer.error_code)
-            found.extend(_log_dir(node_id, each) for each in answer.results)
-        return found
+        found = await asyncio.gather(*(self._log_dirs_of(node_id) for node_id in node_ids))
+        return [each for dirs in found for each in dirs]
+
+    async def _log_dirs_of(self, node_id: int) -> list[LogDir]:
+        request = DescribeLogDirsRequest(topics=None)
+        answer = await self._cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
+        check(answer.error_code)
+        return [_log_dir(node_id, each) for each in answer.results]
 
     async def quorum(self) -> Quorum:
         """The metadata quorum."""
-        kind = DescribeQuorumRequest.TopicData
-        wanted = kind(topic_name=CLUSTER_METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
-        request = DescribeQuorumRequest(topics=[wanted])
-        answer = await self._cluster.call(request, DescribeQuorumResponse, error_of=lambda each: each.error_code)
+        return await Voters(self._cluster).quorum()
+
+    async def unregister(self, node_id: int) -> None:
+        """Forget a broker that will not come back. It must be down and hold no replicas (Kafka does not check)."""
+        request = UnregisterBrokerRequest(broker_id=node_id)
+        answer = await self._cluster.call(request, UnregisterBrokerResponse, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
-        found = answer.topics[0].partitions[0]
-        check(found.error_code, found.error_message)
-        return Quorum(
-            leader_id=found.leader_id,
-            leader_epoch=found.leader_epoch,
-            high_watermark=found.high_watermark,
-            voters=tuple(_quorum_replica(each) for each in found.current_voters),
-            observers=tuple(_quorum_replica(each) for each in found.observers),
+
+    async def update_features(
+        self, levels: Mapping[str, int], kind: Upgrade = Upgrade.UPGRADE, *, validate_only: bool = False
+    ) -> None:
+        """Finalise other levels for the whole cluster, all or none; level 0 takes a feature away."""
+        request = UpdateFeaturesRequest(
+            timeout_ms=self._cluster.options.request_timeout_ms,
+            feature_updates=[
+                UpdateFeaturesRequest.FeatureUpdateKey(
+                    feature=name,
+                    max_version_level=level,
+                    allow_downgrade=kind != Upgrade.UPGRADE,
+                    upgrade_type=int(kind),
+                )
+                for name, level in levels.items()
+            ],
+            validate_only=validate_only,
         )
-
-
-def _quorum_replica(replica: ReplicaState) -> QuorumReplica:
-    return QuorumReplica(
-        replica.replica_id,
-        replica.replica_directory_id,
-        replica.log_end_offset,
-        replica.last_fetch_timestamp,
-        replica.last_caught_up_timestamp,
-    )
+        answer = await self._cluster.call(request, UpdateFeaturesResponse, error_of=lambda each: each.error_code)
+        for each in answer.results:
+            check(each.error_code, each.error_message)
+        check(answer.error_code, answer.error_message)
 
 
 def _log_dir(node_id: int, found: DescribeLogDirsResponse.Result) -> LogDir:

@@ -1,0 +1,180 @@
+"""Where partitions live: move their replicas between brokers and disks, elect their leaders.
+
+Rules:
+- Brokers pass these requests on to the active controller, so any broker may be asked; only moves between the disks of
+  one broker are that broker's own business.
+- A move is a goal ("these replicas, the first of them preferred as the leader"): to ask for it again changes nothing,
+  so all of these calls are repeated when an answer was lost.
+- What concerns single partitions is returned per partition: an `ApiError`, or None when all went well.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import check, error_code
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+Outcomes = dict[TopicPartition, ApiError | None]
+_Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+
+
+class Election(IntEnum):
+    """Whom to elect: the first replica of the list if it is in sync, or, at the price of records, any that lives."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class Reassignment(NamedTuple):
+    """A move under way: all replicas of now, and which of them come and go."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas when it is done."""
+        return tuple(each for each in self.replicas if each not in self.removing)
+
+
+class Replicas:
+    """What can be done with replicas and leaders."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def reassign(
+        self, moves: Mapping[TopicPartition, Sequence[int]], *, allow_factor_change: bool = True
+    ) -> Outcomes:
+        """Give partitions these replicas, the preferred leader first. Returns when the moves have begun."""
+        return await self._alter(moves, allow_factor_change=allow_factor_change)
+
+    async def cancel(self, partitions: Iterable[TopicPartition]) -> Outcomes:
+        """Let partitions that move stay where they were; NO_REASSIGNMENT_IN_PROGRESS for those that do not."""
+        return await self._alter(dict.fromkeys(partitions), allow_factor_change=True)
+
+    async def _alter(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, allow_factor_change: bool
+    ) -> Outcomes:
+        topics: dict[str, _Topic] = {}
+        for (name, index), replicas in wanted.items():
+            topic = topics.setdefault(name, _Topic(name=name, partitions=[]))
+            topic.partitions.append(
+                _Topic.ReassignablePartition(
+                    partition_index=index, replicas=None if replicas is None else list(replicas)
+                )
+            )
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=self._cluster.options.request_timeout_ms,
+            allow_replication_factor_change=allow_factor_change,
+            topics=list(topics.values()),
+        )
+        answer = await self._cluster.call(
+            request, AlterPartitionReassignmentsResponse, error_of=lambda each: each.error_code
+        )
+        check(answer.error_code, answer.error_message)
+        return {
+            TopicPartition(topic.name, each.partition_index): _outcome(each.error_code, each.error_message)
+            for topic in answer.responses
+            for each in topic.partitions
+        }
+
+    async def reassignments(self, partitions: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
+        """The moves under way (all, unless told), sorted."""
+        kind = ListPartitionReassignmentsRequest.Topics
+        wanted: dict[str, ListPartitionReassignmentsRequest.Topics] | None = None
+        if partitions is not None:
+            wanted = {}
+            for name, index in partitions:
+                wanted.setdefault(name, kind(name=name, partition_indexes=[])).partition_indexes.append(index)
+        request = ListPartitionReassignmentsRequest(
+            timeout_ms=self._cluster.options.request_timeout_ms,
+            topics=None if wanted is None else list(wanted.values()),
+        )
+        answer = await self._cluster.call(
+            request, ListPartitionReassignmentsResponse, error_of=lambda each: each.error_code
+        )
+        check(answer.error_code, answer.error_message)
+        return sorted(
+            Reassignment(
+                TopicPartition(topic.name, each.partition_index),
+                tuple(each.replicas),
+                tuple(each.adding_replicas),
+                tuple(each.removing_replicas),
+            )
+            for topic in answer.topics
+            for each in topic.partitions
+        )
+
+    async def elect(
+        self, partitions: Iterable[TopicPartition] | None = None, kind: Election = Election.PREFERRED
+    ) -> Outcomes:
+        """Elect leaders. For named partitions the result has one entry each (ELECTION_NOT_NEEDED: the right one leads
+        already); for all (None) only those where there was something to do."""
+        wanted: dict[str, ElectLeadersRequest.TopicPartitions] | None = None
+        if partitions is not None:
+            wanted = {}
+            for name, index in partitions:
+                topic = ElectLeadersRequest.TopicPartitions(topic=name, partitions=[])
+                wanted.setdefault(name, topic).partitions.append(index)
+        request = ElectLeadersRequest(
+            election_type=int(kind),
+            topic_partitions=None if wanted is None else list(wanted.values()),
+            timeout_ms=self._cluster.options.request_timeout_ms,
+        )
+        answer = await self._cluster.call(request, ElectLeadersResponse, error_of=lambda each: each.error_code)
+        check(answer.error_code)
+        for result in answer.replica_election_results:
+            self._cluster.metadata.forget(result.topic)
+        return {
+            TopicPartition(result.topic, each.partition_id): _outcome(each.error_code, each.error_message)
+            for result in answer.replica_election_results
+            for each in result.partition_result
+        }
+
+    async def move_to_disk(self, node_id: int, paths: Mapping[TopicPartition, str]) -> Outcomes:
+        """Let a broker keep replicas in other ones of its log directories. Returns when the moves have begun."""
+        kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+        dirs: dict[str, dict[str, list[int]]] = {}
+        for (name, index), path in paths.items():
+            dirs.setdefault(path, {}).setdefault(name, []).append(index)
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                kind(
+                    path=path,
+                    topics=[kind.AlterReplicaLogDirTopic(name=name, partitions=at) for name, at in topics.items()],
+                )
+                for path, topics in dirs.items()
+            ]
+        )
+        answer = await self._cluster.call(request, AlterReplicaLogDirsResponse, node_id=node_id)
+        return {
+            TopicPartition(topic.topic_name, each.partition_index): _outcome(each.error_code, None)
+            for topic in answer.results
+            for each in topic.partitions
+        }
+
+
+def refused(outcomes: Outcomes, *, harmless: Iterable[ErrorCode] = ()) -> dict[TopicPartition, ApiError]:
+    """Those that failed, but for what does no harm."""
+    passing = set(harmless)
+    return {at: error for at, error in outcomes.items() if error is not None and error.code not in passing}
+
+
+def _outcome(code: int, message: str | None) -> ApiError | None:
+    return ApiError(error_code(code), message) if code else None

@@ -1,0 +1,113 @@
+"""Voters of the metadata quorum that change while it runs (KIP-853): who is one, who becomes one, who no longer is.
+
+Only a quorum of kraft.version 1 or later takes such changes: one that was formatted with its voters in the log instead
+of in `controller.quorum.voters`. A voter is a node and one of its directories: whoever lost its disk is another one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import check
+from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+
+class VoterEndpoint(NamedTuple):
+    """Where a voter listens for the others."""
+
+    listener: str
+    host: str
+    port: int
+
+
+class QuorumReplica(NamedTuple):
+    """A voter or observer of the metadata quorum; the times are -1 where nobody knows them."""
+
+    node_id: int
+    directory_id: bytes
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The state of the metadata quorum; `endpoints` of the voters, by node id."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+    endpoints: dict[int, tuple[VoterEndpoint, ...]]
+
+
+class Voters:
+    """What can be asked of, and done to, the quorum."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def quorum(self) -> Quorum:
+        """As its leader sees it."""
+        kind = DescribeQuorumRequest.TopicData
+        wanted = kind(topic_name=CLUSTER_METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
+        answer = await self._cluster.call(
+            DescribeQuorumRequest(topics=[wanted]), DescribeQuorumResponse, error_of=_quorum_error
+        )
+        check(answer.error_code, answer.error_message)
+        found = answer.topics[0].partitions[0]
+        check(found.error_code, found.error_message)
+        return Quorum(
+            leader_id=found.leader_id,
+            leader_epoch=found.leader_epoch,
+            high_watermark=found.high_watermark,
+            voters=tuple(sorted(_replica(each) for each in found.current_voters)),
+            observers=tuple(sorted(_replica(each) for each in found.observers)),
+            endpoints={
+                node.node_id: tuple(VoterEndpoint(each.name, each.host, each.port) for each in node.listeners)
+                for node in answer.nodes
+            },
+        )
+
+    async def add(self, node_id: int, directory_id: bytes, endpoints: Iterable[VoterEndpoint]) -> None:
+        """Let a controller that follows the quorum vote. VOTER_NOT_FOUND, DUPLICATE_VOTER … say why not."""
+        request = AddRaftVoterRequest(
+            cluster_id=None,
+            timeout_ms=self._cluster.options.request_timeout_ms,
+            voter_id=node_id,
+            voter_directory_id=directory_id,
+            listeners=[AddRaftVoterRequest.Listener(name=each[0], host=each[1], port=each[2]) for each in endpoints],
+        )
+        answer = await self._cluster.call(
+            request, AddRaftVoterResponse, repeatable=False, error_of=lambda each: each.error_code
+        )
+        check(answer.error_code, answer.error_message)
+
+    async def remove(self, node_id: int, directory_id: bytes) -> None:
+        """Let a voter no longer be one."""
+        request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
+        answer = await self._cluster.call(
+            request, RemoveRaftVoterResponse, repeatable=False, error_of=lambda each: each.error_code
+        )
+        check(answer.error_code, answer.error_message)
+
+
+def _quorum_error(answer: DescribeQuorumResponse) -> int:
+    if answer.error_code or not answer.topics:
+        return answer.error_code
+    return answer.topics[0].partitions[0].error_code
+
+
+def _replica(replica: ReplicaState) -> QuorumReplica:
+    return QuorumReplica(
+        replica.replica_id,
+        replica.replica_directory_id,
+        replica.log_end_offset,
+        replica.last_fetch_timestamp,
+        replica.last_caught_up_timestamp,
+    )

@@ -1,0 +1,215 @@
+"""The admin client against a real Kafka of three nodes: moves, elections, quorum, features, brokers that leave."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+import pytest
+from tests.support.kafka_cluster import RealKafkaCluster
+
+from ottla.client import Admin, ApiError, Producer
+from ottla.client.admin.nodes import Upgrade
+from ottla.client.admin.replicas import Election, refused
+from ottla.client.admin.topics import NewTopic
+from ottla.client.admin.voters import VoterEndpoint
+from ottla.client.metadata import PartitionInfo
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.model.resources import Resource, ResourceType
+
+pytestmark = pytest.mark.compat
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def cluster(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafkaCluster]:
+    with RealKafkaCluster(tmp_path_factory.mktemp("cluster"), 3, racks={1: "a", 2: "b", 3: "c"}) as started:
+        yield started
+
+
+def run(cluster: RealKafkaCluster, test: Callable[[Admin], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(90), Admin(cluster.bootstrap) as admin:
+            await test(admin)
+
+    asyncio.run(main())
+
+
+async def eventually(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
+    while True:
+        found = await look()
+        if holds(found):
+            return found
+        await asyncio.sleep(0.05)
+
+
+async def partition(admin: Admin, at: TopicPartition) -> PartitionInfo:
+    found = (await admin.topics.describe(at.topic)).partition(at.partition)
+    assert found is not None
+    return found
+
+
+async def placed(admin: Admin, name: str, *replicas: list[int]) -> list[TopicPartition]:
+    """A topic with these replicas, known to whoever answers first."""
+    await admin.topics.create_many([NewTopic(name, -1, -1, assignments=dict(enumerate(replicas)))])
+
+    async def known() -> bool:
+        try:
+            found = await admin.topics.describe(name)
+        except ApiError:
+            return False
+        return len(found.partitions) == len(replicas) and all(each.leader >= 0 for each in found.partitions)
+
+    await eventually(known, bool)
+    return [TopicPartition(name, index) for index in range(len(replicas))]
+
+
+def test_a_move_and_the_election_that_follows(cluster: RealKafkaCluster) -> None:
+    async def test(admin: Admin) -> None:
+        (at,) = await placed(admin, "moved", [1, 2])
+        assert await admin.replicas.reassign({at: [3, 2]}) == {at: None}
+        await eventually(admin.replicas.reassignments, lambda found: not found)
+        info = await eventually(lambda: partition(admin, at), lambda found: found.replicas == (3, 2))
+        assert set(info.isr) == {2, 3}
+        # Replica 1 led and went, so somebody else was elected; a new order alone elects nobody.
+        assert info.leader in (2, 3)
+        assert await admin.replicas.reassign({at: [2, 3] if info.leader == 3 else [3, 2]}) == {at: None}
+        assert await admin.replicas.elect([at]) == {at: None}
+        await eventually(lambda: partition(admin, at), lambda found: found.leader == 5 - info.leader)
+        again = await admin.replicas.elect([at])
+        assert [each.code for each in again.values() if each] == [ErrorCode.ELECTION_NOT_NEEDED]
+        assert refused(again, harmless=[ErrorCode.ELECTION_NOT_NEEDED]) == {}
+        assert await admin.replicas.elect() == {}  # nothing to do anywhere
+
+    run(cluster, test)
+
+
+def test_a_move_that_cannot_end_is_seen_and_cancelled(cluster: RealKafkaCluster) -> None:
+    async def test(admin: Admin) -> None:
+        (at,) = await placed(admin, "throttled", [1])
+        await admin.configs.set(
+            Resource.topic("throttled"),
+            {"leader.replication.throttled.replicas": "*", "follower.replication.throttled.replicas": "*"},
+        )
+        brokers = [Resource(ResourceType.BROKER, str(each)) for each in (1, 2)]
+        rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+        for broker in brokers:
+            await admin.configs.set(broker, dict.fromkeys(rates, "1000"))
+        async with Producer(admin.cluster) as producer:
+            await asyncio.gather(*(producer.send("throttled", bytes(100_000), partition=0) for _ in range(40)))
+        assert refused(await admin.replicas.reassign({at: [2]})) == {}
+        (move,) = await admin.replicas.reassignments([at])
+        assert (move.partition, move.adding, move.removing, move.target) == (at, (2,), (1,), (2,))
+        assert set(move.replicas) == {1, 2}
+        assert await admin.replicas.reassignments([TopicPartition("moved", 0)]) == []
+        assert await admin.replicas.cancel([at]) == {at: None}
+        assert await admin.replicas.reassignments() == []
+        await eventually(lambda: partition(admin, at), lambda found: found.replicas == (1,))
+        for broker in brokers:
+            await admin.configs.set(broker, dict.fromkeys(rates))
+
+    run(cluster, test)
+
+
+def test_refusals_come_per_partition(cluster: RealKafkaCluster) -> None:
+    async def test(admin: Admin) -> None:
+        good, other = await placed(admin, "refused", [1], [2])
+        missing = TopicPartition("refused", 7)
+        outcomes = await admin.replicas.reassign({good: [1, 9], other: [2], missing: [1]})
+        assert {at: error and error.code for at, error in outcomes.items()} == {
+            good: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            other: None,
+            missing: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+        (error,) = (await admin.replicas.cancel([good])).values()
+        assert error is not None and error.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        (error,) = (await admin.replicas.reassign({good: [1, 2]}, allow_factor_change=False)).values()
+        assert error is not None and error.code == ErrorCode.INVALID_REPLICATION_FACTOR
+        (error,) = (await admin.replicas.elect([missing], Election.UNCLEAN)).values()
+        assert error is not None and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        (error,) = (await admin.replicas.move_to_disk(1, {good: "/nowhere"})).values()
+        assert error is not None and error.code == ErrorCode.LOG_DIR_NOT_FOUND
+
+    run(cluster, test)
+
+
+def test_disks_of_all_brokers(cluster: RealKafkaCluster) -> None:
+    async def test(admin: Admin) -> None:
+        await placed(admin, "disks", [1, 2, 3])
+
+        async def holders() -> list[int]:
+            dirs = await admin.nodes.log_dirs()
+            return [each.node_id for each in dirs if any(replica.topic == "disks" for replica in each.replicas)]
+
+        await eventually(holders, lambda found: found == [1, 2, 3])
+        settings = await admin.configs.describe_many(
+            [Resource.topic("disks"), Resource.topic("moved")], ["min.insync.replicas"]
+        )
+        assert [[each.value for each in entries] for entries in settings.values()] == [["1"], ["1"]]
+
+    run(cluster, test)
+
+
+def test_the_quorum(cluster: RealKafkaCluster) -> None:
+    async def test(admin: Admin) -> None:
+        quorum = await admin.voters.quorum()
+        assert [each.node_id for each in quorum.voters] == [1, 2, 3] and quorum.observers == ()
+        assert quorum.leader_id in (1, 2, 3) and quorum.high_watermark > 0
+        assert {node_id: at[0].port for node_id, at in quorum.endpoints.items()} == {
+            node_id: int(node.properties["listeners"].rpartition(":")[2]) for node_id, node in cluster.nodes.items()
+        }
+        # The voters of this one are in its property files, and stay there.
+        with pytest.raises(ApiError) as refusal:
+            await admin.voters.remove(1, bytes(15) + b"x")
+        assert refusal.value.code == ErrorCode.UNSUPPORTED_VERSION
+        with pytest.raises(ApiError) as refusal:
+            await admin.voters.add(4, bytes(15) + b"x", [VoterEndpoint("CONTROLLER", "127.0.0.1", 1)])
+        assert refusal.value.code == ErrorCode.UNSUPPORTED_VERSION
+
+    run(cluster, test)
+
+
+def test_features(cluster: RealKafkaCluster) -> None:
+    async def test(admin: Admin) -> None:
+        before = {each.name: each for each in await admin.nodes.features()}
+        newest = before["group.version"].max_version
+        await admin.nodes.update_features({"group.version": 0}, Upgrade.SAFE_DOWNGRADE, validate_only=True)
+        await admin.nodes.update_features({"group.version": 0}, Upgrade.SAFE_DOWNGRADE)
+
+        async def level() -> int | None:
+            return {each.name: each.finalized for each in await admin.nodes.features()}["group.version"]
+
+        await eventually(level, lambda found: not found)
+        await admin.nodes.update_features({"group.version": newest})
+        await eventually(level, lambda found: found == newest)
+        with pytest.raises(ApiError) as refusal:
+            await admin.nodes.update_features({"group.version": newest + 100})
+        assert refusal.value.code in (ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FEATURE_UPDATE_FAILED)
+
+    run(cluster, test)
+
+
+def test_a_broker_leaves(cluster: RealKafkaCluster) -> None:
+    """The last test: it takes the cluster's third node away."""
+
+    async def test(admin: Admin) -> None:
+        described = await admin.nodes.describe(fenced=True)
+        assert [(each.node_id, each.rack, each.is_fenced) for each in described.brokers] == [
+            (1, "a", False),
+            (2, "b", False),
+            (3, "c", False),
+        ]
+        with pytest.raises(ApiError) as refusal:
+            await admin.nodes.unregister(9)
+        assert refusal.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
+        await asyncio.to_thread(cluster.stop, 3)
+
+        async def fenced() -> list[int]:
+            return [each.node_id for each in (await admin.nodes.describe(fenced=True)).brokers if each.is_fenced]
+
+        await eventually(fenced, lambda found: found == [3])
+        assert [each.node_id for each in (await admin.nodes.describe()).brokers] == [1, 2]
+        await admin.nodes.unregister(3)
+        await eventually(fenced, lambda found: found == [])
+
+    run(cluster, test)
