@@ -40,7 +40,16 @@ REPLICATED = {
 }
 
 
+class Place(Protocol):
+    """Where nodes run, if not all on loopback (`tests/chaos/network.py`)."""
+
+    def address(self, id: int) -> str: ...
+    def prefix(self, id: int) -> list[str]: ...
+
+
 class Process(Protocol):
+    prefix: Sequence[str]
+
     @property
     def pid(self) -> int: ...
     def start(self, timeout_s: float = ...) -> object: ...
@@ -53,8 +62,16 @@ class ProcessCluster:
 
     kind = ""
 
-    def __init__(self, directory: Path, *, size: int = 3, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        size: int = 3,
+        properties: Mapping[str, str] | None = None,
+        place: Place | None = None,
+    ) -> None:
         self.directory = directory
+        self._place = place
         self.ids = list(range(1, size + 1))
         ports = free_ports(2 * size)
         self.ports = dict(zip(self.ids, ports[:size], strict=True))
@@ -64,28 +81,40 @@ class ProcessCluster:
         self.running: set[int] = set()
         for id in self.ids:
             self.nodes[id] = self.make(id, directory / f"node-{id}")
+            if place is not None:
+                self.nodes[id].prefix = place.prefix(id)
 
     def make(self, id: int, directory: Path) -> Process:
         raise NotImplementedError
 
     def settings_of(self, id: int, directory: Path) -> dict[str, str]:
-        voters = ",".join(f"{each}@127.0.0.1:{port}" for each, port in self.controller_ports.items())
+        voters = ",".join(f"{each}@{self.controller_address(each)}" for each in self.ids)
         return self.properties | {
             "process.roles": "broker,controller",
             "node.id": str(id),
             "controller.quorum.voters": voters,
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[id]},CONTROLLER://127.0.0.1:{self.controller_ports[id]}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.ports[id]}",
+            "listeners": f"PLAINTEXT://{self.address(id)},CONTROLLER://{self.controller_address(id)}",
+            "advertised.listeners": f"PLAINTEXT://{self.address(id)}",
             "log.dirs": str(directory / "data"),
         }
 
+    def _host(self, id: int) -> str:
+        return "127.0.0.1" if self._place is None else self._place.address(id)
+
+    def address(self, id: int) -> str:
+        """Where clients and other brokers find this node."""
+        return f"{self._host(id)}:{self.ports[id]}"
+
+    def controller_address(self, id: int) -> str:
+        return f"{self._host(id)}:{self.controller_ports[id]}"
+
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+        return ",".join(map(self.address, self.ids))
 
     @property
     def controllers(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.controller_ports.values())
+        return ",".join(map(self.controller_address, self.ids))
 
     @property
     def pids(self) -> list[int]:
@@ -152,7 +181,7 @@ class ProcessCluster:
         failure: Exception | None = None
         for id in sorted(self.running):
             try:
-                with RawConnection(f"127.0.0.1:{self.ports[id]}", timeout_s=timeout_s) as connection:
+                with RawConnection(self.address(id), timeout_s=timeout_s) as connection:
                     return connection.call(request, version)
             except (OSError, Closed) as error:
                 failure = error
@@ -179,12 +208,13 @@ class KafkaCluster(ProcessCluster):
         *,
         size: int = 3,
         properties: Mapping[str, str] | None = None,
+        place: Place | None = None,
         heap: str = "384m",
         jvm_options: Sequence[str] = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     ) -> None:
         self._heap = heap
         self._jvm_options = jvm_options
-        super().__init__(directory, size=size, properties=properties)
+        super().__init__(directory, size=size, properties=properties, place=place)
 
     def make(self, id: int, directory: Path) -> Process:
         return RealKafka(

@@ -51,6 +51,7 @@ class RealKafka:
         self._heap = heap
         self._jvm_options = jvm_options
         self._process: subprocess.Popen[bytes] | None = None
+        self.prefix: Sequence[str] = ()  # words before the command: what it is run under
         self.properties = SINGLE_NODE | {
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
@@ -83,7 +84,12 @@ class RealKafka:
         self.log_path.write_bytes(b"")
         with (self.directory / "kafka.err").open("ab") as err:
             self._process = subprocess.Popen(
-                [*self._java(f"-Xmx{self._heap}", *self._jvm_options), "kafka.Kafka", str(self.properties_path)],
+                [
+                    *self.prefix,
+                    *self._java(f"-Xmx{self._heap}", *self._jvm_options),
+                    "kafka.Kafka",
+                    str(self.properties_path),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=err,
                 stderr=err,

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.kafka import RealKafka
@@ -23,6 +23,7 @@ class OttlaNode:
         self.port, controller_port = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.ready_line = ""
+        self.prefix: Sequence[str] = ()  # words before the command: what it is run under
         self._process: subprocess.Popen[bytes] | None = None
         self._arguments = ["--data", str(self.data_dir), "--listen", self.bootstrap]
         if properties is not None:
@@ -60,7 +61,7 @@ class OttlaNode:
     def start(self, timeout_s: float = 30) -> "OttlaNode":
         with (self.directory / "ottla.err").open("ab") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ottla", "start", *self._arguments],
+                [*self.prefix, sys.executable, "-m", "ottla", "start", *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=err,
