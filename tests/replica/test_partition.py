@@ -13,6 +13,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import headers
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.replica.partition import READ_COMMITTED, Partition
+from ottla.replica.terms import sole
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
 
 DURABLE = LogConfig(fsync_before_ack=True)
@@ -94,7 +95,7 @@ def test_list_offsets() -> None:
 
 def test_epochs_and_divergence() -> None:
     partition = fill(make(epoch=1), 2)
-    partition.lead(4)
+    partition.lead(sole(0, 4), NOW_MS)
     fill(partition, 1)
     assert partition.epoch_end_offset(1) == (1, 4)
     assert partition.epoch_end_offset(3) == (1, 4)
@@ -109,7 +110,7 @@ def test_epochs_and_divergence() -> None:
 
 def test_an_older_epoch_never_returns() -> None:
     partition = make(epoch=5)
-    partition.lead(2)
+    partition.lead(sole(0, 2), NOW_MS)
     assert partition.leader_epoch == 5
 
 
@@ -245,4 +246,4 @@ def test_a_checkpointed_watermark() -> None:
     disk = SimDisk()
     fill(make(disk=disk))
     for given, expected in ((5, 5), (99, 8), (0, 0)):
-        assert Partition("topic", 0, open_log(disk), leader_epoch=0, high_watermark=given).high_watermark == expected
+        assert Partition("topic", 0, open_log(disk), high_watermark=given).high_watermark == expected

@@ -85,7 +85,7 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
         or segment.full
         or max_timestamp < 0
         or last - segment.base_offset > INT32_MAX
-    ) and _is_full(log, segment, size_bytes, last, max_timestamp, now_ms):
+    ) and is_full(log, segment, size_bytes, last, max_timestamp, now_ms):
         segment = log.roll(now_ms)
     if leader_epoch != log.epochs.latest:
         log.begin_epoch(leader_epoch, offset)
@@ -106,7 +106,7 @@ def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
     return memoryview(records)[:size_bytes]
 
 
-def _is_full(log: Log, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+def is_full(log: Log, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
     """Whether the batch must go into a new segment; `append_one` asks only if a glance says that it may be so."""
     size = segment.file.size
     if not size:
@@ -137,7 +137,7 @@ def append_several(
         for at, header in found:
             check(view, at, header)
             batch = view[at : at + header.size_bytes]
-            appended = _append_trusted(log, batch, header, leader_epoch, now_ms, origin, transaction_version)
+            appended = append_trusted(log, batch, header, leader_epoch, now_ms, origin, transaction_version)
     except (ApiError, StorageError):
         if log.next_offset > start:
             log.truncate_to(start, now_ms=now_ms)
@@ -146,7 +146,7 @@ def append_several(
     return appended._replace(first_offset=start if origin != Origin.REPLICATION else found[0][1].base_offset)
 
 
-def _append_trusted(
+def append_trusted(
     log: Log,
     batch: memoryview,
     header: BatchHeader,
@@ -182,7 +182,7 @@ def _append_trusted(
         # A gap that no relative offset spans (compaction on the leader): the new segment begins behind it.
         log.next_offset = offset
         segment = log.roll(now_ms)
-    elif _is_full(log, segment, header.size_bytes, last, header.max_timestamp, now_ms):
+    elif is_full(log, segment, header.size_bytes, last, header.max_timestamp, now_ms):
         segment = log.roll(now_ms)
     if leader_epoch != log.epochs.latest:
         log.begin_epoch(leader_epoch, offset)

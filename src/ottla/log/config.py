@@ -57,6 +57,7 @@ class LogConfig:
     timestamp_before_max_ms: int = INT64_MAX
     timestamp_after_max_ms: int = 3_600_000
     producer_expiration_ms: int = _DAY_MS
+    min_insync_replicas: int = 1
     fsync_before_ack: bool = False
     inspect: Inspect | None = None  # of topics with a contract
 
@@ -91,5 +92,6 @@ class LogConfig:
             timestamp_before_max_ms=get("message.timestamp.before.max.ms"),
             timestamp_after_max_ms=get("message.timestamp.after.max.ms"),
             producer_expiration_ms=get("producer.id.expiration.ms"),
+            min_insync_replicas=get("min.insync.replicas"),
             fsync_before_ack=get("ottla.fsync.before.ack"),
         )

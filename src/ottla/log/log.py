@@ -18,7 +18,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ottla.log import append as appending
-from ottla.log import closing, cut, lookup, retain, swap
+from ottla.log import closing, cut, lookup, replicate, retain, swap
 from ottla.log.aborted import AbortedTxn
 from ottla.log.append import Appended
 from ottla.log.checkpoint import PARTITION_METADATA, write_partition_metadata
@@ -182,6 +182,12 @@ class Log:
         if origin is Origin.CLIENT:
             return appending.append_one(self, records, leader_epoch, now_ms)
         return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
+
+    def append_replicated(self, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
+        """A leader's batches, as they are; how many bytes were new. All of them or none."""
+        if self.cut_at is not None:
+            cut.finish(self, now_ms)
+        return replicate.append(self, records, leader_epoch, now_ms)
 
     def begin_epoch(self, leader_epoch: int, offset: int) -> None:
         """The next batch, at `offset`, is the first of another leader epoch."""

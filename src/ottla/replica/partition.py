@@ -1,10 +1,15 @@
-"""Partition: the leader's view of one partition over its log — high watermark, epochs, what may be read and when.
+"""Partition: one replica of a partition over its log, as leader or follower — high watermark, epochs, what may be read
+and when.
 
 Rules:
-- This node is the only replica for now: the high watermark follows the log's end at once, or, where records must be on
-  disk before they count (`durable`), when `synced` says so. Followers slot in where `_advance` is called.
+- The controller's terms decide the role (`lead`, `follow`). The leader alone takes records; it keeps the book about the
+  others (`isr`) and moves the high watermark as they fetch. Where it is the only replica (`alone`) the high watermark
+  follows the log's end at once. Where records must be on disk before they count (`durable`), a leader's own end is
+  what was synced, and a follower does not tell its leader of more than that (`tells`).
+- A follower appends what its leader sent as it is, takes over the leader's watermarks, and cuts its log where the
+  leader says that their histories part. Its high watermark never goes back but with such a cut.
 - `last_stable_offset` <= `high_watermark` <= `log.next_offset`. Consumers read below the high watermark, with
-  READ_COMMITTED below the last stable offset.
+  READ_COMMITTED below the last stable offset; followers up to the log's end.
 - A request may name the leader epoch it believes in: an older one is fenced (FENCED_LEADER_EPOCH), a newer one unknown
   here (UNKNOWN_LEADER_EPOCH).
 - A failed append leaves the log as it was, and the next one is tried afresh. A failed sync is different: nobody can
@@ -13,57 +18,70 @@ Rules:
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ottla.log.config import LogConfig
-from ottla.log.disk import FileSlice, StorageError
+from ottla.log.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
-from ottla.log.lookup import TimeOffset
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.replica.isr import Follower, InSync, Pulse
+from ottla.replica.neighbours import ALONE, Neighbours
+from ottla.replica.reading import NO_EPOCH, READ_COMMITTED, READ_UNCOMMITTED, Fetch, Readable
+from ottla.replica.terms import NO_LEADER, Proposal, Terms, sole
 
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
+__all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Fetch", "Partition"]
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
-
+ACKS_ALL = -1
 # In DeleteRecords: up to wherever the high watermark is.
 HIGH_WATERMARK = -1
-NO_EPOCH = -1
-_NO_TIME = -1
-
-_new = tuple.__new__
-
-
-class Fetch(NamedTuple):
-    """One partition's part of a fetch answer."""
-
-    records: FileSlice | None
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    aborted: list[tuple[int, int]]
-    diverging: tuple[int, int] | None  # (epoch, end offset) where the reader's history parts from ours
+_CERTAINLY_NOT_DONE = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+_AWAIT_METADATA = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
 
 
-class Partition:
-    __slots__ = ("cuts", "durable", "high_watermark", "index", "leader_epoch", "log", "topic")
+class Partition(Readable):
+    __slots__ = (
+        "_at_once",
+        "alone",
+        "cuts",
+        "durable",
+        "in_sync",
+        "leader_id",
+        "neighbours",
+        "node_id",
+        "partition_epoch",
+    )
 
     def __init__(
-        self, topic: str, index: int, log: Log, *, leader_epoch: int, high_watermark: int | None = None
+        self,
+        topic: str,
+        index: int,
+        log: Log,
+        *,
+        node_id: int = 0,
+        leader_epoch: int | None = None,
+        high_watermark: int | None = None,
+        neighbours: Neighbours = ALONE,
     ) -> None:
-        self.topic = topic
-        self.index = index
-        self.log = log
-        self.leader_epoch = leader_epoch
-        self.high_watermark = log.next_offset
+        """Leads as the only replica if a `leader_epoch` is given, else waits for its terms.
+
+        `high_watermark` is the one that was checkpointed.
+        """
+        super().__init__(topic, index, log)
+        self.node_id = node_id
+        self.neighbours = neighbours
+        self.leader_id = NO_LEADER
+        self.partition_epoch = -1
+        self.alone = False  # leads, and there are no other replicas
+        self.in_sync: InSync | None = None  # of a leader that is not alone
         # How often the end was cut off: who waits for an offset must know whether it is still the record it waits for.
         self.cuts = 0
         self.durable = False
+        self._at_once = False  # what is appended counts at once
         self._set_durable(log.config)
         if high_watermark is not None:
             self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
@@ -71,47 +89,164 @@ class Partition:
             # What survived a crash counts from now on, so it must last from now on.
             log.flush()
         log.producers.replicated(self.high_watermark)
+        if leader_epoch is not None:
+            self.lead(sole(node_id, leader_epoch), 0)
 
-    def lead(self, leader_epoch: int) -> None:
-        """This node leads the partition from now on, in this epoch."""
-        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+    # --- roles
+
+    def lead(self, terms: Terms, now_ms: int) -> bool:
+        """This node leads the partition on these terms; whether that is a new epoch. Stale terms change nothing."""
+        if self._is_stale(terms):
+            return False
+        new_leader, new_epoch = not self.is_leader, terms.leader_epoch > self.leader_epoch
+        self.leader_id, self.leader_epoch = self.node_id, terms.leader_epoch
+        self.partition_epoch = terms.partition_epoch
+        self.is_leader = True
+        end = self.log.next_offset
+        if new_leader or new_epoch:
+            self.epoch_start = end
+        self.alone = len(terms.replicas) == 1
+        self._at_once = self.alone and not self.durable
+        if self.alone:
+            self.in_sync = None
+        else:
+            self.in_sync = self.in_sync or InSync(self.node_id)
+            self.in_sync.adopt(terms)
+            if new_leader or new_epoch:
+                self.in_sync.begin_epoch(now_ms, end, new_leader=new_leader)
+        if self._advance(now_ms) or new_leader:
+            self.neighbours.moved(self)
+        if self.in_sync is not None:
+            self._consider_expanding()
+        return new_leader or new_epoch
+
+    def follow(self, terms: Terms) -> bool:
+        """Another node leads the partition, or none; whether that is a new epoch. Stale terms change nothing."""
+        if self._is_stale(terms):
+            return False
+        led, new_epoch = self.is_leader, terms.leader_epoch > self.leader_epoch
+        self.leader_id, self.leader_epoch = terms.leader, terms.leader_epoch
+        self.partition_epoch = terms.partition_epoch
+        self.is_leader = self.alone = self._at_once = False
+        self.in_sync = None
+        self.epoch_start = -1
+        if led:
+            self.neighbours.moved(self)
+            self.neighbours.grew(self, hurry=True)  # followers must learn that it is not here any more
+        return new_epoch
+
+    def _is_stale(self, terms: Terms) -> bool:
+        return (terms.leader_epoch, terms.partition_epoch) < (self.leader_epoch, self.partition_epoch)
 
     def configure(self, config: LogConfig) -> None:
         self.log.configure(config)
         self._set_durable(config)
-        if not self.durable:
-            self._advance(self.log.next_offset)
+        # Fewer members may be enough by now, or what was not synced may count.
+        if self.is_leader and self._advance(self._when_last_heard()):
+            self.neighbours.moved(self)
 
     def _set_durable(self, config: LogConfig) -> None:
         # flush.messages=1 is how one asks a Kafka for the same: it syncs each append before it answers.
         self.durable = config.fsync_before_ack or config.flush_messages == 1
+        self._at_once = self.alone and not self.durable
 
-    # --- writing
+    # --- the leader's writing
 
     def append(
         self,
         records: bytearray | memoryview,
         *,
         now_ms: int,
+        acks: int = 1,
         leader_epoch: int | None = None,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = -1,
     ) -> Appended:
         """Append as the leader."""
+        if not self.alone:
+            self._check_append(acks)
         if leader_epoch is not None:
             self.check_epoch(leader_epoch)
         log = self.log
+        before = log.next_offset
         appended = log.append(records, self.leader_epoch, now_ms, origin, transaction_version)
-        if not self.durable:
+        if self._at_once:
             end = self.high_watermark = log.next_offset
             if log.producers.has_unreplicated:
                 log.producers.replicated(end)
+        elif self.in_sync is not None and log.next_offset > before:
+            self.in_sync.grows_from(before)
+            if self._advance(now_ms):
+                self.neighbours.moved(self)
+            self.neighbours.grew(self, hurry=True)
         return appended
 
-    def _advance(self, high_watermark: int) -> None:
-        if high_watermark > self.high_watermark:
-            self.high_watermark = high_watermark
-            self.log.producers.replicated(high_watermark)
+    def _check_append(self, acks: int) -> None:
+        self.require_leader()
+        in_sync = self.in_sync
+        assert in_sync is not None, "a leader is alone, or keeps a book"
+        if acks == ACKS_ALL and not self.has_enough:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR : {len(in_sync.isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {in_sync.effective_min(self.log.config.min_insync_replicas)} for partition {self.name}",
+            )
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether as many replicas are in sync as acks=all wants."""
+        in_sync = self.in_sync
+        if in_sync is None:
+            return True
+        return len(in_sync.isr) >= in_sync.effective_min(self.log.config.min_insync_replicas)
+
+    def enough_after(self, offset: int) -> ErrorCode | None:
+        """What to tell a producer (acks=all) whose records end at `offset`; None: it has to wait."""
+        if not self.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.high_watermark < offset:
+            return None
+        in_sync = self.in_sync
+        if in_sync is None or len(in_sync.maximal) >= in_sync.effective_min(self.log.config.min_insync_replicas):
+            return ErrorCode.NONE
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    @property
+    def own_end(self) -> int:
+        """Up to where this replica has what counts."""
+        log = self.log
+        return min(log.recovery_point, log.next_offset) if self.durable else log.next_offset
+
+    @property
+    def tells(self) -> int | None:
+        """The offset a follower may fetch from now; None while it waits for a sync, since fetching acknowledges."""
+        end = self.log.next_offset
+        return end if self.own_end == end else None
+
+    def _advance(self, now_ms: int) -> bool:
+        """Move the leader's high watermark as far as it goes; whether it moved."""
+        if self.in_sync is None:
+            reached = self.own_end
+        else:
+            log = self.log
+            reached = self.in_sync.high_watermark(
+                self.own_end, log.next_offset, log.config.min_insync_replicas, self.neighbours, now_ms
+            )
+        return self._raise_to(reached)
+
+    def _raise_to(self, high_watermark: int) -> bool:
+        if high_watermark <= self.high_watermark:
+            return False
+        self.high_watermark = high_watermark
+        self.log.producers.replicated(high_watermark)
+        if self.in_sync is not None:
+            self.neighbours.grew(self, hurry=False)
+        return True
+
+    def _when_last_heard(self) -> int:
+        """A moment to judge by where nobody tells the time: when a follower last fetched."""
+        followers = self.in_sync.followers.values() if self.in_sync is not None else ()
+        return max((follower.fetched_ms for follower in followers), default=0)
 
     @property
     def needs_sync(self) -> bool:
@@ -123,8 +258,8 @@ class Partition:
     def synced(self, offset: int) -> None:
         """Everything below `offset` is on disk (`log.files_to_sync` was taken when it was the end)."""
         self.log.mark_synced(offset)
-        if self.durable:
-            self._advance(min(offset, self.log.next_offset))
+        if self.durable and self.is_leader:
+            self._advance(self._when_last_heard())
 
     def sync_failed(self, now_ms: int = 0) -> None:
         """A sync failed: its pages may be lost although they still read well, so only what was synced before stays."""
@@ -135,6 +270,7 @@ class Partition:
 
     def deletion_point(self, offset: int) -> int:
         """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""
+        self.require_leader()
         config = self.log.config
         if config.compact and not config.delete:
             raise ApiError(
@@ -155,108 +291,160 @@ class Partition:
 
     def delete_records(self, offset: int) -> int:
         """Move the log start up to `offset`; the new log start."""
-        self.log.advance_log_start(self.deletion_point(offset))
+        if self.log.advance_log_start(self.deletion_point(offset)) and self.in_sync is not None:
+            self.neighbours.grew(self, hurry=True)
         return self.log.log_start_offset
 
-    # --- reading
-
     @property
-    def last_stable_offset(self) -> int:
-        unstable = self.log.producers.first_unstable_offset()
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+    def low_watermark(self) -> int:
+        """Below which no replica that is alive has records any more."""
+        lowest = self.log.log_start_offset
+        if self.in_sync is not None:
+            for broker_id, follower in self.in_sync.followers.items():
+                if follower.log_start < lowest and self.neighbours.broker_epoch(broker_id) is not None:
+                    lowest = follower.log_start
+        return lowest
 
-    def fetch(
+    # --- the leader's followers
+
+    def fetch_as_follower(
         self,
+        replica_id: int,
+        broker_epoch: int,
         offset: int,
         max_bytes: int,
+        now_ms: int,
         *,
-        isolation: int = READ_UNCOMMITTED,
+        log_start: int = -1,
         current_leader_epoch: int = NO_EPOCH,
         last_fetched_epoch: int = NO_EPOCH,
         at_least_one: bool = True,
+        pulse: Pulse | None = None,
     ) -> Fetch:
-        """What a consumer may read from `offset` on. Raises FENCED/UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE."""
+        """What another replica reads from `offset` on, which says that it has everything below."""
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
+        self.require_leader()
+        follower = self._follower(replica_id, current_leader_epoch)
+        registered = self.neighbours.broker_epoch(replica_id)
+        if broker_epoch != -1 and registered is not None and registered > broker_epoch:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # of its life before
         log = self.log
-        stable = self.last_stable_offset
         if last_fetched_epoch != NO_EPOCH:
             diverging = self._diverging(offset, last_fetched_epoch)
             if diverging is not None:
-                return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
-        limit = stable if isolation == READ_COMMITTED else self.high_watermark
-        aborted: list[tuple[int, int]] = []
+                watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
+                return Fetch(None, *watermarks, [], diverging)
         try:
-            fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
-            if isolation == READ_COMMITTED and fetched.slice is not None:
-                aborted = log.aborted(offset, fetched.end_offset)
+            fetched = log.read(offset, max_bytes, max_offset=log.next_offset, at_least_one=at_least_one)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
+        self._note(follower, broker_epoch, offset, log_start, now_ms, pulse)
+        watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
+        return Fetch(fetched.slice, *watermarks, [], None)
 
-    def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
-        """Where our history ends for the reader's last epoch, if that is before what it has already read (KIP-595)."""
-        epoch, end = self.epoch_end_offset(last_fetched_epoch)
-        if epoch == NO_EPOCH:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Could not determine the end offset of the last fetched epoch {last_fetched_epoch} of {self.name}",
-            )
-        return (epoch, end) if epoch < last_fetched_epoch or end < offset else None
+    def _follower(self, replica_id: int, current_leader_epoch: int) -> Follower:
+        follower = self.in_sync.followers.get(replica_id) if self.in_sync is not None else None
+        if follower is None:
+            # A replica that was just added knows of it before its leader does: it should try again.
+            named = current_leader_epoch != NO_EPOCH
+            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH if named else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return follower
 
-    def list_offset(
-        self,
-        timestamp: int,
-        *,
-        isolation: int = READ_UNCOMMITTED,
-        current_leader_epoch: int = NO_EPOCH,
-    ) -> TimeOffset | None:
-        """The offset of a moment, or of one of the special ones; None if there is no such record."""
-        if current_leader_epoch != NO_EPOCH:
-            self.check_epoch(current_leader_epoch)
-        log = self.log
-        limit = self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
-        if timestamp == LATEST:
-            return TimeOffset(limit, _NO_TIME, self.leader_epoch)
-        if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            return TimeOffset(log.log_start_offset, _NO_TIME, self._first_epoch())
-        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            return TimeOffset(-1, _NO_TIME, NO_EPOCH)  # nothing is tiered
-        if timestamp < MAX_TIMESTAMP:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown special timestamp {timestamp}")
-        try:
-            if timestamp == MAX_TIMESTAMP:
-                return log.max_timestamp_offset(max_offset=limit)
-            return log.offset_for_time(timestamp, max_offset=limit)
-        except StorageError as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+    def _note(
+        self, follower: Follower, broker_epoch: int, offset: int, log_start: int, now_ms: int, pulse: Pulse | None
+    ) -> None:
+        before_end, before_start = follower.end, follower.log_start
+        follower.fetched(offset, self.log.next_offset, now_ms)
+        follower.log_start = log_start
+        follower.broker_epoch = broker_epoch
+        follower.pulse = pulse
+        if self._may_expand(follower):
+            self.neighbours.isr_may_change(self)
+        moved = before_end != offset and self._advance(now_ms)
+        if moved or before_start != log_start:
+            self.neighbours.moved(self)
 
-    def epoch_end_offset(self, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
-        """(epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
-        if current_leader_epoch != NO_EPOCH:
-            self.check_epoch(current_leader_epoch)
-        latest = self.log.epochs.latest
-        if latest < leader_epoch <= self.leader_epoch:
-            # An epoch begins, for whoever asks, when its leader does, even if it has not written anything yet.
-            known = leader_epoch == self.leader_epoch or latest == NO_EPOCH
-            return leader_epoch if known else latest, self.log.next_offset
-        return self.log.epoch_end(leader_epoch)
-
-    def _first_epoch(self) -> int:
-        """The epoch of the first record, or of the one that will be."""
-        log = self.log
-        epoch = log.epochs.epoch_at(log.log_start_offset)
-        return self.leader_epoch if epoch == NO_EPOCH and log.log_start_offset == log.next_offset else epoch
-
-    def check_epoch(self, leader_epoch: int) -> None:
-        if leader_epoch < self.leader_epoch:
-            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
-        if leader_epoch > self.leader_epoch:
-            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+    def _may_expand(self, follower: Follower) -> bool:
+        in_sync = self.in_sync
+        return in_sync is not None and in_sync.may_expand(follower, self._least, self.neighbours)
 
     @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.index}"
+    def _least(self) -> int:
+        """What a member of the ISR has: everything committed, and all that this leader began with."""
+        return max(self.high_watermark, self.epoch_start)
 
-    def __repr__(self) -> str:
-        return f"Partition({self.name}, {self.log.log_start_offset}..{self.log.next_offset})"
+    def _consider_expanding(self) -> None:
+        assert self.in_sync is not None, "asked only where there are followers"
+        if any(self._may_expand(follower) for follower in self.in_sync.followers.values()):
+            self.neighbours.isr_may_change(self)
+
+    def isr_proposal(self, now_ms: int) -> Proposal | None:
+        """The change of the ISR that the controller should be asked for now, once; None while one is under way."""
+        if self.in_sync is None:
+            return None
+        return self.in_sync.propose(self.leader_epoch, self.log.next_offset, self._least, self.neighbours, now_ms)
+
+    def proposal_accepted(self, terms: Terms, now_ms: int) -> None:
+        """The controller's answer to a proposal; older than what is known by now, it is ignored."""
+        in_sync = self.in_sync
+        if in_sync is None or terms.leader_epoch != self.leader_epoch or terms.partition_epoch < self.partition_epoch:
+            return
+        self.partition_epoch = terms.partition_epoch
+        in_sync.accepted(terms.isr, terms.partition_epoch)
+        if self._advance(now_ms):
+            self.neighbours.moved(self)
+        self._consider_expanding()
+
+    def proposal_refused(self, error: ErrorCode) -> bool:
+        """The controller said no; whether to ask it the same again.
+
+        Only some errors say that nothing was changed. After the others what counts is what the metadata says next.
+        """
+        if self.in_sync is not None and error in _CERTAINLY_NOT_DONE:
+            self.in_sync.withdraw()
+        return error not in _CERTAINLY_NOT_DONE and error not in _AWAIT_METADATA
+
+    # --- the follower's writing
+
+    def append_fetched(self, records: memoryview | bytes, high_watermark: int, log_start: int, now_ms: int) -> int:
+        """What the leader answered; how many bytes of it were new. Batches that are here already are passed over."""
+        if self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self.log
+        taken = log.append_replicated(records, self.leader_epoch, now_ms) if len(records) else 0
+        moved = self._raise_to(min(high_watermark, log.next_offset))
+        if log_start <= self.high_watermark:
+            moved = log.advance_log_start(log_start) or moved
+        if moved:
+            self.neighbours.moved(self)
+        return taken
+
+    def truncate_for(self, epoch: int, end_offset: int, now_ms: int = 0) -> int:
+        """Cut the log where the leader, in whose history `epoch` ends at `end_offset`, parts from it; its new end.
+
+        Where the leader's epoch is unknown here, this is one step of several: the next fetch tells more.
+        """
+        known, end = self.log.epoch_end(epoch)
+        if known == epoch:
+            end = min(end, end_offset)
+        elif known == NO_EPOCH:
+            end = end_offset
+        self.truncate_to(end, now_ms)
+        return self.log.next_offset
+
+    def truncate_to(self, offset: int, now_ms: int = 0) -> None:
+        if self.log.truncate_to(min(offset, self.log.next_offset), now_ms=now_ms):
+            self._was_cut()
+
+    def begin_at(self, offset: int, now_ms: int = 0) -> None:
+        """The leader's log begins beyond the end of this one: nothing of it is of use any more."""
+        self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
+        self._was_cut()
+        self.high_watermark = offset
+
+    def _was_cut(self) -> None:
+        self.cuts += 1
+        self.high_watermark = min(self.high_watermark, self.log.next_offset)
+        self.log.producers.replicated(self.high_watermark)
+        self.neighbours.moved(self)

@@ -1,0 +1,99 @@
+"""A follower's way of a leader's batches into the log: as they are, offsets and epochs included, in as few writes as
+possible — one for a whole answer, mostly.
+
+Markers, the first batch of an epoch or of a segment go their own way (`append`): they change more than the file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.log.append import append_trusted, is_full
+from ottla.log.disk import StorageError
+from ottla.log.producers import Origin
+from ottla.log.segment import Segment
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import INT32_MAX
+from ottla.records.batch import CONTROL_FLAG, BatchHeader, check, headers
+
+if TYPE_CHECKING:
+    from ottla.log.log import Log
+
+
+def append(log: Log, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:
+    """The batches from the end of the log on, up to one of a later leader than `leader_epoch`; their bytes."""
+    start = log.next_offset
+    view = memoryview(records)
+    run = _Run(log, view)
+    taken = 0
+    try:
+        for at, header in headers(view):
+            if header.last_offset < start:
+                continue  # it is here already: two fetches asked for it
+            if header.leader_epoch > leader_epoch:
+                break  # of a leader that this replica does not follow yet
+            check(view, at, header)
+            taken += header.size_bytes
+            if run.takes(header, now_ms):
+                run.add(at, header)
+            else:
+                run.write()
+                batch = view[at : at + header.size_bytes]
+                append_trusted(log, batch, header, leader_epoch, now_ms, Origin.REPLICATION, -1)
+        run.write()
+    except (ApiError, StorageError):
+        if log.next_offset > start:
+            log.truncate_to(start, now_ms=now_ms)
+        raise
+    return taken
+
+
+class _Run:
+    """Batches that lie behind each other in the answer and will do so in the segment, not yet written."""
+
+    def __init__(self, log: Log, view: memoryview) -> None:
+        self._log = log
+        self._view = view
+        self._batches: list[BatchHeader] = []
+        self._start = self._end = 0  # in the view
+        self._segment: Segment = log.active
+
+    def takes(self, header: BatchHeader, now_ms: int) -> bool:
+        log, segment = self._log, self._log.active
+        next_offset = self._batches[-1].next_offset if self._batches else log.next_offset
+        if header.base_offset < next_offset:
+            raise ApiError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Unexpected offset in append to {log.name}. First offset {header.base_offset} is less than the next "
+                f"offset {next_offset}.",
+            )
+        last = header.last_offset
+        return not (
+            (header.attributes & CONTROL_FLAG and header.producer_id >= 0)
+            or header.leader_epoch != log.epochs.latest
+            or not segment.file.size
+            or last - segment.base_offset > INT32_MAX
+            or is_full(log, segment, self._end - self._start + header.size_bytes, last, header.max_timestamp, now_ms)
+        )
+
+    def add(self, at: int, header: BatchHeader) -> None:
+        if not self._batches:
+            self._start = at
+            self._segment = self._log.active
+        self._batches.append(header)
+        self._end = at + header.size_bytes
+
+    def write(self) -> None:
+        if not self._batches:
+            return
+        log, segment = self._log, self._segment
+        position = segment.file.size
+        segment.file.append(self._view[self._start : self._end])
+        for header in self._batches:
+            segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
+            position += header.size_bytes
+            if header.producer_id >= 0 and not header.attributes & CONTROL_FLAG:
+                log.producers.update(header, header.base_offset, header.max_timestamp)
+        log.next_offset = self._batches[-1].next_offset
+        self._batches = []
+        self._start = self._end = 0

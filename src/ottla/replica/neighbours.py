@@ -1,0 +1,52 @@
+"""Neighbours: what a replica knows of the world around it, and whom it tells. The server fulfils it; `ALONE` is the
+world of a partition without other replicas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ottla.replica.partition import Partition
+
+_LAG_MS_MAX = 30_000
+
+
+class Neighbours(Protocol):
+    @property
+    def lag_ms_max(self) -> int:
+        """replica.lag.time.max.ms: who was not caught up for that long is not in sync."""
+
+    def broker_epoch(self, broker_id: int) -> int | None:
+        """Of a broker that is registered and not fenced."""
+
+    def may_join(self, broker_id: int) -> bool:
+        """Whether a broker may be in an ISR: neither fenced nor shutting down."""
+
+    def moved(self, partition: Partition) -> None:
+        """High watermark, low watermark or role changed: whoever waits for the partition must look again."""
+
+    def grew(self, partition: Partition, *, hurry: bool) -> None:
+        """Followers have something to fetch; without `hurry` it is only worth telling with their next answer."""
+
+    def isr_may_change(self, partition: Partition) -> None:
+        """`partition.isr_proposal` has something to propose."""
+
+
+class _Alone:
+    lag_ms_max = _LAG_MS_MAX
+
+    def broker_epoch(self, _broker_id: int) -> int | None:
+        return None
+
+    def may_join(self, _broker_id: int) -> bool:
+        return False
+
+    def moved(self, partition: Partition) -> None: ...
+
+    def grew(self, partition: Partition, *, hurry: bool) -> None: ...
+
+    def isr_may_change(self, partition: Partition) -> None: ...
+
+
+ALONE: Neighbours = _Alone()

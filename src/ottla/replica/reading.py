@@ -1,0 +1,203 @@
+"""Readable: the reading side of a replica — what consumers, followers and clients that look for offsets may see.
+
+A follower serves those who know that it may be one (KIP-392), up to the high watermark that its leader told it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.log.disk import FileSlice, StorageError
+from ottla.log.log import Log
+from ottla.log.lookup import TimeOffset
+from ottla.model.errors import ApiError, ErrorCode
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+# How replicas look at a log: all of it.
+TO_THE_END = -1
+
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+NO_EPOCH = -1
+_NO_TIME = -1
+_new = tuple.__new__
+
+
+class Fetch(NamedTuple):
+    """One partition's part of a fetch answer."""
+
+    records: FileSlice | None
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: list[tuple[int, int]]
+    diverging: tuple[int, int] | None  # (epoch, end offset) where the reader's history parts from ours
+
+
+class Readable:
+    __slots__ = (
+        "epoch_start",
+        "high_watermark",
+        "index",
+        "is_leader",
+        "leader_epoch",
+        "log",
+        "topic",
+    )
+
+    def __init__(self, topic: str, index: int, log: Log) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.leader_epoch = -1
+        self.is_leader = False
+        self.epoch_start = -1  # where the log ended when this node began to lead
+        self.high_watermark = log.log_start_offset
+
+    def require_leader(self) -> None:
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    @property
+    def last_stable_offset(self) -> int:
+        unstable = self.log.producers.first_unstable_offset()
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def fetch(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        isolation: int = READ_UNCOMMITTED,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+        at_least_one: bool = True,
+        only_leader: bool = True,
+    ) -> Fetch:
+        """What a consumer may read from `offset` on; a follower serves those who know that it may be one (KIP-392).
+
+        Raises FENCED/UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
+        """
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
+        if only_leader and not self.is_leader:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self.log
+        stable = self.last_stable_offset
+        if last_fetched_epoch != NO_EPOCH:
+            diverging = self._diverging(offset, last_fetched_epoch)
+            if diverging is not None:
+                return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
+        limit = stable if isolation == READ_COMMITTED else self.high_watermark
+        aborted: list[tuple[int, int]] = []
+        try:
+            fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
+            if isolation == READ_COMMITTED and fetched.slice is not None:
+                aborted = log.aborted(offset, fetched.end_offset)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
+
+    def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
+        """Where our history ends for the reader's last epoch, if that is before what it has already read (KIP-595)."""
+        epoch, end = self._epoch_end(last_fetched_epoch)
+        if epoch == NO_EPOCH or offset < self.log.log_start_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Could not determine the end offset of the last fetched epoch {last_fetched_epoch} of {self.name}",
+            )
+        return (epoch, end) if epoch < last_fetched_epoch or end < offset else None
+
+    def list_offset(
+        self,
+        timestamp: int,
+        *,
+        isolation: int = READ_UNCOMMITTED,
+        current_leader_epoch: int = NO_EPOCH,
+        only_leader: bool = True,
+    ) -> TimeOffset | None:
+        """The offset of a moment, or of one of the special ones; None if there is no such record.
+
+        Clients of a new leader that does not know yet how far its predecessor had come get OFFSET_NOT_AVAILABLE, rather
+        than an offset lower than one they were told before.
+        """
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
+        if only_leader:
+            self.require_leader()
+        log = self.log
+        limit = self._limit(isolation)
+        if timestamp == LATEST:
+            self._check_offsets_known(isolation)
+            return TimeOffset(limit, _NO_TIME, self.leader_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return TimeOffset(log.log_start_offset, _NO_TIME, self._first_epoch())
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return TimeOffset(-1, _NO_TIME, NO_EPOCH)  # nothing is tiered
+        if timestamp < MAX_TIMESTAMP:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown special timestamp {timestamp}")
+        try:
+            if timestamp == MAX_TIMESTAMP:
+                found = log.max_timestamp_offset(max_offset=limit)
+            else:
+                found = log.offset_for_time(timestamp, max_offset=limit)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if found is None:
+            self._check_offsets_known(isolation)
+        return found
+
+    def _limit(self, isolation: int) -> int:
+        if isolation == TO_THE_END:
+            return self.log.next_offset
+        return self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
+
+    def _check_offsets_known(self, isolation: int) -> None:
+        if self.high_watermark < self.epoch_start and isolation != TO_THE_END:
+            raise ApiError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"Failed to fetch offsets for {self.name} with leader epoch {self.leader_epoch} as this partition's "
+                f"high watermark ({self.high_watermark}) is lagging behind the start offset from the beginning of this "
+                f"epoch ({self.epoch_start}).",
+            )
+
+    def epoch_end_offset(self, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
+        """(epoch, end offset) of the largest epoch at or below `leader_epoch`; (-1, -1) if unknown."""
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
+        self.require_leader()
+        return self._epoch_end(leader_epoch)
+
+    def _epoch_end(self, leader_epoch: int) -> tuple[int, int]:
+        latest = self.log.epochs.latest
+        if self.is_leader and latest < leader_epoch <= self.leader_epoch:
+            # An epoch begins, for whoever asks, when its leader does, even if it has not written anything yet.
+            known = leader_epoch == self.leader_epoch or latest == NO_EPOCH
+            return leader_epoch if known else latest, self.log.next_offset
+        return self.log.epoch_end(leader_epoch)
+
+    def _first_epoch(self) -> int:
+        """The epoch of the first record, or of the one that will be."""
+        log = self.log
+        epoch = log.epochs.epoch_at(log.log_start_offset)
+        return self.leader_epoch if epoch == NO_EPOCH and log.log_start_offset == log.next_offset else epoch
+
+    def check_epoch(self, leader_epoch: int) -> None:
+        if leader_epoch < self.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+        if leader_epoch > self.leader_epoch:
+            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    def __repr__(self) -> str:
+        return f"Partition({self.name}, {self.log.log_start_offset}..{self.log.next_offset})"

@@ -1,0 +1,38 @@
+"""Terms: what the controller decided about a partition — who holds it, who leads, who is in sync — and Proposal: what
+its leader asks the controller to decide about the in-sync replicas.
+
+The controller's own record of a partition has more; this is what a replica acts upon.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NO_LEADER = -1
+
+
+class Terms(NamedTuple):
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+class Proposal(NamedTuple):
+    """An AlterPartition for one partition; each member of the ISR with the broker epoch its leader knows (-1: none)."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return tuple(broker_id for broker_id, _ in self.isr)
+
+
+def sole(node_id: int, leader_epoch: int, partition_epoch: int = 0) -> Terms:
+    """The terms of a partition that has one replica."""
+    return Terms(node_id, leader_epoch, partition_epoch, (node_id,), (node_id,))
