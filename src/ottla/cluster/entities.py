@@ -5,14 +5,25 @@ Everything here is immutable but `Topic`, which has identity: partitions come an
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 from ottla.cluster.features import Range
 from ottla.model.resources import Resource
+from ottla.wire.journal import cluster_metadata as journal
 
 NO_LEADER = -1
+# In a PartitionChangeRecord; any other value, the same leader too, is a new leader epoch.
+UNCHANGED_LEADER = -2
 # In place of a directory id: the replica's broker has not chosen one yet.
 UNASSIGNED_DIRECTORY = bytes(16)
+# The broker's directories are not known (metadata.version before 3.7-IV2).
+MIGRATING_DIRECTORY = bytes(15) + b"\x02"
+# Ids below this one have a meaning of their own: no directory has them.
+FIRST_DIRECTORY = bytes(15) + bytes([100])
+
+
+_Share: TypeAlias = Callable[[list[Any]], tuple[Any, ...]]
 
 
 class PartitionState(NamedTuple):
@@ -30,6 +41,35 @@ class PartitionState(NamedTuple):
     recovering: int = 0  # 1 after an unclean election, until the leader has recovered
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+
+    @property
+    def moving(self) -> bool:
+        """Whether it is being reassigned."""
+        return bool(self.adding or self.removing)
+
+    def changed(
+        self, record: journal.PartitionChangeRecord, share: Callable[[list[Any]], Any] = tuple
+    ) -> PartitionState:
+        """The state after a change; `share` makes tuples of lists."""
+        elects = record.leader != UNCHANGED_LEADER
+        return PartitionState(
+            self.index,
+            self.replicas if record.replicas is None else share(record.replicas),
+            self.isr if record.isr is None else share(record.isr),
+            record.leader if elects else self.leader,
+            self.leader_epoch + 1 if elects else self.leader_epoch,
+            self.partition_epoch + 1,
+            self.directories if record.directories is None else share(record.directories),
+            self.removing if record.removing_replicas is None else share(record.removing_replicas),
+            self.adding if record.adding_replicas is None else share(record.adding_replicas),
+            self.recovering if record.leader_recovery_state == -1 else record.leader_recovery_state,
+            self.elr if record.eligible_leader_replicas is None else share(record.eligible_leader_replicas),
+            self.last_known_elr if record.last_known_elr is None else share(record.last_known_elr),
+        )
+
+    def directory(self, broker: int) -> bytes:
+        """Where the broker has its replica."""
+        return self.directories[self.replicas.index(broker)] if self.directories else MIGRATING_DIRECTORY
 
 
 class Topic:
@@ -75,6 +115,30 @@ class Broker(NamedTuple):
     in_controlled_shutdown: bool = False
     directories: tuple[bytes, ...] = ()
     cordoned: tuple[bytes, ...] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it may lead."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def open_for_replicas(self) -> bool:
+        """Whether new replicas may be placed on it: not if it is leaving, or all its directories are cordoned."""
+        closed = self.cordoned and set(self.directories) <= set(self.cordoned)
+        return not self.in_controlled_shutdown and not closed
+
+    def has_online(self, directory: bytes) -> bool:
+        """Whether a replica that is said to lie in this directory can be used."""
+        if directory in self.directories or not self.directories:
+            return True
+        return directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+
+    @property
+    def default_directory(self) -> bytes:
+        """Where a new replica will lie: known when there is one directory, else the broker chooses later."""
+        if not self.directories:
+            return MIGRATING_DIRECTORY
+        return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY
 
 
 class Controller(NamedTuple):

@@ -78,6 +78,15 @@ METADATA_VERSION_NAMES: dict[int, str] = {
     30: "4.3-IV0",
 }
 
+# From this metadata.version on brokers do not need a new leader epoch when the ISR shrinks.
+NO_BUMP_ON_SHRINK = 12
+# From this one on the controller knows in which directory a replica lies (KIP-858).
+DIRECTORIES = 17
+# From this one on eligible leader replicas can be stored (KIP-966).
+ELIGIBLE_LEADERS = 23
+# From this one on directories can be cordoned.
+CORDONED = 30
+
 # Levels that brought new records or fields: going back below one of them would lose what they hold.
 _METADATA_CHANGED_AT = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ottla.cluster.entities import Change
 from ottla.cluster.entry import Entry
+from ottla.cluster.sessions import Gone, Heard
 from ottla.cluster.state import ClusterState
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
@@ -34,5 +35,5 @@ class ClusterMachine:
     def apply(self, record: Entry) -> Sequence[Change]:
         return self.view.state.apply(record.record)
 
-    def note(self, note: object) -> None:
-        raise AssertionError(f"all of the cluster's state is in its journal, {note!r} is not")
+    def note(self, note: Heard | Gone) -> None:
+        self.view.sessions.note(note)

@@ -30,11 +30,11 @@ from ottla.cluster.entities import (
     TopicDeleted,
 )
 from ottla.cluster.features import METADATA_VERSION, Range
+from ottla.cluster.index import Index
 from ottla.model.names import collision_key
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
 
-_UNCHANGED_LEADER = -2
 _NOTHING: tuple[Change, ...] = ()
 
 
@@ -60,6 +60,7 @@ class ClusterState:
         self.scram: dict[tuple[str, int], journal.UserScramCredentialRecord] = {}
         self.tokens: dict[str, journal.DelegationTokenRecord] = {}
         self.partition_count = 0
+        self.index = Index()
         self._shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._early: dict[bytes, dict[int, PartitionState]] = {}  # partitions that came before a lower index did
         self._transaction: list[Any] | None = None
@@ -88,6 +89,30 @@ class ClusterState:
             journal.NoOpRecord: _ignore,
             journal.ZkMigrationStateRecord: _ignore,  # ZooKeeper is gone; old journals still mention it
         }
+
+    def copy(self) -> ClusterState:
+        """One that can be changed without changing this one. What cannot change is shared: all but the lists of it."""
+        new = ClusterState()
+        new.topics = {
+            topic.name: Topic(topic.name, topic.id, topic.partitions.copy()) for topic in self.topics.values()
+        }
+        new.topic_by_id = {topic.id: topic for topic in new.topics.values()}
+        new.colliding = {key: names.copy() for key, names in self.colliding.items()}
+        new.configs = {resource: values.copy() for resource, values in self.configs.items()}
+        new.quotas = {entity: values.copy() for entity, values in self.quotas.items()}
+        for name in ("features", "brokers", "controllers", "acls", "scram", "tokens"):
+            setattr(new, name, getattr(self, name).copy())
+        new.next_producer_id, new.producer_ids = self.next_producer_id, self.producer_ids
+        new.partition_count = self.partition_count
+        new.index = self.index.copy()
+        new._shared = self._shared  # equal tuples are equal for both
+        new._early = {topic_id: early.copy() for topic_id, early in self._early.items()}
+        new._transaction = None if self._transaction is None else self._transaction.copy()
+        return new
+
+    def partition(self, topic_id: bytes, index: int) -> PartitionState | None:
+        topic = self.topic_by_id.get(topic_id)
+        return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
     @property
     def metadata_version(self) -> int:
@@ -151,6 +176,8 @@ class ClusterState:
         self.configs.pop(Resource(2, topic.name), None)
         self._early.pop(topic.id, None)
         self.partition_count -= len(topic.partitions)
+        for partition in topic.partitions:
+            self.index.move(topic.id, partition, None)
         return (TopicDeleted(topic),)
 
     def _partition(self, record: journal.PartitionRecord) -> Sequence[Change]:
@@ -166,26 +193,28 @@ class ClusterState:
             record.leader_epoch,
             record.partition_epoch,
             share(record.directories),
-            tuple(record.removing_replicas),
-            tuple(record.adding_replicas),
+            share(record.removing_replicas),
+            share(record.adding_replicas),
             record.leader_recovery_state,
-            tuple(record.eligible_leader_replicas or ()),
-            tuple(record.last_known_elr or ()),
+            share(record.eligible_leader_replicas or ()),
+            share(record.last_known_elr or ()),
         )
         partitions = topic.partitions
         if state.index == len(partitions):
             partitions.append(state)
             self.partition_count += 1
+            self.index.move(topic.id, None, state)
             if topic.id in self._early:
                 return (PartitionsAdded(topic, (state, *self._take_early(topic))),)
             return (PartitionsAdded(topic, (state,)),)
         if 0 <= state.index < len(partitions):
             old, partitions[state.index] = partitions[state.index], state
+            self.index.move(topic.id, old, state)
             return (PartitionChanged(topic, old, state),)
         self._early.setdefault(topic.id, {})[state.index] = state
         return _NOTHING
 
-    def _share(self, values: list[Any]) -> tuple[Any, ...]:
+    def _share(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """One tuple for all that are equal: very many partitions have the same few replicas and directories."""
         found = tuple(values)
         return self._shared.setdefault(found, found)
@@ -195,6 +224,7 @@ class ClusterState:
         taken: list[PartitionState] = []
         while (state := early.pop(len(topic.partitions), None)) is not None:
             topic.partitions.append(state)
+            self.index.move(topic.id, None, state)
             taken.append(state)
         self.partition_count += len(taken)
         if not early:
@@ -206,21 +236,9 @@ class ClusterState:
         if topic is None or not 0 <= record.partition_id < len(topic.partitions):
             raise JournalError(f"unknown partition {record.topic_id.hex()}-{record.partition_id} changes")
         old = topic.partitions[record.partition_id]
-        elects = record.leader != _UNCHANGED_LEADER
-        new = old._replace(
-            replicas=_or(record.replicas, old.replicas),
-            isr=_or(record.isr, old.isr),
-            leader=record.leader if elects else old.leader,
-            leader_epoch=old.leader_epoch + 1 if elects else old.leader_epoch,
-            partition_epoch=old.partition_epoch + 1,
-            directories=_or(record.directories, old.directories),
-            removing=_or(record.removing_replicas, old.removing),
-            adding=_or(record.adding_replicas, old.adding),
-            recovering=old.recovering if record.leader_recovery_state == -1 else record.leader_recovery_state,
-            elr=_or(record.eligible_leader_replicas, old.elr),
-            last_known_elr=_or(record.last_known_elr, old.last_known_elr),
-        )
+        new = old.changed(record, self._share)
         topic.partitions[record.partition_id] = new
+        self.index.move(topic.id, old, new)
         return (PartitionChanged(topic, old, new),)
 
     def _clear_elr(self, record: journal.ClearElrRecord) -> Sequence[Change]:
@@ -231,6 +249,7 @@ class ClusterState:
                 if old.elr or old.last_known_elr:
                     new = old._replace(elr=(), last_known_elr=(), partition_epoch=old.partition_epoch + 1)
                     topic.partitions[old.index] = new
+                    self.index.move(topic.id, old, new)
                     changes.append(PartitionChanged(topic, old, new))
         return changes
 
@@ -358,10 +377,6 @@ class ClusterState:
 
 def _ignore(_: Any) -> Sequence[Change]:
     return _NOTHING
-
-
-def _or(new: list[Any] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
-    return old if new is None else tuple(new)
 
 
 def _endpoints(listed: Sequence[Any]) -> tuple[Endpoint, ...]:

@@ -3,41 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ottla.cluster.entities import UNASSIGNED_DIRECTORY, Broker
+from ottla.cluster.entities import Broker
+from ottla.cluster.sessions import BrokerSessions
 from ottla.cluster.state import ClusterState
 from ottla.model.config import Config
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import BitSource
 from ottla.model.node_config import NodeConfig
+from ottla.model.resources import ResourceType
+
+
+def _unknown_offset() -> int:
+    raise AssertionError("this view is of no journal")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The state, this node's configuration as it is now (for the defaults in it), and a source of ids."""
+    """The state, this node's configuration as it is now (for the defaults in it), a source of ids, where the next
+    record will lie, and what is known of brokers by hearsay.
+    """
 
     state: ClusterState
     node_id: int
     config: Callable[[], NodeConfig]
     rng: BitSource
+    next_offset: Callable[[], int] = _unknown_offset
+    sessions: BrokerSessions = field(default_factory=BrokerSessions)
 
     @property
     def defaults(self) -> Config:
         """The broker settings of this node."""
         return self.config().broker
 
+    def topic_config(self, name: str) -> Config:
+        """The settings of a topic."""
+        return self.config().topic(self.state.config(ResourceType.TOPIC, name))
+
     def active(self, replicas: Iterable[int]) -> tuple[int, ...]:
         """Those replicas whose broker can lead now, in their order."""
         brokers = self.state.brokers
-        return tuple(id for id in replicas if id in brokers and is_active(brokers[id]))
+        return tuple(id for id in replicas if id in brokers and brokers[id].active)
 
     def directories(self, replicas: Iterable[int]) -> tuple[bytes, ...]:
-        """Where each replica will lie: known when its broker has one directory, else chosen by the broker later."""
-        brokers = self.state.brokers
-        return tuple(
-            brokers[id].directories[0] if len(brokers[id].directories) == 1 else UNASSIGNED_DIRECTORY for id in replicas
-        )
+        """Where each replica will lie."""
+        return tuple(self.state.brokers[id].default_directory for id in replicas)
 
-
-def is_active(broker: Broker) -> bool:
-    return not broker.fenced and not broker.in_controlled_shutdown
+    def checked_broker(self, broker_id: int, epoch: int) -> Broker:
+        """The broker that sent a request with this epoch; refuses one that was registered anew since."""
+        broker = self.state.brokers.get(broker_id)
+        if broker is None:
+            raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
+        if broker.epoch != epoch:
+            raise ApiError(
+                ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch} but got broker epoch {epoch}"
+            )
+        return broker

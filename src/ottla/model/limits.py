@@ -43,6 +43,8 @@ TOPICS_PER_REQUEST_MAX = 100_000
 PARTITIONS_PER_REQUEST_MAX = 200_000
 # Partitions one topic may have: each is a directory with five files.
 PARTITIONS_PER_TOPIC_MAX = 100_000
+# Elections by the clock (preferred leaders, unclean ones) in one turn, as Kafka's; the next turn follows at once.
+ELECTIONS_PER_TURN_MAX = 1_000
 # A topic of 10,000 partitions still fits one batch, hence one write; larger groups become a transaction of several.
 # (Kafka lets one command write 10,000 records at most, but reads batches of any number: see test_kafka_metadata.)
 RECORDS_PER_METADATA_BATCH_MAX = 20_000
@@ -96,6 +98,14 @@ PEER_CONNECT_MS = 5_000
 # Pause after a connection to another node could not be made; doubles, but stays below what a restart takes.
 PEER_RECONNECT_MS = 20
 PEER_RECONNECT_MS_MAX = 500
+# How long the active controller is looked for on behalf of somebody who named no time of their own.
+CONTROLLER_ANSWER_MS = 30_000
+# Pause before it is asked again when it did not know that it is the controller, or could not be reached.
+CONTROLLER_RETRY_MS = 50
+# Whether a broker whose connection broke still listens: on the same network that is known at once.
+PROBE_MS = 500
+# A stopping broker waits this long for its partitions to be led by others; then it stops all the same.
+CONTROLLED_SHUTDOWN_MS = 60_000
 
 # --- fetch ------------------------------------------------------------------------------------------------------
 
@@ -191,6 +201,16 @@ SHARE_MEMBER_ID_CHARS_MAX = 36
 JOURNAL_PORTION_BYTES = 256 * KIB
 # Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
+# How long a change of a transaction waits to be on all replicas that are in sync.
+TRANSACTION_WRITE_MS_MAX = 30_000
+# How long a broker waits for another's answer about a transaction or a share group.
+COORDINATOR_REQUEST_MS = 30_000
+# What one such request holds at most: markers, transactions, share partitions.
+OUTBOX_ITEMS_MAX = 2_000
+# How often, and after which growing pause, the state of a share partition is asked for where it has just moved.
+SHARE_STATE_ATTEMPTS_MAX = 10
+SHARE_STATE_RETRY_MS = 50
+SHARE_STATE_RETRY_MS_MAX = 1_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
 # A regular expression that strangers send: how deeply it nests, the steps of its program (any text of 32 KiB without
@@ -328,3 +348,12 @@ REGISTRY_ANSWER_BYTES_MAX = 64 * MIB
 REGISTRY_REFERENCES_MAX = 1_000
 # Decoders of different schemas that a task keeps ready, for keys and for values.
 DECODERS_KEPT_MAX = 500
+
+# --- raft -------------------------------------------------------------------------------------------------------
+
+# How long a leader of the quorum holds back an empty answer to a fetch.
+RAFT_FETCH_WAIT_MS_MAX = 500
+# Voters whose leader's process is gone stand for election one after the other, so that they do not split the votes.
+RAFT_STAGGER_MS = 15
+# The first wait after an election without a winner; doubled with each further one.
+RAFT_ELECTION_BACKOFF_MS = 20

@@ -15,7 +15,8 @@ from ottla.model.errors import ApiError, ErrorCode
 
 def place_automatically(view: View, first: int, count: int, replication_factor: int) -> list[PartitionState]:
     """`count` new partitions from index `first` on brokers of our choice."""
-    chosen = place(view.state.brokers.values(), count, replication_factor, view.rng)
+    usable = [broker for broker in view.state.brokers.values() if broker.open_for_replicas]
+    chosen = place(usable, count, replication_factor, view.rng)
     if replication_factor == 1:  # very many partitions are usually of this kind: share what is equal
         states = {
             replicas: _first_state(view, 0, replicas, view.active(replicas)) for replicas in dict.fromkeys(chosen)

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ottla.cluster import features
-from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState
+from ottla.cluster.commands.elect_leaders import periodic
+from ottla.cluster.commands.fence import greet
+from ottla.cluster.elect import Elections, Wish
+from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState, Topic
 from ottla.cluster.entry import Entry
+from ottla.cluster.sessions import Gone, no_session
 from ottla.cluster.snapshot import broker_entry, config_entry, controller_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
@@ -17,15 +21,20 @@ from ottla.wire.journal import cluster_metadata as journal
 
 @dataclass(frozen=True, slots=True)
 class Activate:
-    """A new leader takes over: an empty journal gets its first records, an unfinished transaction is aborted."""
+    """A new leader takes over: an empty journal gets its first records, an unfinished transaction is aborted, every
+    broker gets a whole session's time, and what is done now and then begins.
+    """
 
     bootstrap: tuple[Entry, ...]
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        timers, notes = greet(view, now_ms)
+        timers += periodic(view, now_ms)
         if view.state.in_transaction:
-            return Result([Entry(journal.AbortTransactionRecord(reason="a new controller takes over"))])
+            abort = journal.AbortTransactionRecord(reason="a new controller takes over")
+            return Result([Entry(abort)], timers=timers, notes=notes)
         if view.state.features:
-            return Result()
+            return Result(timers=timers, notes=notes)
         levels = {
             entry.record.name: entry.record.feature_level
             for entry in self.bootstrap
@@ -39,7 +48,7 @@ class Activate:
         if features.transactions_supported(levels.get(features.METADATA_VERSION, 0)):
             begin = journal.BeginTransactionRecord(name="Bootstrap records")
             records = [Entry(begin), *records, Entry(journal.EndTransactionRecord())]
-        return Result(records)
+        return Result(records, timers=timers, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +63,10 @@ class RegisterController:
 
 @dataclass(frozen=True, slots=True)
 class StartBroker:
-    """Registers a broker, unfences it, and elects it wherever it is the one who has the data.
+    """For the broker in the process of a sole voter: registers it, unfences it, and elects it where it has the data.
+
+    While that process was down nobody could elect anybody, so where it led it still leads, without a record.
+    It has no session: it is alive as long as its controller is.
 
     `clean` says that it stopped in order. After a crash, what was not yet on disk is lost and the same offsets will be
     written again, so every partition it leads gets a new leader epoch: clients that read past the loss can tell.
@@ -70,31 +82,37 @@ class StartBroker:
         )
         records = [broker_entry(self.broker._replace(fenced=True), level), Entry(unfence)]
         records.extend(self._elections(view))
-        return Result(records)
+        return Result(records, timers=[no_session(self.broker.id)], notes=[Gone(self.broker.id)])
 
     def _elections(self, view: View) -> Iterator[Entry]:
         version = features.partition_record_version(view.state.metadata_version)
         me = self.broker.id
-        for topic in view.state.topics.values():
-            for partition in topic.partitions:
-                if partition.leader == me and self.clean:
+        brokers = {**view.state.brokers, me: self.broker}
+        lossy = Elections(view, lossy=me, brokers=brokers)
+        entering = Elections(view, entering=me, brokers=brokers)
+        for topic, partition in list(self._concerned(view)):
+            if not self.clean and len(partition.replicas) > 1 and me in (*partition.isr, *partition.elr):
+                entry = lossy.change(topic, partition, Wish(isr=tuple(id for id in partition.isr if id != me)))
+                if entry is None or partition.changed(entry.record).leader != NO_LEADER:
+                    if entry is not None:
+                        yield entry
                     continue
-                if partition.leader == me or (partition.leader == NO_LEADER and _may_lead(partition, me)):
-                    yield Entry(_election(topic.id, partition, me), version)
+            if partition.leader == me:
+                if not self.clean:
+                    yield Entry(_new_epoch(topic.id, partition), version)
+                continue
+            entry = entering.change(topic, partition)
+            if entry is not None:
+                yield entry
+
+    def _concerned(self, view: View) -> Iterator[tuple[Topic, PartitionState]]:
+        """What it may have lost something of, and what nobody leads."""
+        state, me = view.state, self.broker.id
+        held = () if self.clean else (*state.index.by_isr.get(me, ()), *state.index.by_elr.get(me, ()))
+        for topic_id, index in dict.fromkeys((*held, *state.index.leaderless)):
+            topic = state.topic_by_id[topic_id]
+            yield topic, topic.partitions[index]
 
 
-def _may_lead(partition: PartitionState, broker: int) -> bool:
-    if broker in partition.isr or broker in partition.elr:
-        return True
-    return not partition.isr and not partition.elr and partition.last_known_elr == (broker,)
-
-
-def _election(topic_id: bytes, partition: PartitionState, leader: int) -> journal.PartitionChangeRecord:
-    return journal.PartitionChangeRecord(
-        partition_id=partition.index,
-        topic_id=topic_id,
-        leader=leader,
-        isr=None if leader in partition.isr else [leader],
-        eligible_leader_replicas=[id for id in partition.elr if id != leader] if partition.elr else None,
-        last_known_elr=[] if partition.last_known_elr else None,
-    )
+def _new_epoch(topic_id: bytes, partition: PartitionState) -> journal.PartitionChangeRecord:
+    return journal.PartitionChangeRecord(partition_id=partition.index, topic_id=topic_id, leader=partition.leader)

@@ -1,0 +1,81 @@
+"""Brokers that may not lead any more: fenced, gone silent, unregistered. Fencing is always safe: it costs only a move.
+
+`fence` and `unfence` are also what heartbeats lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ottla.cluster.elect import Elections
+from ottla.cluster.entities import Broker
+from ottla.cluster.entry import Entry
+from ottla.cluster.sessions import Gone, Heard, no_session, session_key
+from ottla.cluster.view import View
+from ottla.machine.kit import Result, Timer
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.wire.journal import cluster_metadata as journal
+
+_FENCE, _UNFENCE = 1, -1
+
+
+def fence(view: View, broker: Broker) -> Iterator[Entry]:
+    """Its partitions go to others, then it is fenced."""
+    yield from Elections(view, leaving=broker.id).sweep(view.state.index.by_isr.get(broker.id, ()))
+    yield _fencing(broker, _FENCE)
+
+
+def unfence(view: View, broker: Broker) -> Iterator[Entry]:
+    """It may lead, and leads at once what nobody else could."""
+    yield _fencing(broker, _UNFENCE)
+    yield from Elections(view, entering=broker.id).sweep(view.state.index.leaderless)
+
+
+def _fencing(broker: Broker, change: int) -> Entry:
+    return Entry(journal.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=change))
+
+
+def watch(view: View, broker: Broker, now_ms: int) -> Timer:
+    """The timer that fences a broker if it is not heard of for a session's time."""
+    timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
+    return Timer(session_key(broker.id), now_ms + timeout_ms + 1, FenceBroker(broker.id, broker.epoch))
+
+
+@dataclass(frozen=True, slots=True)
+class FenceBroker:
+    """Nothing happens if it is fenced, or has registered anew since. Replies whether anything happened."""
+
+    broker_id: int
+    epoch: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        broker = view.state.brokers.get(self.broker_id)
+        if broker is None or broker.epoch != self.epoch or broker.fenced:
+            return Result(reply=False)
+        return Result(list(fence(view, broker)), True, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBroker:
+    """The cluster forgets a broker."""
+
+    broker_id: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        broker = view.state.brokers.get(self.broker_id)
+        if broker is None:
+            raise ApiError(
+                ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {self.broker_id} is not currently registered"
+            )
+        records = list(Elections(view, leaving=broker.id).sweep(view.state.index.by_isr.get(broker.id, ())))
+        gone = journal.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+        return Result([*records, Entry(gone)], timers=[no_session(broker.id)], notes=[Gone(broker.id)])
+
+
+def greet(view: View, now_ms: int) -> tuple[list[Timer], list[Heard]]:
+    """A new controller gives every broker that may be alive a whole session."""
+    unfenced = [broker for broker in view.state.brokers.values() if not broker.fenced]
+    return [watch(view, broker, now_ms) for broker in unfenced], [
+        Heard(broker.id, broker.epoch, now_ms) for broker in unfenced
+    ]

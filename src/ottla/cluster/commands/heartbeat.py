@@ -1,0 +1,140 @@
+"""BrokerHeartbeat: a broker lives, and says what it wants: to be unfenced, fenced, or to go.
+
+A broker is unfenced when it has read the metadata up to its own registration. One that wants to go loses its
+leaderships first; it may stop when all others have read that it no longer leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from ottla.cluster import features
+from ottla.cluster.commands.fence import fence, unfence, watch
+from ottla.cluster.elect import Elections
+from ottla.cluster.entities import Broker
+from ottla.cluster.entry import Entry
+from ottla.cluster.sessions import Heard, no_session
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.wire.journal import cluster_metadata as journal
+
+
+class Heartbeat(NamedTuple):
+    """The answer."""
+
+    caught_up: bool
+    fenced: bool
+    should_shut_down: bool
+
+
+class _Phase(Enum):
+    FENCED = auto()
+    UNFENCED = auto()
+    LEAVING = auto()
+    MAY_STOP = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeat:
+    """Replies with a Heartbeat. `metadata_offset` is the last one the broker has applied."""
+
+    broker_id: int
+    epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shut_down: bool = False
+    offline_directories: tuple[bytes, ...] = ()
+    cordoned: tuple[bytes, ...] | None = None
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        broker = view.checked_broker(self.broker_id, self.epoch)
+        caught_up = self.metadata_offset >= broker.epoch
+        now = _phase(broker)
+        then = self._next(view, broker, now, caught_up)
+        records: list[Entry] = []
+        if then is not now:
+            records.extend(_turn(view, broker, then))
+        records.extend(self._directories(view, broker))
+        fenced = then in (_Phase.FENCED, _Phase.MAY_STOP)
+        leaving_at = None
+        if then is _Phase.LEAVING:
+            heard = view.sessions.find(broker)
+            leaving_at = heard.leaving_at if heard is not None else None
+            if leaving_at is None:
+                leaving_at = view.next_offset() + len(records) - 1
+        return Result(
+            records,
+            Heartbeat(caught_up, fenced, then is _Phase.MAY_STOP),
+            timers=[no_session(broker.id) if fenced else watch(view, broker, now_ms)],
+            notes=[Heard(broker.id, broker.epoch, now_ms, self.metadata_offset, leaving_at)],
+        )
+
+    def _next(self, view: View, broker: Broker, now: _Phase, caught_up: bool) -> _Phase:
+        if now is _Phase.FENCED:
+            if self.want_shut_down:
+                return _Phase.MAY_STOP
+            return _Phase.UNFENCED if caught_up and not self.want_fence else _Phase.FENCED
+        if now is _Phase.UNFENCED:
+            if self.want_fence:
+                return _Phase.MAY_STOP if self.want_shut_down else _Phase.FENCED
+            if self.want_shut_down:
+                return _Phase.LEAVING if _leads(view, broker) else _Phase.MAY_STOP
+            return _Phase.UNFENCED
+        heard = view.sessions.find(broker)
+        if heard is None or heard.leaving_at is None or _leads(view, broker):
+            return _Phase.LEAVING
+        read = view.sessions.lowest_offset(view.state.brokers)
+        return _Phase.MAY_STOP if heard.leaving_at <= read else _Phase.LEAVING
+
+    def _directories(self, view: View, broker: Broker) -> Iterator[Entry]:
+        """Directories that failed since: what is led from there moves, and the registration says what is left."""
+        level = view.state.metadata_version
+        lost = [directory for directory in broker.directories if directory in self.offline_directories]
+        if level >= features.DIRECTORIES and lost:
+            state = view.state
+            held = [
+                (topic_id, index)
+                for topic_id, index in state.index.by_isr.get(broker.id, ())
+                if state.topic_by_id[topic_id].partitions[index].directory(broker.id) in lost
+            ]
+            yield from Elections(view, leaving=broker.id).sweep(held)
+            left = [directory for directory in broker.directories if directory not in lost]
+            change = journal.BrokerRegistrationChangeRecord(
+                broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left
+            )
+            yield Entry(change, 2)
+        if level >= features.CORDONED and self.cordoned is not None and self.cordoned != broker.cordoned:
+            change = journal.BrokerRegistrationChangeRecord(
+                broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(self.cordoned)
+            )
+            yield Entry(change, 3)
+
+
+def _phase(broker: Broker) -> _Phase:
+    if broker.fenced:
+        return _Phase.FENCED
+    return _Phase.LEAVING if broker.in_controlled_shutdown else _Phase.UNFENCED
+
+
+def _leads(view: View, broker: Broker) -> bool:
+    topics = view.state.topic_by_id
+    return any(
+        topics[topic_id].partitions[index].leader == broker.id
+        for topic_id, index in view.state.index.by_isr.get(broker.id, ())
+    )
+
+
+def _turn(view: View, broker: Broker, then: _Phase) -> Iterator[Entry]:
+    if then is _Phase.UNFENCED:
+        yield from unfence(view, broker)
+    elif then is _Phase.LEAVING:
+        leaving = journal.BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+        )
+        yield Entry(leaving, 1)
+        yield from Elections(view, leaving=broker.id).sweep(view.state.index.by_isr.get(broker.id, ()))
+    elif not broker.fenced:
+        yield from fence(view, broker)

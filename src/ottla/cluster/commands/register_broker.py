@@ -1,0 +1,106 @@
+"""RegisterBroker: a broker that (re)starts gets an epoch, fenced at first.
+
+Whoever restarts under an id whose session is still alive is refused: two processes must not be one broker. A new
+incarnation is taken out of every ISR; if it did not stop in order it may have lost what it had acknowledged, so it is
+no longer eligible to lead either (KIP-966). The same incarnation may register again to amend what it said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ottla.cluster import features
+from ottla.cluster.elect import Elections
+from ottla.cluster.entities import FIRST_DIRECTORY, Broker
+from ottla.cluster.entry import Entry
+from ottla.cluster.features import METADATA_VERSION, Range
+from ottla.cluster.sessions import Gone, no_session
+from ottla.cluster.snapshot import broker_entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBroker:
+    """Replies with the broker's epoch. `previous_epoch` is the one under which it stopped in order, else -1."""
+
+    broker: Broker
+    previous_epoch: int = -1
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        level = view.state.metadata_version
+        old = view.state.brokers.get(self.broker.id)
+        again = old is not None and old.incarnation_id == self.broker.incarnation_id
+        if old is not None and not again and has_session(view, old, now_ms):
+            raise ApiError(
+                ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                "Another broker is registered with that broker id. If the broker was recently restarted this should "
+                "self-resolve once the heartbeat manager expires the broker's session.",
+            )
+        if level >= features.DIRECTORIES:
+            _check_directories(view, self.broker)
+        broker = self.broker._replace(features=_checked_features(view, self.broker))
+        if old is not None and again:
+            broker = broker._replace(
+                epoch=old.epoch, fenced=old.fenced, in_controlled_shutdown=old.in_controlled_shutdown
+            )
+            return Result([broker_entry(broker, level)], broker.epoch)
+        broker = broker._replace(epoch=view.next_offset(), fenced=True, in_controlled_shutdown=False)
+        # The registration comes first: a broker that has read up to its epoch has read that it is registered.
+        records = [broker_entry(broker, level)]
+        clean = old is not None and old.epoch == self.previous_epoch
+        records.extend(_without(view, broker.id, clean=clean or level < features.ELIGIBLE_LEADERS))
+        return Result(records, broker.epoch, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
+
+
+def has_session(view: View, broker: Broker, now_ms: int) -> bool:
+    """Whether a broker has to be taken for alive."""
+    heard = view.sessions.find(broker)
+    timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
+    return not broker.fenced and heard is not None and heard.now_ms + timeout_ms >= now_ms
+
+
+def _without(view: View, id: int, *, clean: bool) -> Iterator[Entry]:
+    """Take the broker's former incarnation out of the partitions."""
+    index = view.state.index
+    if clean:
+        yield from Elections(view, leaving=id).sweep(index.by_isr.get(id, ()))
+    else:
+        elections = Elections(view, lossy=id)
+        yield from elections.sweep(index.by_isr.get(id, ()))
+        yield from elections.sweep(index.by_elr.get(id, ()))
+
+
+def _check_directories(view: View, broker: Broker) -> None:
+    problem = None
+    if not broker.directories:
+        problem = "No directories specified in request"
+    elif min(broker.directories) < FIRST_DIRECTORY:
+        problem = "Reserved directory ID in request"
+    elif len(set(broker.directories)) < len(broker.directories):
+        problem = "Duplicate directory ID in request"
+    for other in view.state.brokers.values():
+        for directory in broker.directories:
+            if other.id != broker.id and directory in other.directories:
+                problem = f"Broker {other.id} is already registered with directory {directory.hex()}"
+    if problem:
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, problem)
+
+
+def _checked_features(view: View, broker: Broker) -> tuple[tuple[str, Range], ...]:
+    """Refuse a broker that does not support what the cluster has finalised."""
+    listed = dict(broker.features)
+    lowest = features.SUPPORTED_FEATURES[METADATA_VERSION].low
+    listed.setdefault(METADATA_VERSION, Range(lowest, lowest))
+    unlisted = {name: Range(0, 0) for name, level in view.state.features.items() if level and name not in listed}
+    for name, (low, high) in {**listed, **unlisted}.items():
+        level = view.state.features.get(name, lowest if name == METADATA_VERSION else 0)
+        if name != features.KRAFT_VERSION and not low <= level <= high:
+            raise ApiError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Unable to register because the broker does not support finalized version {level} of {name}. The "
+                f"broker wants a version between {low} and {high}, inclusive.",
+            )
+    return tuple(listed.items())

@@ -1,0 +1,244 @@
+"""Every change of a partition's leader, in-sync replicas or assignment is decided here.
+
+A command says what it wants (other in-sync replicas, other replicas, an election of some kind), and gets the record
+that says what changes, with all that follows from it:
+
+- A reassignment whose new replicas are all in sync ends: the replicas it removes go.
+- ELR (KIP-966): who falls out of an ISR that is smaller than min.insync.replicas still has everything that was
+  committed, because nothing is committed below that size. Such replicas stay eligible to lead, until the ISR is large
+  enough again or they may have lost data in a crash. With ELR the ISR may become empty; without, its last member stays.
+- A leader is elected when the one there is may not lead: from the ISR, or if it is empty from the ELR, in the order of
+  the replicas. If both are empty, the last known leader may take over: it has the most of what is left. Any other
+  replica only if the topic allows unclean elections. After an election that may have lost data the ISR is the new
+  leader alone, and it is marked as recovering.
+- The leader epoch grows when the leader changes, and when a replica leaves the assignment (it must be fenced off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from ottla.cluster import features
+from ottla.cluster.entities import NO_LEADER, Broker, PartitionState, Topic
+from ottla.cluster.entry import Entry
+from ottla.cluster.view import View
+from ottla.wire.journal import cluster_metadata as journal
+
+NO_BROKER = -1
+_RECOVERING = 1
+_NO_DIRECTORIES: Mapping[int, bytes] = {}
+
+
+class Election(Enum):
+    """What kind of leader is looked for, if one is needed."""
+
+    ONLINE = auto()  # one that has the data
+    PREFERRED = auto()  # the same, and the first replica even if another one leads well
+    UNCLEAN = auto()  # any one, if none has the data
+
+
+class Wish(NamedTuple):
+    """What a command wants of a partition; None: as it is."""
+
+    isr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    adding: tuple[int, ...] | None = None
+    removing: tuple[int, ...] | None = None
+    recovering: int | None = None
+    directories: Mapping[int, bytes] = _NO_DIRECTORIES  # by broker
+
+
+_AS_IT_IS = Wish()
+
+
+class _TopicRules(NamedTuple):
+    min_isr: int
+    election: Election
+
+
+class _Elected(NamedTuple):
+    leader: int
+    unclean: bool
+
+
+class Elections:
+    """For one command: decides upon partitions one by one, as if `entering` could lead already, and `leaving` and
+    `lossy` could no longer; `lossy` may also have lost committed data. `brokers` are those there will be.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        *,
+        entering: int = NO_BROKER,
+        leaving: int = NO_BROKER,
+        lossy: int = NO_BROKER,
+        brokers: Mapping[int, Broker] | None = None,
+    ) -> None:
+        self._view = view
+        self._brokers = brokers if brokers is not None else view.state.brokers
+        self._entering = entering
+        self._gone = (leaving, lossy)
+        self._lossy = lossy
+        self._elr_enabled = view.state.features.get(features.ELR_VERSION, 0) > 0
+        self._level = view.state.metadata_version
+        self._version = features.partition_record_version(self._level)
+        self._rules: dict[str, _TopicRules] = {}
+
+    def sweep(self, partitions: Iterable[tuple[bytes, int]]) -> Iterator[Entry]:
+        """Take the leaving and lossy brokers out of these partitions' ISRs, and elect where it is needed."""
+        gone = self._gone
+        topics = self._view.state.topic_by_id
+        for topic_id, index in partitions:
+            topic = topics[topic_id]
+            partition = topic.partitions[index]
+            entry = self.change(topic, partition, Wish(isr=tuple(id for id in partition.isr if id not in gone)))
+            if entry is not None:
+                yield entry
+
+    def change(
+        self, topic: Topic, partition: PartitionState, wish: Wish = _AS_IT_IS, election: Election | None = None
+    ) -> Entry | None:
+        """The record that makes it so; None if nothing changes. Without `election`, the topic's own kind."""
+        rules = self._rules_of(topic)
+        draft = _Draft(partition, wish)
+        draft.finish_move()
+        if self._elr_enabled:
+            draft.keep_eligible(rules.min_isr, self._lossy)
+        elected = self._elect(draft, election or rules.election)
+        fields = draft.fields(elected, elr_enabled=self._elr_enabled)
+        shrinks = "isr" in fields and not set(partition.isr) <= set(fields["isr"])
+        if shrinks and self._level < features.NO_BUMP_ON_SHRINK:
+            fields.setdefault("leader", partition.leader)
+        if self._level >= features.DIRECTORIES:
+            directories = tuple(self._directory(partition, wish, id) for id in draft.replicas)
+            if directories != partition.directories:
+                fields["directories"] = list(directories)
+        if not fields:
+            return None
+        record = journal.PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id, **fields)
+        return Entry(record, self._version)
+
+    def _rules_of(self, topic: Topic) -> _TopicRules:
+        rules = self._rules.get(topic.name)
+        if rules is None:
+            config = self._view.topic_config(topic.name)
+            unclean = config.get("unclean.leader.election.enable")
+            min_isr = min(config.get("min.insync.replicas"), len(topic.partitions[0].replicas))
+            rules = _TopicRules(min_isr, Election.UNCLEAN if unclean else Election.ONLINE)
+            self._rules[topic.name] = rules
+        return rules
+
+    def _elect(self, draft: _Draft, election: Election) -> _Elected:
+        current = draft.partition.leader
+        candidates = draft.isr or draft.elr
+        if election is Election.PREFERRED:
+            preferred = draft.replicas[0]
+            if preferred in candidates and self._may_lead(draft.partition, preferred):
+                return _Elected(preferred, False)
+        if current in candidates and self._may_lead(draft.partition, current):
+            return _Elected(current, False)
+        for id in draft.replicas:
+            if id in candidates and self._may_lead(draft.partition, id):
+                return _Elected(id, False)
+        last_known = draft.partition.last_known_elr
+        if self._elr_enabled and not candidates and len(last_known) == 1:
+            (id,) = last_known
+            if id in draft.replicas and self._may_lead(draft.partition, id):
+                return _Elected(id, True)
+        if election is Election.UNCLEAN:
+            for id in draft.replicas:
+                if self._may_lead(draft.partition, id):
+                    return _Elected(id, True)
+        return _Elected(NO_LEADER, False)
+
+    def _may_lead(self, partition: PartitionState, id: int) -> bool:
+        broker = self._brokers.get(id)
+        if broker is None or id in self._gone or not (broker.active or id == self._entering):
+            return False
+        return id not in partition.replicas or broker.has_online(partition.directory(id))
+
+    def _directory(self, partition: PartitionState, wish: Wish, id: int) -> bytes:
+        if id in wish.directories:
+            return wish.directories[id]
+        if id in partition.replicas:
+            return partition.directory(id)
+        return self._brokers[id].default_directory
+
+
+class _Draft:
+    """A partition on its way to its next state."""
+
+    __slots__ = ("adding", "elr", "isr", "partition", "recovering", "removing", "replicas")
+
+    def __init__(self, partition: PartitionState, wish: Wish) -> None:
+        self.partition = partition
+        self.isr = partition.isr if wish.isr is None else wish.isr
+        self.replicas = partition.replicas if wish.replicas is None else wish.replicas
+        self.adding = partition.adding if wish.adding is None else wish.adding
+        self.removing = partition.removing if wish.removing is None else wish.removing
+        self.recovering = partition.recovering if wish.recovering is None else wish.recovering
+        self.elr = partition.elr
+
+    def finish_move(self) -> None:
+        """End a reassignment when all replicas that shall remain are in sync."""
+        if not self.adding and not self.removing:
+            return
+        isr = tuple(id for id in self.isr if id not in self.removing)
+        replicas = tuple(id for id in self.replicas if id not in self.removing)
+        if replicas and set(replicas) <= set(isr):
+            self.isr, self.replicas, self.adding, self.removing = isr, replicas, (), ()
+
+    def keep_eligible(self, min_isr: int, lossy: int) -> None:
+        """Who was in sync stays eligible while the ISR is too small for anything to be committed without them."""
+        if len(self.isr) >= min_isr:
+            self.elr = ()
+            return
+        held = {*self.partition.elr, *self.partition.isr}
+        self.elr = tuple(id for id in sorted(held) if id not in self.isr and id != lossy and id in self.replicas)
+
+    def fields(self, elected: _Elected, *, elr_enabled: bool) -> dict[str, Any]:
+        """What changes, as fields of a PartitionChangeRecord."""
+        old = self.partition
+        fields: dict[str, Any] = {}
+        if elected.leader != old.leader:
+            fields["leader"] = elected.leader
+            if elected.leader in self.elr:
+                self.isr = (elected.leader,)
+                self.elr = tuple(id for id in self.elr if id != elected.leader)
+            if elected.unclean:
+                self.isr = (elected.leader,)
+                self.elr = ()
+                if old.recovering != _RECOVERING:
+                    fields["leader_recovery_state"] = _RECOVERING
+        elif not set(old.replicas) <= set(self.replicas):
+            fields["leader"] = old.leader
+        if not elr_enabled:
+            self.elr = ()
+        if self.isr != old.isr and (self.isr or elr_enabled):
+            fields["isr"] = list(self.isr)
+        if self.recovering != old.recovering:
+            fields["leader_recovery_state"] = self.recovering
+        if elr_enabled:
+            self._last_known_leader(fields)
+        for name, was, now in (
+            ("eligible_leader_replicas", old.elr, self.elr),
+            ("replicas", old.replicas, self.replicas),
+            ("removing_replicas", old.removing, self.removing),
+            ("adding_replicas", old.adding, self.adding),
+        ):
+            if was != now:
+                fields[name] = list(now)
+        return fields
+
+    def _last_known_leader(self, fields: dict[str, Any]) -> None:
+        """Remember who led when the last in-sync replica goes; forget it once somebody leads."""
+        old = self.partition
+        leader = fields.get("leader", old.leader)
+        if fields.get("isr") == [] and old.leader != NO_LEADER:
+            if old.last_known_elr != (old.leader,):
+                fields["last_known_elr"] = [old.leader]
+        elif leader != NO_LEADER and old.last_known_elr:
+            fields["last_known_elr"] = []

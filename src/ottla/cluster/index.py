@@ -1,0 +1,134 @@
+"""Index: which partitions a broker is in sync with, is eligible to lead, and which ones have no leader or move.
+
+Fencing a broker must cost what the broker holds, not what the cluster holds, so these sets are kept up with every
+change of a partition. They are bit sets: a set of partitions is a map from a block of a topic's partitions to an int
+whose bits say which of the block are in it. One partition then costs bits, not objects, and copying a set for a new
+active controller is copying one dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.cluster.entities import NO_LEADER, PartitionState
+
+# Partitions per block: setting a bit copies the block, which is some hundred bytes at most.
+_BLOCK_BITS = 10
+_MASK = (1 << _BLOCK_BITS) - 1
+_ID_BYTES = 16
+
+
+class PartitionSet:
+    """A set of (topic id, partition). Iterates in the order in which blocks were met, then by partition."""
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self, blocks: dict[bytes, int] | None = None) -> None:
+        self._blocks = blocks if blocks is not None else {}
+
+    def add(self, topic_id: bytes, partition: int) -> None:
+        key = topic_id if partition <= _MASK else topic_id + (partition >> _BLOCK_BITS).to_bytes(4, "big")
+        self._blocks[key] = self._blocks.get(key, 0) | (1 << (partition & _MASK))
+
+    def discard(self, topic_id: bytes, partition: int) -> None:
+        key = topic_id if partition <= _MASK else topic_id + (partition >> _BLOCK_BITS).to_bytes(4, "big")
+        left = self._blocks.get(key, 0) & ~(1 << (partition & _MASK))
+        if left:
+            self._blocks[key] = left
+        else:
+            self._blocks.pop(key, None)
+
+    def copy(self) -> PartitionSet:
+        return PartitionSet(self._blocks.copy())
+
+    def __iter__(self) -> Iterator[tuple[bytes, int]]:
+        for key, bits in self._blocks.items():
+            first = int.from_bytes(key[_ID_BYTES:], "big") << _BLOCK_BITS
+            while bits:
+                low = bits & -bits
+                yield key[:_ID_BYTES], first + low.bit_length() - 1
+                bits ^= low
+
+    def __len__(self) -> int:
+        return sum(bits.bit_count() for bits in self._blocks.values())
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks)
+
+    def __eq__(self, other: object) -> bool:
+        return self._blocks == other._blocks if isinstance(other, PartitionSet) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"PartitionSet({list(self)})"
+
+
+class Index:
+    """What the partitions of a state say, turned around. `move` keeps it up."""
+
+    __slots__ = ("by_elr", "by_isr", "leaderless", "moving", "unpreferred")
+
+    def __init__(self) -> None:
+        self.by_isr: dict[int, PartitionSet] = {}
+        self.by_elr: dict[int, PartitionSet] = {}
+        self.leaderless = PartitionSet()
+        self.unpreferred = PartitionSet()  # led by another than the first replica
+        self.moving = PartitionSet()  # being reassigned
+
+    def copy(self) -> Index:
+        new = Index()
+        new.by_isr = {broker: held.copy() for broker, held in self.by_isr.items()}
+        new.by_elr = {broker: held.copy() for broker, held in self.by_elr.items()}
+        new.leaderless = self.leaderless.copy()
+        new.unpreferred = self.unpreferred.copy()
+        new.moving = self.moving.copy()
+        return new
+
+    def move(self, topic_id: bytes, old: PartitionState | None, new: PartitionState | None) -> None:
+        """A partition came (no `old`), changed, or went (no `new`)."""
+        some = new if new is not None else old
+        assert some is not None, "it came or it went"
+        partition = some.index
+        before, after = (old.isr if old else ()), (new.isr if new else ())
+        if before is not after:
+            _move(self.by_isr, topic_id, partition, before, after)
+        before, after = (old.elr if old else ()), (new.elr if new else ())
+        if before is not after:
+            _move(self.by_elr, topic_id, partition, before, after)
+        for held, was, now in (
+            (self.leaderless, old is not None and old.leader == NO_LEADER, new is not None and new.leader == NO_LEADER),
+            (self.unpreferred, old is not None and _unpreferred(old), new is not None and _unpreferred(new)),
+            (self.moving, old is not None and old.moving, new is not None and new.moving),
+        ):
+            if now and not was:
+                held.add(topic_id, partition)
+            elif was and not now:
+                held.discard(topic_id, partition)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Index):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def _unpreferred(partition: PartitionState) -> bool:
+    return partition.leader != NO_LEADER and partition.replicas[:1] != (partition.leader,)
+
+
+def _move(
+    held: dict[int, PartitionSet], topic_id: bytes, partition: int, before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    for broker in before:
+        if broker not in after:
+            held[broker].discard(topic_id, partition)
+            if not held[broker]:
+                del held[broker]
+    for broker in after:
+        if broker not in before:
+            found = held.get(broker)
+            if found is None:
+                found = held[broker] = PartitionSet()
+            found.add(topic_id, partition)

@@ -1,0 +1,62 @@
+"""BrokerSessions: what the active controller knows of brokers without writing it down.
+
+When a broker was last heard of, and how far it had read the metadata. A new active controller knows nothing of it and
+gives every broker a whole session from the moment it takes over, so nothing that was promised is lost with this.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.cluster.entities import Broker
+from ottla.machine.kit import Timer
+from ottla.model.limits import INT64_MAX
+
+
+class Heard(NamedTuple):
+    """A note: the broker was heard of, having read the metadata up to and including `metadata_offset`."""
+
+    broker_id: int
+    epoch: int
+    now_ms: int
+    metadata_offset: int = -1
+    leaving_at: int | None = None  # the offset at which its controlled shutdown began
+
+
+class Gone(NamedTuple):
+    """A note: the broker has no session any more."""
+
+    broker_id: int
+
+
+class BrokerSessions:
+    """By the broker's id. Sessions are of one registration: an older epoch's are not found."""
+
+    __slots__ = ("_sessions",)
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, Heard] = {}
+
+    def note(self, note: Heard | Gone) -> None:
+        if isinstance(note, Gone):
+            self._sessions.pop(note.broker_id, None)
+        else:
+            self._sessions[note.broker_id] = note
+
+    def find(self, broker: Broker) -> Heard | None:
+        found = self._sessions.get(broker.id)
+        return found if found is not None and found.epoch == broker.epoch else None
+
+    def lowest_offset(self, brokers: dict[int, Broker]) -> int:
+        """How far every broker that may lead has read the metadata."""
+        found = (self.find(broker) for broker in brokers.values() if broker.active)
+        return min((session.metadata_offset for session in found if session is not None), default=INT64_MAX)
+
+
+def session_key(broker_id: int) -> tuple[str, int]:
+    """Of the timer that ends a session."""
+    return ("session", broker_id)
+
+
+def no_session(broker_id: int) -> Timer:
+    return Timer(session_key(broker_id), None)
