@@ -3,12 +3,12 @@
 A full fetch (epoch 0) may open a session with its answer; incremental fetches (epoch 1, 2, …) add, change or forget
 partitions and are answered only with partitions that have news. Epoch -1 closes a session or fetches without one, and
 a session without partitions is closed too. The table is bounded: a new session may take the place of one that has been
-idle, or of a smaller, older one.
+idle, or of a smaller, older one; a follower's also that of any consumer's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ottla.model import limits
@@ -54,26 +54,40 @@ class Wanted:
 
 
 class Session:
-    __slots__ = ("by_id", "created_ms", "epoch", "id", "used_ms", "wanted")
+    __slots__ = ("by_id", "created_ms", "epoch", "id", "is_privileged", "used_ms", "wanted")
 
     def __init__(self, session_id: int, by_id: bool, now_ms: int) -> None:
         self.id = session_id
         self.by_id = by_id
         self.epoch = 1
         self.created_ms = self.used_ms = now_ms
+        self.is_privileged = False
         self.wanted: dict[Key, Wanted] = {}
 
-    def change(self, request: FetchRequest) -> None:
-        """Takes over what an incremental request adds, changes and forgets."""
-        for key, entry in asked(request, self.by_id).items():
+    def begin(self, entries: Iterable[Wanted]) -> None:
+        """The partitions of the full fetch that opened it."""
+        self.wanted = {(entry.topic, entry.index): entry for entry in entries}
+
+    def change(self, request: FetchRequest) -> list[Key]:
+        """Takes over what an incremental request adds, changes and forgets; what it named."""
+        entries = asked(request, self.by_id)
+        for key, entry in entries.items():
             known = self.wanted.get(key)
             if known is not None:
                 known.ask = entry.ask
             elif len(self.wanted) < limits.FETCH_SESSION_PARTITIONS_MAX:
                 self.wanted[key] = entry
-        for topic in request.forgotten_topics_data:
-            for index in topic.partitions:
-                self.wanted.pop((topic.topic_id if self.by_id else topic.topic, index), None)
+        forgotten = [
+            (topic.topic_id if self.by_id else topic.topic, index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        ]
+        for key in forgotten:
+            self.wanted.pop(key, None)
+        return [*entries, *forgotten]
+
+    def close(self) -> None:
+        """It left the table."""
 
     def served(self, entry: Wanted) -> None:
         """Moves a partition that got data to the end, so that all get their turn under max_bytes."""
@@ -97,7 +111,7 @@ class Sessions:
         """The session an incremental request runs in; None for a full fetch. Raises what KIP-227 says on a mismatch."""
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(session_id, None)
+            self._drop(session_id)
             return None
         session = self._sessions.get(session_id)
         if session is None:
@@ -109,41 +123,62 @@ class Sessions:
         del self._sessions[session_id]
         session.change(request)
         if not session.wanted:
+            session.close()
             return None
         self._sessions[session_id] = session
         session.epoch = 1 if epoch == limits.INT32_MAX else epoch + 1
         session.used_ms = now_ms
         return session
 
-    def open(self, entries: Iterable[Wanted], by_id: bool, now_ms: int) -> Session | None:
+    def open(
+        self,
+        entries: Iterable[Wanted],
+        by_id: bool,
+        now_ms: int,
+        make: Callable[[int, bool, int], Session] = Session,
+    ) -> Session | None:
         """A session of the partitions of a full fetch, in this order; None if the table has no place for it."""
-        wanted = {(entry.topic, entry.index): entry for entry in entries}
+        wanted = list(entries)
         if len(wanted) > limits.FETCH_SESSION_PARTITIONS_MAX:
-            return None
-        if len(self._sessions) >= self._slots and not self._evict(len(wanted), now_ms):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._rng.getrandbits(31)
-        session = self._sessions[session_id] = Session(session_id, by_id, now_ms)
-        session.wanted = wanted
+        session = make(session_id, by_id, now_ms)
+        session.begin(wanted)
+        if len(self._sessions) >= self._slots and not self._evict(session, now_ms):
+            return None
+        self._sessions[session_id] = session
         return session
 
-    def _evict(self, size: int, now_ms: int) -> bool:
-        """Makes room for a session of `size` partitions, if one is stale or both older and smaller."""
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
+    def _evict(self, newcomer: Session, now_ms: int) -> bool:
+        """Makes room, if a session is stale, or of a lower kind, or both older and smaller."""
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS:
-            del self._sessions[oldest.id]
+            self._drop(oldest.id)
             return True
-        if now_ms - self._searched_ms < _SEARCH_MS and size <= self._searched_for:
+        size = len(newcomer.wanted)
+        if now_ms - self._searched_ms < _SEARCH_MS and size <= self._searched_for and not newcomer.is_privileged:
             return False
         settled_ms = now_ms - limits.FETCH_SESSION_EVICTION_MS
-        settled = [session for session in self._sessions.values() if session.created_ms < settled_ms]
-        smallest = min(settled, key=lambda session: len(session.wanted), default=None)
-        if smallest is not None and len(smallest.wanted) < size:
-            del self._sessions[smallest.id]
+        lower = [each for each in self._sessions.values() if newcomer.is_privileged and not each.is_privileged]
+        settled = [
+            session
+            for session in self._sessions.values()
+            if session.created_ms < settled_ms
+            and len(session.wanted) < size
+            and session.is_privileged <= newcomer.is_privileged
+        ]
+        smallest = min(lower or settled, key=lambda session: len(session.wanted), default=None)
+        if smallest is not None:
+            self._drop(smallest.id)
             return True
         self._searched_ms, self._searched_for = now_ms, size
         return False
