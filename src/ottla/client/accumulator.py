@@ -240,6 +240,7 @@ class PartitionQueue:
         "in_flight",
         "partition",
         "retry_at_s",
+        "tried",
         "tries",
         "waiting",
     )
@@ -250,6 +251,7 @@ class PartitionQueue:
         self.in_flight: list[Batch] = []
         self.retry_at_s = 0.0
         self.tries = 0  # that failed in a row: what the backoff grows with
+        self.tried: tuple[int, int] | None = None  # the leader, and its epoch, that the last attempt went to
         self._created = 0
         self._identity = ProducerId()
         self._known = False  # the broker acknowledged something of this identity

@@ -29,6 +29,7 @@ class BlockingTopics(Face[Topics]):
 
 class BlockingConfigs(Face[Configs]):
     describe = waits(Configs.describe)
+    describe_many = waits(Configs.describe_many)
     alter = waits(Configs.alter)
     set = waits(Configs.set)
     resources = waits(Configs.resources)

@@ -6,6 +6,7 @@ Rules:
 - One connection per (broker, purpose). Long polls get their own (`Purpose.FETCH`), because a broker answers a
   connection in order and a waiting fetch would hold up everything behind it. An object that needs a connection for
   itself alone is its own purpose, and gives it back with `disconnect`.
+- What any broker may answer is asked of another one too, when the first takes long and nothing can come of that.
 - A call is repeated within `api_timeout_ms` when nothing can have been applied, or when it is safe to repeat
   (`repeatable`), or when the broker said that the error passes.
 """
@@ -13,11 +14,13 @@ Rules:
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from typing import TypeVar
 
 from ottla.client.closing import Closing
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, NotConnected, UnsupportedApi, check, error_code
+from ottla.client.first_of import first_of
 from ottla.client.metadata import NO_LEADER, Metadata, TopicInfo
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ApiError, ErrorCode
@@ -27,6 +30,9 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
+
+# A broker that has not answered, or not let us in, for so long may be dead: another one is asked as well.
+_STAGGER_MS = 1_000
 
 
 class Purpose(Enum):
@@ -75,21 +81,22 @@ class Cluster(Closing):
                 raise NotConnected(f"broker {node_id} is not in the cluster")
         return await self.connect(broker.address, purpose)
 
-    async def any_connection(self) -> Connection:
-        """A connection to whichever broker can be reached: an open one, a known one, or a bootstrap address."""
-        for (_, purpose), connection in self._connections.items():
-            if purpose is Purpose.GENERAL and connection.is_open:
-                return connection
+    async def any_connection(self, avoid: Address | None = None) -> Connection:
+        """A connection to whichever broker can be reached (but for one): an open one, preferably one that owes no
+        answer; or else a known broker, or a bootstrap address, whichever lets us in first."""
+        open_ones = [
+            connection
+            for (address, purpose), connection in self._connections.items()
+            if purpose is Purpose.GENERAL and connection.is_open and address != avoid
+        ]
+        if open_ones:
+            return min(open_ones, key=lambda each: each.in_flight)
         known = [broker.address for broker in self.metadata.brokers.values()]
         self.options.rng.shuffle(known)
-        failure: ClientError | None = None
-        for address in dict.fromkeys([*known, *self.options.bootstrap]):
-            try:
-                return await self.connect(address, Purpose.GENERAL)
-            except ClientError as error:
-                failure = failure or error
-        assert failure is not None
-        raise failure
+        addresses = [each for each in dict.fromkeys([*known, *self.options.bootstrap]) if each != avoid]
+        if not addresses:
+            raise NotConnected(f"there is no broker but {avoid}")
+        return await first_of([partial(self.connect, each, Purpose.GENERAL) for each in addresses], _STAGGER_MS)
 
     async def connect(self, address: Address, purpose: Hashable) -> Connection:
         """The connection to an address for one purpose, opened when needed."""
@@ -146,12 +153,23 @@ class Cluster(Closing):
         answer after that is the caller's to read.
         """
 
-        async def attempt() -> R:
-            connection = await (self.any_connection() if node_id is None else self.connection(node_id))
+        async def ask(connection: Connection) -> R:
             reply = await connection.request(message, answer, timeout_ms=timeout_ms)
             if error_of is not None and error_code(error_of(reply)).retriable:
                 check(error_of(reply))
             return reply
+
+        async def attempt() -> R:
+            if node_id is not None:
+                return await ask(await self.connection(node_id))
+            first = await self.any_connection()
+            if not repeatable:
+                return await ask(first)
+
+            async def ask_another() -> R:
+                return await ask(await self.any_connection(avoid=first.address))
+
+            return await first_of([lambda: ask(first), ask_another], _STAGGER_MS)
 
         return await self.retry(attempt, repeatable=repeatable)
 

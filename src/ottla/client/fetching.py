@@ -10,6 +10,8 @@ Rules:
 - Every batch is checked against its CRC unless told otherwise.
 - What goes wrong with one partition for good comes as its `Fetched.error`; the other partitions of the same answer are
   not touched by it. What passes is waited out: for `api_timeout_ms`, or for ever if the fetcher is `patient`.
+- A leader that is gone is looked for at once; one that says who leads now (KIP-951) is believed. A leader may also name
+  a replica nearer to us (KIP-392): that one is asked until it fails, or `metadata_max_age_ms` are over.
 """
 
 import asyncio
@@ -34,6 +36,18 @@ from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
 _BY_ID_SINCE = 13  # Fetch names topics by id from this version on
 _NOWHERE = -1  # the "broker" of cursors whose leader is being looked for
+# From a replica that does not lead, these only mean that the leader knows better.
+_OF_FOLLOWERS = (
+    ErrorCode.OFFSET_OUT_OF_RANGE,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+)
 _PartitionAnswer = FetchResponse.FetchableTopicResponse.PartitionData
 
 
@@ -78,7 +92,7 @@ class ReadOptions:
 class Cursor:
     """How far one partition has been fetched, and up to where it is wanted."""
 
-    __slots__ = ("busy", "end", "last_epoch", "partition", "position", "retries")
+    __slots__ = ("busy", "end", "failure", "last_epoch", "partition", "position", "replica", "retries", "tried")
 
     def __init__(self, partition: TopicPartition, start: int, end: int | None = None) -> None:
         self.partition = partition
@@ -87,6 +101,9 @@ class Cursor:
         self.last_epoch = NO_LEADER_EPOCH  # of the last batch fetched; lets the broker see a truncated log
         self.retries = 0
         self.busy = False
+        self.failure: Exception | None = None  # why its leader is to be looked for
+        self.tried: tuple[int, int] | None = None  # the leader, and its epoch, of the last attempt
+        self.replica: tuple[int, float] | None = None  # a broker to be asked instead of the leader, and until when
 
     @property
     def done(self) -> bool:
@@ -141,11 +158,11 @@ class Fetcher:
         by_leader: dict[int, list[Cursor]] = {}
         for cursor in cursors:
             if not cursor.busy:
-                by_leader.setdefault(self._leader_of(cursor.partition), []).append(cursor)
+                by_leader.setdefault(self._source_of(cursor), []).append(cursor)
         nodes_asked = list(self._tasks.values())
         for node_id, wanted in by_leader.items():
             if node_id == _NOWHERE:
-                self._spawn(_NOWHERE, wanted, partial(self._recover, wanted, None))
+                self._spawn(_NOWHERE, wanted, partial(self._recover, wanted))
             elif node_id not in nodes_asked:
                 self._spawn(node_id, wanted, partial(self._fetch, node_id, wanted, hurried))
 
@@ -177,6 +194,18 @@ class Fetcher:
         if self._wake is not None:
             task.add_done_callback(self._wake)
 
+    def _source_of(self, cursor: Cursor) -> int:
+        """The broker to ask: the leader, or the replica that it named."""
+        if cursor.failure is not None:
+            return _NOWHERE
+        leader = self._leader_of(cursor.partition)
+        if cursor.replica is not None and leader != _NOWHERE:
+            node_id, until_s = cursor.replica
+            if node_id in self._cluster.metadata.brokers and asyncio.get_running_loop().time() < until_s:
+                return node_id
+            cursor.replica = None
+        return leader
+
     def _leader_of(self, partition: TopicPartition) -> int:
         topic = self._cluster.metadata.topics.get(partition.topic)
         age_max_s = self._cluster.options.metadata_max_age_ms / 1000
@@ -188,18 +217,18 @@ class Fetcher:
     # --- one round trip -----------------------------------------------------------------------------------------
 
     async def _fetch(self, node_id: int, cursors: list[Cursor], hurried: bool) -> list[Fetched]:
-        """Ask one broker; errors that pass are waited out and give nothing."""
+        """Ask one broker; errors that pass give nothing, but that the leader is looked for."""
         try:
             answer, names = await self._exchange(node_id, cursors, hurried)
             check(answer.error_code)
         except (ClientError, ApiError) as error:
             if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
                 raise
-            return await self._recover(cursors, error)
+            for each in cursors:
+                self._failed(each, error)
+            return []
         by_partition = {cursor.partition: cursor for cursor in cursors}
         result: list[Fetched] = []
-        failed: list[Cursor] = []
-        failure: ApiError | None = None
         for topic in answer.responses:
             for partition in topic.partitions:
                 name = names.get(topic.topic_id, topic.topic)
@@ -210,16 +239,31 @@ class Fetcher:
                     result.append(self._take(cursor, partition))
                     cursor.retries = 0
                 except ApiError as error:
-                    if error.code.retriable and error.code != ErrorCode.CORRUPT_MESSAGE:
-                        failed.append(cursor)
-                        failure = error
-                        continue
-                    if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                        error = await out_of_range(self._cluster, cursor.partition, cursor.position)
-                    result.append(Fetched(cursor, [], cursor.position, -1, -1, error=error))
-        if failure is not None:
-            await self._recover(failed, failure)
+                    found = await self._refused(cursor, partition, answer, error)
+                    if found is not None:
+                        result.append(found)
         return result
+
+    async def _refused(
+        self, cursor: Cursor, partition: _PartitionAnswer, answer: FetchResponse, error: ApiError
+    ) -> Fetched | None:
+        """One partition came with an error; None if that passes."""
+        if cursor.replica is not None and error.code in _OF_FOLLOWERS:
+            cursor.replica = None
+            return None
+        if error.code.retriable and error.code != ErrorCode.CORRUPT_MESSAGE:
+            if not self._cluster.metadata.hint(cursor.partition, partition.current_leader, answer.node_endpoints):
+                self._failed(cursor, error)
+            return None
+        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            error = await out_of_range(self._cluster, cursor.partition, cursor.position)
+        return Fetched(cursor, [], cursor.position, -1, -1, error=error)
+
+    def _failed(self, cursor: Cursor, error: Exception) -> None:
+        if cursor.replica is not None:
+            cursor.replica = None  # the leader is asked next
+        else:
+            cursor.failure = error
 
     async def _exchange(
         self, node_id: int, cursors: list[Cursor], hurried: bool
@@ -235,6 +279,7 @@ class Fetcher:
                 topic = topics[name] = FetchRequest.Topic(topic=name, topic_id=info.topic_id, partitions=[])
                 ids[info.topic_id] = name
             place = info.partition(index)
+            cursor.tried = None if place is None else (place.leader, place.leader_epoch)
             topic.partitions.append(
                 FetchRequest.Topic.Partition(
                     partition=index,
@@ -258,10 +303,13 @@ class Fetcher:
         answer = await connection.request(request, FetchResponse, version=version, timeout_ms=timeout_ms)
         return answer, ids if version >= _BY_ID_SINCE else {}
 
-    async def _recover(self, cursors: list[Cursor], error: Exception | None) -> list[Fetched]:
-        """Forget what may be out of date, wait, and look again for the leaders."""
+    async def _recover(self, cursors: list[Cursor]) -> list[Fetched]:
+        """Look for the leaders: at once, and after a moment once more if that brought nothing new."""
         options = self._cluster.options
-        failure = error
+        failure = next((cursor.failure for cursor in cursors if cursor.failure is not None), None)
+        for cursor in cursors:
+            cursor.failure = None
+        waited = failure is None
         while True:
             topics = dict.fromkeys(cursor.partition.topic for cursor in cursors)
             if failure is not None:
@@ -272,11 +320,11 @@ class Fetcher:
                 tries = max(cursor.retries for cursor in cursors)
                 if not self._patient and tries * options.retry_backoff_max_ms > options.api_timeout_ms:
                     raise failure
-                await asyncio.sleep(options.backoff_ms(tries) / 1000)
             try:
-                for cursor in cursors:
-                    await self._cluster.leader(cursor.partition)
-                return []
+                leaders = [await self._cluster.leader(cursor.partition) for cursor in cursors]
+                if waited or all(leader != cursor.tried for leader, cursor in zip(leaders, cursors, strict=True)):
+                    return []
+                waited = True
             except UnsupportedApi:
                 raise
             except ClientError as lost:
@@ -286,6 +334,7 @@ class Fetcher:
                 if gone and not self._patient:
                     raise
                 failure = refused
+            await asyncio.sleep(options.seeking_ms(max(cursor.retries for cursor in cursors) or 1) / 1000)
 
     # --- batches of one answer ----------------------------------------------------------------------------------
 
@@ -295,6 +344,9 @@ class Fetcher:
         diverging = answer.diverging_epoch
         if diverging.end_offset >= 0:
             raise LogTruncated(cursor.partition, cursor.position, diverging.epoch, diverging.end_offset)
+        if answer.preferred_read_replica >= 0:
+            until_s = asyncio.get_running_loop().time() + self._cluster.options.metadata_max_age_ms / 1000
+            cursor.replica = (answer.preferred_read_replica, until_s)
         asked_at, position, epoch = cursor.position, cursor.position, cursor.last_epoch
         taken: list[RawBatch] = []
         if answer.records:

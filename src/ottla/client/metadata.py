@@ -4,18 +4,21 @@ Pure data and its cache; `client.cluster` asks the brokers and feeds it.
 
 Rules:
 - A topic entry is replaced as a whole by every answer that names the topic, and forgotten when an error says that it is
-  out of date. An older leader epoch never replaces a newer one.
+  out of date. An older leader epoch never replaces a newer one, not even one that was forgotten meanwhile: a broker
+  that lags behind may be the next to be asked.
+- An answer that says "not me" may say who instead (KIP-951): such a hint changes one partition, if it is news.
 - The cache holds only topics that somebody asked for, least recently refreshed first out above a bound.
 """
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 from ottla.client.connection import Address
 from ottla.client.errors import error_code
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import NO_ID
+from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.metadata import MetadataResponse
 
 NO_LEADER = -1
@@ -33,6 +36,22 @@ class Broker(NamedTuple):
     @property
     def address(self) -> Address:
         return Address(self.host, self.port)
+
+
+class Endpoint(Protocol):
+    """A broker as answers to Produce and Fetch name it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Leadership(Protocol):
+    """A leader as answers to Produce and Fetch name it; -1 for none."""
+
+    leader_id: int
+    leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,7 @@ class Metadata:
     cluster_id: str | None = None
     controller_id: int = -1
     topics: dict[str, TopicInfo] = field(default_factory=dict)
+    _former: dict[str, TopicInfo] = field(default_factory=dict)  # what was forgotten and not learnt anew yet
 
     def update(self, answer: MetadataResponse, now_s: float) -> dict[str, ErrorCode]:
         """Take over an answer; the result has the topics that came with an error."""
@@ -92,14 +112,36 @@ class Metadata:
                 errors[name] = error_code(topic.error_code)
                 self.topics.pop(name, None)
                 continue
-            known = self.topics.pop(name, None)  # popped, so that the order of the dict is the order of refreshing
+            former = self._former.pop(name, None)
+            known = self.topics.pop(name, former)  # popped, so that the order of the dict is the order of refreshing
             self.topics[name] = _merge(known, _topic_info(topic, now_s))
         while len(self.topics) > limits.CLIENT_TOPICS_MAX:
             del self.topics[next(iter(self.topics))]
         return errors
 
+    def hint(self, partition: TopicPartition, named: Leadership, endpoints: Iterable[Endpoint]) -> bool:
+        """Take over who leads a partition; False if that is not known, or no news."""
+        leader, leader_epoch = named.leader_id, named.leader_epoch
+        topic = self.topics.get(partition.topic)
+        known = topic.partition(partition.partition) if topic is not None else None
+        if topic is None or known is None or leader < 0 or leader_epoch <= known.leader_epoch:
+            return False
+        for each in endpoints:
+            if each.node_id == leader:
+                self.brokers[leader] = Broker(each.node_id, each.host, each.port, each.rack)
+        if leader not in self.brokers:
+            return False
+        fresh = replace(known, leader=leader, leader_epoch=leader_epoch)
+        partitions = tuple(fresh if each is known else each for each in topic.partitions)
+        self.topics[partition.topic] = replace(topic, partitions=partitions)
+        return True
+
     def forget(self, topic: str) -> None:
-        self.topics.pop(topic, None)
+        known = self.topics.pop(topic, None)
+        if known is not None:
+            self._former[topic] = known
+            while len(self._former) > limits.CLIENT_TOPICS_MAX:
+                del self._former[next(iter(self._former))]
 
 
 def _topic_info(topic: MetadataResponse.Topic, now_s: float) -> TopicInfo:

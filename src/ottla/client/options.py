@@ -14,6 +14,7 @@ from ottla.client.connection import Address
 from ottla.model import limits
 
 DEFAULT_PORT = 9092
+_QUICK_LOOKS = 20  # about a second
 
 
 def wall_clock_ms() -> int:
@@ -42,6 +43,13 @@ class ClientOptions:
         """Time to wait before attempt `attempt` (1 is the first retry): doubling, bounded, with a fifth of jitter."""
         wait_ms: float = min(self.retry_backoff_ms << min(attempt - 1, 16), self.retry_backoff_max_ms)
         return wait_ms * self.rng.uniform(0.8, 1.2)
+
+    def seeking_ms(self, attempt: int) -> float:
+        """Time to wait before the next look for a leader or coordinator that has gone: another is elected within a
+        fraction of a second, so the first looks come quickly; then as `backoff_ms`."""
+        if attempt <= _QUICK_LOOKS:
+            return self.retry_backoff_ms * self.rng.uniform(0.4, 0.6)
+        return self.backoff_ms(attempt - _QUICK_LOOKS)
 
 
 def parse_bootstrap(text: str | Sequence[str | Address]) -> tuple[Address, ...]:

@@ -5,7 +5,8 @@ Rules:
   that nothing comes between choosing a batch and writing it, and batches of a partition are written in order.
 - Per broker up to `max_in_flight` requests, each with at most one batch per partition; per partition as many batches
   under way as `PartitionQueue` allows.
-- What fails in a way that passes is sent again until `delivery_timeout_ms` (or `retries`) is over.
+- What fails in a way that passes is sent again until `delivery_timeout_ms` (or `retries`) is over. A leader that is
+  gone, or is none any more, is looked for at once, and what waits leaves as soon as another one is known.
 - A number missing in the sequence makes the identity useless. An idempotent producer takes a new one; a transactional
   one tells its transaction, which can then only be aborted.
 """
@@ -19,8 +20,9 @@ from ottla.client.accumulator import Batch, PartitionQueue, ProducerId, Sealing
 from ottla.client.buffer import Buffer
 from ottla.client.cluster import Cluster, Purpose
 from ottla.client.connection import Connection
-from ottla.client.errors import ClientError, DeliveryFailed, UnsupportedApi, error_code
+from ottla.client.errors import ClientError, DeliveryFailed, error_code
 from ottla.client.metadata import NO_LEADER
+from ottla.client.produce_errors import FENCED, IN_DOUBT, LOST_TRACK, SUCCESS, TOO_LARGE, has_moved, is_final
 from ottla.client.producer_options import ProducerOptions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
@@ -31,20 +33,6 @@ _BY_ID_SINCE = 13  # Produce names topics by id from this version on
 # The broker itself waits up to timeout_ms for replicas: its answer needs a little longer than that.
 _ANSWER_SPARE_MS = 5_000
 _CONCURRENT_BACKOFF_MS = 20  # the former transaction's end is being written: that takes a moment only
-_SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-# The batch may be in the log although the answer is an error.
-_IN_DOUBT = (
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.NETWORK_EXCEPTION,
-    ErrorCode.UNKNOWN_SERVER_ERROR,
-)
-# The broker does not know what came before.
-_LOST_TRACK = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
-_FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
-_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-
 PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 Sent = list[tuple[PartitionQueue, Batch]]
 
@@ -219,7 +207,7 @@ class Sender:
             if self.gate is None:
                 self._ask(None)
             return None
-        leader = self._leader(queue.partition)
+        leader = self._leadership(queue.partition)[0]
         if leader == NO_LEADER:
             self._cluster.metadata.forget(queue.partition.topic)
             self._ask(queue.partition.topic)
@@ -228,10 +216,11 @@ class Sender:
             return None
         return leader
 
-    def _leader(self, partition: TopicPartition) -> int:
+    def _leadership(self, partition: TopicPartition) -> tuple[int, int]:
+        """(leader, its epoch), as far as we know."""
         topic = self._cluster.metadata.topics.get(partition.topic)
         info = topic.partition(partition.partition) if topic is not None else None
-        return NO_LEADER if info is None else info.leader
+        return (NO_LEADER, NO_LEADER) if info is None else (info.leader, info.leader_epoch)
 
     def _is_ready(self, node_id: int) -> bool:
         """Whether a request may be written now; if a connection or room is what is missing, a task sees to it."""
@@ -252,7 +241,7 @@ class Sender:
                 link.connection = await self._cluster.connection(node_id, Purpose.PRODUCE)
             await link.connection.wait_for_room()
         except (ApiError, ClientError) as error:
-            self._unreachable(error, lambda queue: self._leader(queue.partition) == node_id)
+            self._unreachable(error, lambda queue: self._leadership(queue.partition)[0] == node_id, asks=True)
         finally:
             link.preparing = None
             self.wake()
@@ -277,6 +266,9 @@ class Sender:
                 return
             info = await self._cluster.topic(topic, auto_create=self._options.auto_create_topics)
             led = {each.index for each in info.partitions if each.leader != NO_LEADER}
+            for queue in self._active:
+                if queue.partition.topic == topic and self._is_new(queue):
+                    queue.retry_at_s = 0.0
             failure = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic} has partitions without a leader")
         except (ApiError, ClientError) as error:
             failure = error
@@ -284,18 +276,22 @@ class Sender:
             del self._asking[topic]
             self.wake()
         self._unreachable(
-            failure, lambda queue: topic is None or (queue.partition.topic == topic and queue.partition[1] not in led)
+            failure,
+            lambda queue: topic is None or (queue.partition.topic == topic and queue.partition[1] not in led),
+            asks=False,
         )
 
-    def _unreachable(self, error: Exception, concerns: Callable[[PartitionQueue], bool]) -> None:
-        """What waits in these queues cannot be sent now, or never."""
+    def _unreachable(self, error: Exception, concerns: Callable[[PartitionQueue], bool], *, asks: bool) -> None:
+        """What waits in these queues cannot be sent now, or never; `asks`: the answer may have changed already."""
         now_s = asyncio.get_running_loop().time()
         for queue in [each for each in self._active if each.waiting and concerns(each)]:
-            if _is_final(error):
+            if is_final(error):
                 self._fail(queue, queue.waiting[0], error)
-            else:
-                self._cluster.metadata.forget(queue.partition.topic)
-                queue.retry_at_s = self._backoff(queue, now_s)
+                continue
+            leadership = self._leadership(queue.partition)
+            if leadership[0] != NO_LEADER:
+                queue.tried = leadership
+            queue.retry_at_s = self._look_again(queue, now_s, moved=has_moved(error), asks=asks)
 
     # --- one request --------------------------------------------------------------------------------------------
 
@@ -307,6 +303,7 @@ class Sender:
             size_bytes += queue.waiting[0].size_bytes
             if sent and size_bytes > self._options.max_request_bytes:
                 break
+            queue.tried = self._leadership(queue.partition)
             batch = queue.start(self.identity)
             self._active[queue] = self._active.pop(queue)
             try:
@@ -375,13 +372,17 @@ class Sender:
         if isinstance(error, Exception):
             self._lost(sent, error)
             return
+        reply = answer.result()
         found: dict[tuple[str | None, int], PartitionAnswer] = {
             (topic.name if names is None else names.get(topic.topic_id), each.index): each
-            for topic in answer.result().responses
+            for topic in reply.responses
             for each in topic.partition_responses
         }
         for queue, batch in sent:
-            self._settle(queue, batch, found.get(queue.partition))
+            result = found.get(queue.partition)
+            if result is not None and result.current_leader.leader_id != NO_LEADER:
+                self._cluster.metadata.hint(queue.partition, result.current_leader, reply.node_endpoints)
+            self._settle(queue, batch, result)
 
     # --- what became of a batch ---------------------------------------------------------------------------------
 
@@ -389,30 +390,31 @@ class Sender:
         """No answer, or no request even."""
         for queue, batch in sent:
             batch.in_doubt |= isinstance(error, ClientError) and error.maybe_applied
-            if _is_final(error) or self._is_aborting:
+            if is_final(error) or self._is_aborting:
                 self._fail(queue, batch, error)
             else:
-                self._retry(queue, batch)
+                self._retry(queue, batch, moved=True)
 
     def _settle(self, queue: PartitionQueue, batch: Batch, result: PartitionAnswer | None) -> None:
         code = ErrorCode.REQUEST_TIMED_OUT if result is None else error_code(result.error_code)
-        batch.in_doubt |= code in _IN_DOUBT
-        if result is not None and code in _SUCCESS:
+        batch.in_doubt |= code in IN_DOUBT
+        if result is not None and code in SUCCESS:
             self._finish(queue, batch, result.base_offset, result.log_append_time_ms)
         elif self._is_aborting:
             self._fail(queue, batch, ApiError(code))
-        elif code in _TOO_LARGE and batch.count > 1:
+        elif code in TOO_LARGE and batch.count > 1:
             queue.split(batch)
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.is_oldest(batch):
             queue.retry(batch, 0.0)  # it waits for those before it, which failed
-        elif code in _LOST_TRACK and self.gate is None and self._is_missing(queue, batch, code):
+        elif code in LOST_TRACK and self.gate is None and self._is_missing(queue, batch, code):
             self._renew(batch.identity)
             queue.renumber(batch)
             queue.retry_at_s = self._backoff(queue, asyncio.get_running_loop().time())
         elif code.retriable:
-            self._retry(queue, batch, at_most_ms=_CONCURRENT_BACKOFF_MS if _is_concurrent(code) else None)
+            at_most_ms = _CONCURRENT_BACKOFF_MS if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
+            self._retry(queue, batch, moved=has_moved(ApiError(code)), at_most_ms=at_most_ms)
         else:
-            if code in _FENCED:
+            if code in FENCED:
                 self._renew(batch.identity)
             self._fail(queue, batch, ApiError(code, result.error_message if result is not None else None))
 
@@ -428,17 +430,33 @@ class Sender:
         batch.acknowledge(queue.partition, base_offset, log_append_time)
         self._free(batch.size_bytes)
 
-    def _retry(self, queue: PartitionQueue, batch: Batch, *, at_most_ms: float | None = None) -> None:
+    def _retry(self, queue: PartitionQueue, batch: Batch, *, moved: bool, at_most_ms: float | None = None) -> None:
         if batch.attempts > self._options.retries:
             self._fail(queue, batch, DeliveryFailed(self._given_up(queue, batch, f"{self._options.retries} retries")))
             return
         now_s = asyncio.get_running_loop().time()
-        at_s = self._backoff(queue, now_s)
         if at_most_ms is None:
-            self._cluster.metadata.forget(queue.partition.topic)
+            at_s = self._look_again(queue, now_s, moved=moved)
         else:
-            at_s = min(at_s, now_s + at_most_ms / 1000)
+            at_s = min(self._backoff(queue, now_s), now_s + at_most_ms / 1000)
         queue.retry(batch, at_s)
+
+    def _look_again(self, queue: PartitionQueue, now_s: float, *, moved: bool, asks: bool = True) -> float:
+        """When to try again, unless a new leader is found before."""
+        if moved and self._is_new(queue):
+            return now_s
+        self._cluster.metadata.forget(queue.partition.topic)
+        if not moved:
+            return self._backoff(queue, now_s)
+        if asks:
+            self._ask(queue.partition.topic)
+        queue.tries += 1
+        return now_s + self._cluster.options.seeking_ms(queue.tries) / 1000
+
+    def _is_new(self, queue: PartitionQueue) -> bool:
+        """Whether another leader is known than the one that was tried last."""
+        leadership = self._leadership(queue.partition)
+        return leadership[0] != NO_LEADER and leadership != queue.tried
 
     def _backoff(self, queue: PartitionQueue, now_s: float) -> float:
         queue.tries += 1
@@ -479,14 +497,3 @@ class Sender:
         """The identity is of no use any more (a transaction's is renewed by its end)."""
         if self.gate is None and self.identity == identity:
             self.identity = ProducerId()
-
-
-def _is_concurrent(code: ErrorCode) -> bool:
-    return code == ErrorCode.CONCURRENT_TRANSACTIONS
-
-
-def _is_final(error: Exception) -> bool:
-    """Whether trying again cannot help."""
-    if isinstance(error, ApiError):
-        return not error.code.retriable
-    return isinstance(error, UnsupportedApi) or not isinstance(error, ClientError)
