@@ -37,8 +37,10 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.resources import ResourceType
 from ottla.replica.partition import Partition
+from ottla.replica.terms import Terms
 from ottla.server.checkpoints import Checkpoints
 from ottla.server.directories import DataDirectory
+from ottla.server.followers import Followers
 from ottla.server.placing import assigned_directory, choose_directory, identity_of
 from ottla.server.removal import Doomed, Removal, mark_deleted, set_aside
 
@@ -81,6 +83,7 @@ class Partitions:
         self._place: dict[TopicPartition, DataDirectory] = {}  # of the replicas that are here and can be used
         self._unopened: dict[TopicPartition, None] = {}
         self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
+        self.followers = Followers(node_id)  # what replicas know of the world around them, and whom they tell
         self.removal = Removal()
         self.checkpoints = Checkpoints(self)
         # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
@@ -203,17 +206,32 @@ class Partitions:
         )
         if identity is None:
             checkpoint.write_partition_metadata(opened.directory, topic_id, sync=False)
-        return self._partition(name, opened, directory.high_watermarks.get(name))
+        return Partition(
+            name.topic,
+            name.partition,
+            opened,
+            node_id=self.node_id,
+            high_watermark=directory.high_watermarks.get(name, 0),
+            neighbours=self.followers,
+        )
 
     # Roles
 
-    def _partition(self, name: TopicPartition, opened: Log, high_watermark: int | None) -> Partition:
-        state = self._by_name[name.topic].topic.partitions[name.partition]
-        return Partition(name.topic, name.partition, opened, leader_epoch=state.leader_epoch)
-
     def _assume(self, partition: Partition, state: PartitionState) -> None:
         """Lead or follow, as the cluster says."""
-        partition.lead(state.leader_epoch)
+        terms = Terms(
+            state.leader,
+            state.leader_epoch,
+            state.partition_epoch,
+            state.replicas,
+            state.isr,
+            state.adding,
+            state.removing,
+        )
+        if state.leader == self.node_id:
+            partition.lead(terms, self._now_ms())
+        else:
+            partition.follow(terms)
 
     # Failing
 
@@ -236,7 +254,7 @@ class Partitions:
         for name in directory.partitions:
             self._unopened.pop(name, None)
         for _, partition in gone:
-            self.on_change(partition)
+            self._gone(partition)
         self.on_offline(directory)
 
     def offline_directories(self) -> list[bytes]:
@@ -374,7 +392,12 @@ class Partitions:
                 log.warning("%s-%d: %s", *name, error)
         if partition is not None:
             self.flushed_by_time.pop(partition, None)
-            self.on_change(partition)
+            self._gone(partition)
+
+    def _gone(self, partition: Partition) -> None:
+        """It is not served any more: whoever waits for it, or follows it, hears of that."""
+        self.on_change(partition)
+        self.followers.gone(partition)
 
     def _retire(self, directory: DataDirectory, name: TopicPartition, topic: Topic, opened: Partition | None) -> None:
         """Out of the way at once, so that a new topic may have the name; removed later."""

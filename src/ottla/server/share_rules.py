@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.model.config import Config
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
-from ottla.replica.partition import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Partition
+from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
+from ottla.replica.reading import EARLIEST, LATEST
 from ottla.shares.partition.terms import Rules
 
 if TYPE_CHECKING:
