@@ -35,7 +35,7 @@ class LeaderQuota(Protocol):
 class FollowerSession(Session):
     """What one broker reads here; of an unnamed session (id 0) only while its one fetch lasts."""
 
-    __slots__ = ("_followers", "_is_waking", "dirty", "fresh", "on_wake", "pulse", "watched")
+    __slots__ = ("_followers", "_is_waking", "dirty", "fresh", "on_nudge", "on_wake", "pulse", "watched")
 
     def __init__(self, session_id: int, by_id: bool, now_ms: int, followers: Followers) -> None:
         super().__init__(session_id, by_id, now_ms)
@@ -44,7 +44,9 @@ class FollowerSession(Session):
         self.dirty: dict[Key, None] = {}  # the longest unserved first
         self.fresh: dict[Key, None] = {}  # of those, what changed since the fetch that waits looked
         self.watched: dict[Key, Partition] = {}
-        self.on_wake: Callable[[], None] | None = None  # of the fetch that waits
+        # Of the fetch that waits: something changed; answer at once.
+        self.on_wake: Callable[[], None] | None = None
+        self.on_nudge: Callable[[], None] | None = None
         self._followers = followers
         self._is_waking = False
 
@@ -106,7 +108,7 @@ class Followers:
         self.lag_ms_max = _LAG_MS_MAX
         self.quota: LeaderQuota | None = None
         self._watching: dict[Partition, dict[FollowerSession, Key]] = {}
-        self._loop: Any = None
+        self.loop: Any = None
         self._state: Callable[[], ClusterState] | None = None
         self._notify: Callable[[Partition], None] = _ignore
         self._consider: Callable[[Partition], None] = _ignore
@@ -122,7 +124,7 @@ class Followers:
         quota: LeaderQuota | None = None,
     ) -> None:
         """The node serves: whom to tell what. Before, partitions are opened and nobody waits for them."""
-        self._loop, self._notify, self._state, self._consider = loop, notify, state, consider
+        self.loop, self._notify, self._state, self._consider = loop, notify, state, consider
         self.lag_ms_max, self.quota = lag_ms_max, quota
 
     # --- what replicas ask and tell
@@ -142,7 +144,7 @@ class Followers:
         watching = self._watching.get(partition)
         if watching:
             for session, key in watching.items():
-                session.mark(key, self._loop, hurry=hurry)
+                session.mark(key, self.loop, hurry=hurry)
 
     def isr_may_change(self, partition: Partition) -> None:
         self._consider(partition)

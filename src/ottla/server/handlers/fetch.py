@@ -14,24 +14,30 @@ from __future__ import annotations
 
 from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID
-from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
+from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Fetch, Partition
+from ottla.replica.selector import RACK_AWARE, preferred
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.fetching import (
+    FIRST_VERSION_BY_ID,
+    Found,
+    PartitionData,
+    TopicData,
+    find,
+    refusal,
+    replica_of,
+    told,
+    whole,
+)
+from ottla.server.follower_fetch import fetch_as_follower
+from ottla.server.nodes import listed_brokers
 from ottla.server.sessions import INITIAL_EPOCH, Session, Wanted, asked
 from ottla.server.spark_readers import EXECUTOR
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
-TopicData = FetchResponse.FetchableTopicResponse
-PartitionData = TopicData.PartitionData
-# What one partition has to say.
-Found = tuple[Wanted, PartitionData]
-
-FIRST_VERSION_BY_ID = 13
-FIRST_VERSION_WITH_LEADER = 16
-# Consumers up to this version do not know KAFKA_STORAGE_ERROR; Kafka tells them what makes them look for the leader.
-LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
+# Consumers since this version tell their rack and may be sent to a follower.
+FIRST_VERSION_WITH_RACK = 11
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -44,6 +50,11 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
         session = context.services.sessions.enter(request, by_id, context.now_ms())
     except ApiError as error:
         return FetchResponse(error_code=error.code, responses=[])
+    replica = replica_of(request, context.request_version)
+    if replica[0] >= 0:
+        return fetch_as_follower(request, session, by_id, replica, context)
+    if session is not None and session.is_privileged:
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])  # a follower's
     fetch = _Fetch(request, session, by_id, context)
     if EXECUTOR in context.client_id:
         context.services.spark_readers.noted(context.client_id, fetch.wanted, context.metadata.state)
@@ -147,27 +158,26 @@ class _Fetch:
         """What one partition has to say now, whether that must not wait, and the partition, if it is there."""
         partition = None
         try:
-            partition = self._partition(wanted)
+            partition = find(self.context, wanted, self.by_id)
             data = self._read_one(partition, wanted, left, first)
         except ApiError as error:
-            return _refusal(wanted.index, error.code, None), True, partition
+            return refusal(wanted.index, error.code), True, partition
         except StorageError as error:
             assert partition is not None, "finding it reads nothing"
             self.context.partitions.storage_failed(partition, error)
-            return _refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, None), True, partition
-        return data, data.diverging_epoch.epoch >= 0, partition
-
-    def _partition(self, wanted: Wanted) -> Partition:
-        partitions = self.context.partitions
-        if self.by_id:
-            return partitions.find_by_id(wanted.topic, wanted.index)  # type: ignore[arg-type]  # by_id: an id
-        return partitions.find(wanted.topic, wanted.index)  # type: ignore[arg-type]  # else a name
+            return refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR), True, partition
+        return data, data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0, partition
 
     def _read_one(self, partition: Partition, wanted: Wanted, left: int, first: bool) -> PartitionData:
         ask = wanted.ask
         isolation = self.request.isolation_level
         if ask.partition_max_bytes < 0:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        rack = self.request.rack_id
+        if rack and partition.in_sync is not None:
+            other = self._nearer(partition, ask.fetch_offset, rack)
+            if other is not None:
+                return self._send_to(other, partition, wanted)
         fetched = partition.fetch(
             ask.fetch_offset,
             min(ask.partition_max_bytes, left),
@@ -175,23 +185,24 @@ class _Fetch:
             current_leader_epoch=ask.current_leader_epoch,
             last_fetched_epoch=ask.last_fetched_epoch,
             at_least_one=first,
+            only_leader=self.version < FIRST_VERSION_WITH_RACK,
         )
-        data = PartitionData(
-            partition_index=wanted.index,
-            error_code=0,
-            high_watermark=fetched.high_watermark,
-            last_stable_offset=fetched.last_stable_offset,
-            log_start_offset=fetched.log_start_offset,
-            aborted_transactions=[
-                PartitionData.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-                for producer_id, first_offset in fetched.aborted
-            ]
-            if isolation == READ_COMMITTED
-            else None,
-            records=fetched.records if fetched.records is not None else b"",
-        )
-        if fetched.diverging is not None:
-            data.diverging_epoch.epoch, data.diverging_epoch.end_offset = fetched.diverging
+        return told(wanted.index, fetched, isolation)
+
+    def _nearer(self, partition: Partition, offset: int, rack: str) -> int | None:
+        """The follower in the consumer's rack that it should turn to, where the operator wants that."""
+        context = self.context
+        if context.settings.get("replica.selector.class") != RACK_AWARE:
+            return None
+        racks = {broker.id: broker.rack for broker, _, _ in listed_brokers(context)}
+        return preferred(partition, offset, rack, racks.get, context.now_ms())
+
+    def _send_to(self, other: int, partition: Partition, wanted: Wanted) -> PartitionData:
+        if wanted.ask.current_leader_epoch >= 0:
+            partition.check_epoch(wanted.ask.current_leader_epoch)
+        watermarks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
+        data = told(wanted.index, Fetch(None, *watermarks, [], None), self.request.isolation_level)
+        data.preferred_read_replica = other
         return data
 
     def _respond(self) -> FetchResponse:
@@ -206,20 +217,7 @@ class _Fetch:
                     session.served(wanted)
         elif self.request.session_epoch == INITIAL_EPOCH:
             session = self._open_session(found)
-        topics: list[TopicData] = []
-        last: str | bytes | None = None
-        failed = False
-        for wanted, data in found:
-            failed = failed or data.error_code != 0
-            if wanted.topic != last:
-                last = wanted.topic
-                name, topic_id = ("", last) if self.by_id else (last, NO_ID)
-                topics.append(TopicData(topic=name, topic_id=topic_id, partitions=[]))  # type: ignore[arg-type]
-            topics[-1].partitions.append(data)
-        response = FetchResponse(responses=topics, session_id=session.id if session is not None else 0)
-        if failed:
-            self._explain(response)
-        return response
+        return whole(found, self.by_id, session.id if session is not None else 0, self.version, self.context)
 
     def _open_session(self, found: list[Found]) -> Session | None:
         session = self.context.services.sessions.open(
@@ -229,27 +227,6 @@ class _Fetch:
             for wanted, data in found:
                 wanted.news(data)
         return session
-
-    def _explain(self, response: FetchResponse) -> None:
-        """What a client of this version can make of the errors, and who leads where it believed in another leader."""
-        version = self.version
-        for topic in response.responses:
-            for data in topic.partitions:
-                if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR and version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:
-                    data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH and version >= FIRST_VERSION_WITH_LEADER:
-                    self._name_leader(topic, data, response)
-
-    def _name_leader(self, topic: TopicData, data: PartitionData, response: FetchResponse) -> None:
-        context = self.context
-        find = context.partitions.find_by_id
-        data.current_leader.leader_id = context.node_id
-        data.current_leader.leader_epoch = find(topic.topic_id, data.partition_index).leader_epoch
-        if not response.node_endpoints:
-            host, port = context.advertised(context.connection.listener)
-            rack = context.settings.get("broker.rack")
-            endpoint = FetchResponse.NodeEndpoint(node_id=context.node_id, host=host, port=port, rack=rack)
-            response.node_endpoints = [endpoint]
 
 
 def _unknown_ids_first(entry: Found) -> bool:
@@ -262,14 +239,8 @@ def _refuse_all(request: FetchRequest, code: ErrorCode) -> FetchResponse:
         TopicData(
             topic=topic.topic,
             topic_id=topic.topic_id,
-            partitions=[_refusal(ask.partition, code, []) for ask in topic.partitions],
+            partitions=[refusal(ask.partition, code, []) for ask in topic.partitions],
         )
         for topic in request.topics
     ]
     return FetchResponse(error_code=code, responses=topics)
-
-
-def _refusal(index: int, code: ErrorCode, aborted: list[PartitionData.AbortedTransaction] | None) -> PartitionData:
-    return PartitionData(
-        partition_index=index, error_code=code, high_watermark=-1, aborted_transactions=aborted, records=b""
-    )
