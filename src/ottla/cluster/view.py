@@ -57,6 +57,6 @@ class View:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
         if broker.epoch != epoch:
             raise ApiError(
-                ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch} but got broker epoch {epoch}"
+                ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}"
             )
         return broker

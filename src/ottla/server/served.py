@@ -30,12 +30,16 @@ SERVED = {
     35: (1, 5),  # DescribeLogDirs
     37: (0, 3),  # CreatePartitions
     42: (0, 2),  # DeleteGroups
+    43: (0, 2),  # ElectLeaders
     44: (0, 1),  # IncrementalAlterConfigs
+    45: (0, 1),  # AlterPartitionReassignments
+    46: (0, 0),  # ListPartitionReassignments
     47: (0, 0),  # OffsetDelete
     55: (0, 2),  # DescribeQuorum
     57: (0, 2),  # UpdateFeatures
     60: (0, 2),  # DescribeCluster
     61: (0, 0),  # DescribeProducers
+    64: (0, 0),  # UnregisterBroker
     65: (0, 0),  # DescribeTransactions
     66: (0, 2),  # ListTransactions
     68: (0, 1),  # ConsumerGroupHeartbeat
@@ -66,8 +70,19 @@ SERVED_TO_CONTROLLERS = {
     32: (1, 4),  # DescribeConfigs
     33: (0, 2),  # AlterConfigs
     37: (0, 3),  # CreatePartitions
+    43: (0, 2),  # ElectLeaders
     44: (0, 1),  # IncrementalAlterConfigs
+    45: (0, 1),  # AlterPartitionReassignments
+    46: (0, 0),  # ListPartitionReassignments
     55: (0, 2),  # DescribeQuorum
+    56: (2, 3),  # AlterPartition
     57: (0, 2),  # UpdateFeatures
+    58: (0, 0),  # Envelope
     60: (0, 2),  # DescribeCluster
+    62: (0, 4),  # BrokerRegistration
+    63: (0, 2),  # BrokerHeartbeat
+    64: (0, 0),  # UnregisterBroker
+    67: (0, 0),  # AllocateProducerIds
+    70: (0, 0),  # ControllerRegistration
+    73: (0, 0),  # AssignReplicasToDirs
 }

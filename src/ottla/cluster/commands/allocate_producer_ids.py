@@ -28,9 +28,7 @@ class AllocateProducerIds:
     broker_epoch: int
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        broker = view.state.brokers.get(self.broker_id)
-        if broker is None or broker.epoch != self.broker_epoch:
-            raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
+        view.checked_broker(self.broker_id, self.broker_epoch)
         first = view.state.next_producer_id
         if first > INT64_MAX - PRODUCER_ID_BLOCK_SIZE:
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "All producer ids have been used.")

@@ -92,11 +92,11 @@ def _check_directories(view: View, broker: Broker) -> None:
 def _checked_features(view: View, broker: Broker) -> tuple[tuple[str, Range], ...]:
     """Refuse a broker that does not support what the cluster has finalised."""
     listed = dict(broker.features)
-    lowest = features.SUPPORTED_FEATURES[METADATA_VERSION].low
-    listed.setdefault(METADATA_VERSION, Range(lowest, lowest))
+    if METADATA_VERSION not in listed:
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
     unlisted = {name: Range(0, 0) for name, level in view.state.features.items() if level and name not in listed}
     for name, (low, high) in {**listed, **unlisted}.items():
-        level = view.state.features.get(name, lowest if name == METADATA_VERSION else 0)
+        level = view.state.features.get(name, 0)
         if name != features.KRAFT_VERSION and not low <= level <= high:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION,

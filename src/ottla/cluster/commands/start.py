@@ -53,6 +53,8 @@ class Activate:
 
 @dataclass(frozen=True, slots=True)
 class RegisterController:
+    """Nothing is written where the metadata.version knows of no such registrations."""
+
     controller: Controller
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:

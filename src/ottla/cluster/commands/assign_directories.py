@@ -1,0 +1,57 @@
+"""AssignReplicasToDirs: a broker says in which directory it keeps which replica (KIP-858)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.cluster import features
+from ottla.cluster.elect import Elections, Wish
+from ottla.cluster.entry import Entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+class Placement(NamedTuple):
+    """One replica and where it lies."""
+
+    directory: bytes
+    topic_id: bytes
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssignReplicasToDirs:
+    """Replies with an ErrorCode for each placement, in order."""
+
+    broker_id: int
+    broker_epoch: int
+    placements: tuple[Placement, ...]
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        if view.state.metadata_version < features.DIRECTORIES:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+        broker = view.checked_broker(self.broker_id, self.broker_epoch)
+        staying, leaving = Elections(view), Elections(view, leaving=broker.id)
+        records: list[Entry] = []
+        errors: list[ErrorCode] = []
+        for directory, topic_id, index in self.placements:
+            topic = view.state.topic_by_id.get(topic_id)
+            partition = view.state.partition(topic_id, index)
+            if topic is None:
+                errors.append(ErrorCode.UNKNOWN_TOPIC_ID)
+            elif partition is None:
+                errors.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif broker.id not in partition.replicas:
+                errors.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                errors.append(ErrorCode.NONE)
+                # What lies in a directory that failed meanwhile has to go elsewhere at once.
+                online = broker.has_online(directory)
+                isr = partition.isr if online else tuple(id for id in partition.isr if id != broker.id)
+                wish = Wish(isr=isr, directories={broker.id: directory})
+                entry = (staying if online else leaving).change(topic, partition, wish)
+                if entry is not None:
+                    records.append(entry)
+        return Result(records, errors)

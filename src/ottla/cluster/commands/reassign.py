@@ -1,0 +1,127 @@
+"""AlterPartitionReassignments: partitions get other replicas, or such a move is called off; each by itself.
+
+The new replicas are added first, and those that shall go are removed when the new ones are all in sync (see
+`cluster/elect.py`). A move that adds nobody ends at once, if those that remain are in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.cluster.commands.assign import check_replicas
+from ottla.cluster.elect import Elections, Wish
+from ottla.cluster.entities import PartitionState, Topic
+from ottla.cluster.entry import Entry
+from ottla.cluster.view import View
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
+
+
+class Move(NamedTuple):
+    """A partition and the replicas it shall have; None calls a move off."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] | None
+
+
+class Moved(NamedTuple):
+    """What became of one move."""
+
+    topic: str
+    partition: int
+    error: ApiError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reassign:
+    """Replies with a Moved for each, in order."""
+
+    moves: tuple[Move, ...]
+    may_change_replication_factor: bool = True
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        elections = Elections(view)
+        records: list[Entry] = []
+        outcomes: list[Moved] = []
+        for move in self.moves:
+            try:
+                entry = self._one(view, elections, move)
+            except ApiError as error:
+                outcomes.append(Moved(move.topic, move.partition, error))
+                continue
+            outcomes.append(Moved(move.topic, move.partition, None))
+            if entry is not None:
+                records.append(entry)
+        return Result(records, outcomes)
+
+    def _one(self, view: View, elections: Elections, move: Move) -> Entry | None:
+        topic = view.state.topics.get(move.topic)
+        if topic is None:
+            raise _unknown(f"Unable to find a topic named {move.topic}.")
+        if not 0 <= move.partition < len(topic.partitions):
+            raise _unknown(f"Unable to find partition {move.topic}:{move.partition}.")
+        partition = topic.partitions[move.partition]
+        if move.replicas is None:
+            return _call_off(view, elections, topic, partition)
+        if not self.may_change_replication_factor:
+            _check_factor(partition, move.replicas)
+        check_replicas(view, move.replicas, None)
+        removing = tuple(sorted(set(partition.replicas) - set(move.replicas)))
+        adding = tuple(sorted(set(move.replicas) - set(partition.replicas)))
+        # What is already on its way, and is wanted still, stays on its way.
+        wish = Wish(replicas=move.replicas + removing, removing=removing or None, adding=adding or None)
+        return elections.change(topic, partition, wish)
+
+
+def _check_factor(partition: PartitionState, replicas: tuple[int, ...]) -> None:
+    now = len(set(partition.replicas) - set(partition.removing))
+    if len(replicas) != now:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor is changed from {now} to {len(replicas)}"
+        )
+
+
+def _call_off(view: View, elections: Elections, topic: Topic, partition: PartitionState) -> Entry | None:
+    """Back to the replicas there were before. If none of those is in sync, one of them has to lead uncleanly."""
+    if not partition.moving:
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    replicas = tuple(id for id in partition.replicas if id not in partition.adding)
+    isr = tuple(id for id in partition.isr if id not in partition.adding)
+    if not isr:
+        if not view.topic_config(topic.name).get("unclean.leader.election.enable"):
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Unable to revert partition assignment for {topic.name}:{partition.index} because it would require an "
+                "unclean leader election.",
+            )
+        isr = replicas[:1]
+    return elections.change(topic, partition, Wish(isr=isr, replicas=replicas, removing=(), adding=()))
+
+
+def _unknown(message: str) -> ApiError:
+    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+
+@dataclass(frozen=True, slots=True)
+class ListMoves:
+    """Replies with (topic name, partition) for each that is on its way; `topics` narrows it to what it names."""
+
+    topics: tuple[tuple[str, tuple[int, ...]], ...] | None = None
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        return Result(reply=[(name, partition) for name, partition in self._asked(view) if partition.moving])
+
+    def _asked(self, view: View) -> Iterator[tuple[str, PartitionState]]:
+        state = view.state
+        if self.topics is None:
+            for topic_id, index in state.index.moving:
+                topic = state.topic_by_id[topic_id]
+                yield topic.name, topic.partitions[index]
+            return
+        for name, indexes in self.topics:
+            found = state.topics.get(name)
+            if found is not None:
+                yield from ((name, found.partitions[index]) for index in indexes if 0 <= index < len(found.partitions))

@@ -1,0 +1,52 @@
+"""AssignReplicasToDirs (key 73): a broker says in which directory it keeps which replica (KIP-858)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
+from ottla.model.errors import ErrorCode
+from ottla.server.answer import Answer
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+
+_Directory = AssignReplicasToDirsResponse.DirectoryData
+
+
+@handles(AssignReplicasToDirsRequest, on="controller")
+def assign_replicas_to_dirs(
+    request: AssignReplicasToDirsRequest, context: Context
+) -> Answer[AssignReplicasToDirsResponse]:
+    placements = tuple(
+        Placement(directory.id, topic.topic_id, each.partition_index)
+        for directory in request.directories
+        for topic in directory.topics
+        for each in topic.partitions
+    )
+
+    def respond(errors: list[ErrorCode]) -> AssignReplicasToDirsResponse:
+        waiting = iter(errors)
+        directories = [
+            _Directory(id=directory.id, topics=[_topic(topic, waiting) for topic in directory.topics])
+            for directory in request.directories
+        ]
+        return AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=directories)
+
+    return context.controller.ask(
+        AssignReplicasToDirs(request.broker_id, request.broker_epoch, placements),
+        respond,
+        lambda error: AssignReplicasToDirsResponse(error_code=error.code, directories=[]),
+    )
+
+
+def _topic(
+    asked: AssignReplicasToDirsRequest.DirectoryData.TopicData, errors: Iterator[ErrorCode]
+) -> _Directory.TopicData:
+    return _Directory.TopicData(
+        topic_id=asked.topic_id,
+        partitions=[
+            _Directory.TopicData.PartitionData(partition_index=each.partition_index, error_code=next(errors))
+            for each in asked.partitions
+        ],
+    )

@@ -1,0 +1,38 @@
+"""BrokerRegistration (key 62): a broker that starts gets its epoch."""
+
+from __future__ import annotations
+
+from ottla.cluster.commands.register_broker import RegisterBroker
+from ottla.cluster.entities import Broker, Endpoint
+from ottla.cluster.features import Range
+from ottla.model.errors import ErrorCode
+from ottla.server.answer import Answer
+from ottla.server.context import Context
+from ottla.server.dispatch import handles
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+
+@handles(BrokerRegistrationRequest, on="controller")
+def broker_registration(request: BrokerRegistrationRequest, context: Context) -> Answer[BrokerRegistrationResponse]:
+    if request.cluster_id != context.cluster_id:
+        return BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    if request.is_migrating_zk_broker:
+        return BrokerRegistrationResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+    broker = Broker(
+        id=request.broker_id,
+        epoch=-1,
+        incarnation_id=request.incarnation_id,
+        endpoints=tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in request.listeners),
+        features=tuple(
+            (each.name, Range(each.min_supported_version, each.max_supported_version)) for each in request.features
+        ),
+        rack=request.rack,
+        fenced=True,
+        directories=tuple(request.log_dirs),
+        cordoned=(),
+    )
+    return context.controller.ask(
+        RegisterBroker(broker, request.previous_broker_epoch),
+        lambda epoch: BrokerRegistrationResponse(error_code=ErrorCode.NONE, broker_epoch=epoch),
+        lambda error: BrokerRegistrationResponse(error_code=error.code),
+    )
