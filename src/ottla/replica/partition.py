@@ -45,8 +45,8 @@ _AWAIT_METADATA = (
 
 class Partition(Readable):
     __slots__ = (
-        "_at_once",
         "alone",
+        "counts_at_once",
         "cuts",
         "durable",
         "in_sync",
@@ -81,7 +81,7 @@ class Partition(Readable):
         # How often the end was cut off: who waits for an offset must know whether it is still the record it waits for.
         self.cuts = 0
         self.durable = False
-        self._at_once = False  # what is appended counts at once
+        self.counts_at_once = False  # alone, and need not be on disk before
         self._set_durable(log.config)
         if high_watermark is not None:
             self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
@@ -106,7 +106,7 @@ class Partition(Readable):
         if new_leader or new_epoch:
             self.epoch_start = end
         self.alone = len(terms.replicas) == 1
-        self._at_once = self.alone and not self.durable
+        self.counts_at_once = self.alone and not self.durable
         if self.alone:
             self.in_sync = None
         else:
@@ -127,7 +127,7 @@ class Partition(Readable):
         led, new_epoch = self.is_leader, terms.leader_epoch > self.leader_epoch
         self.leader_id, self.leader_epoch = terms.leader, terms.leader_epoch
         self.partition_epoch = terms.partition_epoch
-        self.is_leader = self.alone = self._at_once = False
+        self.is_leader = self.alone = self.counts_at_once = False
         self.in_sync = None
         self.epoch_start = -1
         if led:
@@ -148,7 +148,13 @@ class Partition(Readable):
     def _set_durable(self, config: LogConfig) -> None:
         # flush.messages=1 is how one asks a Kafka for the same: it syncs each append before it answers.
         self.durable = config.fsync_before_ack or config.flush_messages == 1
-        self._at_once = self.alone and not self.durable
+        self.counts_at_once = self.alone and not self.durable
+
+    def move_to(self, log: Log) -> None:
+        """The same records, in another directory."""
+        log.configure(self.log.config)
+        self.log = log
+        log.producers.replicated(self.high_watermark)
 
     # --- the leader's writing
 
@@ -170,7 +176,7 @@ class Partition(Readable):
         log = self.log
         before = log.next_offset
         appended = log.append(records, self.leader_epoch, now_ms, origin, transaction_version)
-        if self._at_once:
+        if self.counts_at_once:
             end = self.high_watermark = log.next_offset
             if log.producers.has_unreplicated:
                 log.producers.replicated(end)

@@ -1,4 +1,7 @@
-"""DeleteRecords (key 21): everything below an offset (-1: below the high watermark) can be read no more."""
+"""DeleteRecords (key 21): everything below an offset (-1: below the high watermark) can be read no more.
+
+Where there are followers the answer waits until those that are alive have done the same.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import is_internal
+from ottla.replica.partition import Partition
+from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -17,7 +22,7 @@ _NO_LOW_WATERMARK = -1
 
 
 @handles(DeleteRecordsRequest)
-def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[DeleteRecordsResponse]:
     # The last word counts for a partition that is named twice.
     asked = {
         TopicPartition(topic.name, each.partition_index): each.offset
@@ -37,12 +42,52 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRec
         answers |= {name: _delete(name, start, context) for name, start in starts.items()}
     except ApiError as error:
         answers |= {name: _refusal(name, error.code) for name in starts}
-    topics: dict[str, list[PartitionAnswer]] = {topic.name: [] for topic in request.topics}
-    for name in asked:
-        topics[name.topic].append(answers[name])
+    done = [name for name in starts if not answers[name].error_code]
+    lagging = {name: starts[name] for name in done if context.partitions.find(*name).low_watermark < starts[name]}
+    if not lagging:
+        return _respond(request, answers)
+    return _when_done(request, answers, lagging, context)
+
+
+def _respond(request: DeleteRecordsRequest, answers: dict[TopicPartition, PartitionAnswer]) -> DeleteRecordsResponse:
+    topics: dict[str, dict[int, PartitionAnswer]] = {topic.name: {} for topic in request.topics}
+    for topic in request.topics:
+        for each in topic.partitions:
+            name = TopicPartition(topic.name, each.partition_index)
+            topics[topic.name][each.partition_index] = answers[name]
     return DeleteRecordsResponse(
-        topics=[TopicAnswer(name=name, partitions=partitions) for name, partitions in topics.items()]
+        topics=[TopicAnswer(name=name, partitions=list(parts.values())) for name, parts in topics.items()]
     )
+
+
+def _when_done(
+    request: DeleteRecordsRequest,
+    answers: dict[TopicPartition, PartitionAnswer],
+    lagging: dict[TopicPartition, int],
+    context: Context,
+) -> Later[DeleteRecordsResponse]:
+    later: Later[DeleteRecordsResponse] = Later()
+    partitions = {name: context.partitions.find(*name) for name in lagging}
+
+    def settle(changed: Partition | None) -> bool:
+        for name, start in tuple(lagging.items()):
+            partition = partitions[name]
+            if not context.partitions.holds(partition) or not partition.is_leader:
+                answers[name] = _refusal(name, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif partition.low_watermark >= start:
+                answers[name].low_watermark = partition.low_watermark
+            elif changed is None:
+                answers[name] = _refusal(name, ErrorCode.REQUEST_TIMED_OUT)
+            else:
+                continue
+            del lagging[name]
+        if lagging:
+            return False
+        later.set(_respond(request, answers))
+        return True
+
+    context.services.waiters.watch(later, partitions.values(), settle, request.timeout_ms)
+    return later
 
 
 def _deletion_point(name: TopicPartition, offset: int, context: Context) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 
 from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.replica.reading import TO_THE_END
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -21,9 +22,15 @@ PartitionAsk = ListOffsetsRequest.Topic.Partition
 # The version that brought each special timestamp; an older request may not use it.
 _SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 
+# Older clients do not know OFFSET_NOT_AVAILABLE; LEADER_NOT_AVAILABLE makes them try again as well.
+_FIRST_VERSION_WITH_NOT_AVAILABLE = 5
+_CONSUMER = -1
+_DEBUGGER = -2  # reads any replica
+
 
 @handles(ListOffsetsRequest)
 def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+    version = context.request_version
     seen = Counter((topic.name, ask.partition_index) for topic in request.topics for ask in topic.partitions)
     topics: dict[str, dict[int, PartitionAnswer]] = {}
     for topic in request.topics:
@@ -32,23 +39,27 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
             try:
                 if seen[topic.name, ask.partition_index] > 1:  # answered, with an error, once
                     raise ApiError(ErrorCode.INVALID_REQUEST)
-                answers[ask.partition_index] = _look_up(topic.name, ask, request.isolation_level, context)
+                answers[ask.partition_index] = _look_up(topic.name, ask, request, context)
             except ApiError as error:
-                answers[ask.partition_index] = PartitionAnswer(
-                    partition_index=ask.partition_index, error_code=error.code
-                )
+                code = error.code
+                if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < _FIRST_VERSION_WITH_NOT_AVAILABLE:
+                    code = ErrorCode.LEADER_NOT_AVAILABLE
+                answers[ask.partition_index] = PartitionAnswer(partition_index=ask.partition_index, error_code=code)
     return ListOffsetsResponse(
         topics=[TopicAnswer(name=name, partitions=list(answers.values())) for name, answers in topics.items()]
     )
 
 
-def _look_up(topic: str, ask: PartitionAsk, isolation_level: int, context: Context) -> PartitionAnswer:
+def _look_up(topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context) -> PartitionAnswer:
     if ask.timestamp < 0 and context.request_version < _SPECIAL_SINCE.get(ask.timestamp, 1 << 15):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     partition = context.partitions.find(topic, ask.partition_index)
     try:
         found = partition.list_offset(
-            ask.timestamp, isolation=isolation_level, current_leader_epoch=ask.current_leader_epoch
+            ask.timestamp,
+            isolation=request.isolation_level if request.replica_id == _CONSUMER else TO_THE_END,
+            current_leader_epoch=ask.current_leader_epoch,
+            only_leader=request.replica_id != _DEBUGGER,
         )
     except StorageError as error:
         context.partitions.storage_failed(partition, error)

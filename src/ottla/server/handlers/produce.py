@@ -2,7 +2,8 @@
 
 Everything up to the append happens before the handler returns, so batches of one connection stay in order. The answer
 waits only where it must: acks=all until the high watermark has passed the batch, `ottla.fsync.before.ack` until the
-bytes are on disk. With acks=0 there is no answer; an error then closes the connection, as Kafka does.
+bytes are on disk. A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all who wait, and names
+the leader (KIP-951). With acks=0 there is no answer; an error then closes the connection, as Kafka does.
 
 A transaction's batch is appended when the coordinator has let it in. Mostly that is at once; where it is not, this
 produce and those behind it wait in a line.
@@ -13,32 +14,41 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
 from ottla.records.batch import check_request
-from ottla.replica.partition import Partition
+from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.admission import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted, admission
 from ottla.server.answer import Answer, Disconnect, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.leaders import leader_of, reachable
 from ottla.server.transactional import Line
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
-    from ottla.server.dead_letters import Placed
+    from ottla.server.dead_letters import Away, Placed
 
 TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
 RecordError = PartitionResponse.BatchIndexAndErrorMessage
-# A partition whose answer waits, up to which offset, and the answer it will get.
-# Partition, how often its end had been cut off, the offset its high watermark must reach, and the answer then.
-Pending = tuple[Partition, int, int, PartitionResponse]
+FIRST_VERSION_WITH_LEADER = 10
 
-ACKS_ALL = -1
+
+class Pending(NamedTuple):
+    """A partition whose answer waits."""
+
+    partition: Partition | Away
+    cuts: int  # how often its end had been cut off
+    end: int  # what its high watermark must reach, or, without `all_replicas`, what must be on disk here
+    answer: PartitionResponse
+    all_replicas: bool
+
+
 # Kafka tells where the log starts with every refusal by the log, but not with these.
 _LOG_START_UNTOLD = frozenset(
     {
@@ -151,7 +161,11 @@ def _produce(request: ProduceRequest, context: Context, version: int, admitted: 
             raise Disconnect("a produce with acks=0 failed")
         return None
     response = ProduceResponse(responses=topics)
-    return _when_durable(response, pending, request.timeout_ms, context) if pending else response
+    if pending:
+        return _when_durable(response, pending, request.timeout_ms, version, context)
+    if failed:
+        _name_leaders(response, version, context)
+    return response
 
 
 def _without_duplicates(topic_data: list[TopicData]) -> list[TopicData]:
@@ -182,7 +196,7 @@ def _append(
     try:
         if guard is not None:
             guard()
-        appended = partition.append(records, now_ms=context.now_ms())
+        appended = partition.append(records, now_ms=context.now_ms(), acks=acks)
     except ApiError as error:
         context.services.letters.clear()
         if error.code in _LOG_START_UNTOLD:
@@ -197,14 +211,16 @@ def _append(
         log_append_time_ms=appended.log_append_time,
         log_start_offset=appended.log_start_offset,
     )
-    if not partition.durable:
+    if partition.counts_at_once:
         context.services.waiters.notify(partition)
     if partition.needs_sync:
         context.services.syncer.request(partition)
     if partition.cuts != cuts:
         _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
-    elif acks and (acks == ACKS_ALL or partition.durable) and partition.high_watermark <= appended.last_offset:
-        pending.append((partition, cuts, appended.last_offset + 1, answer))
+    elif acks and (acks == ACKS_ALL or partition.durable):
+        end = appended.last_offset + 1
+        if (partition.high_watermark if acks == ACKS_ALL else partition.own_end) < end:
+            pending.append(Pending(partition, cuts, end, answer, acks == ACKS_ALL))
     if context.services.letters:
         _wait_for_letters(context.services.letters, acks, pending, answer)
     return answer
@@ -214,7 +230,7 @@ def _wait_for_letters(letters: list[Placed], acks: int, pending: list[Pending], 
     """Records that went to a dead-letter topic are acknowledged like those that did not."""
     for target, cuts, end in letters:
         if acks and (acks == ACKS_ALL or target.durable) and (target.high_watermark < end or target.cuts != cuts):
-            pending.append((target, cuts, end, answer))
+            pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
     letters.clear()
 
 
@@ -232,7 +248,7 @@ def _refusal(index: int, error: ApiError) -> PartitionResponse:
 
 
 def _when_durable(
-    response: ProduceResponse, pending: list[Pending], timeout_ms: int, context: Context
+    response: ProduceResponse, pending: list[Pending], timeout_ms: int, version: int, context: Context
 ) -> Later[ProduceResponse]:
     """The response once every pending partition is settled: acknowledged, failed, or out of time."""
     later: Later[ProduceResponse] = Later()
@@ -240,27 +256,58 @@ def _when_durable(
     def settle(changed: Partition | None) -> bool:
         waiting = []
         for entry in pending:
-            partition, cuts, end_offset, answer = entry
-            if partition.cuts != cuts:
-                # A failed sync took the record back; what is at its offset by now may be another one.
-                _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)
-                continue
-            if partition.high_watermark >= end_offset:
-                continue
-            if not context.partitions.holds(partition):
-                _turn_into_error(answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            elif changed is None:  # the time is over
-                _turn_into_error(answer, ErrorCode.REQUEST_TIMED_OUT)
-            else:
+            code = _outcome(entry, context)
+            if code is None and changed is not None:
                 waiting.append(entry)
+            elif code != ErrorCode.NONE:
+                _turn_into_error(entry.answer, ErrorCode.REQUEST_TIMED_OUT if code is None else code)
         pending[:] = waiting
         if pending:
             return False
+        _name_leaders(response, version, context)
         later.set(response)
         return True
 
-    context.services.waiters.watch(later, [partition for partition, _, _, _ in pending], settle, timeout_ms)
+    context.services.waiters.watch(later, [entry.partition for entry in pending], settle, timeout_ms)
     return later
+
+
+def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
+    """NONE when the records are acknowledged, an error when they never will be, None before."""
+    partition = entry.partition
+    if not isinstance(partition, Partition):
+        stored = ErrorCode.NONE if partition.high_watermark >= entry.end else None
+        return stored if partition.cuts == entry.cuts else ErrorCode.KAFKA_STORAGE_ERROR
+    if not context.partitions.holds(partition):
+        known = leader_of(context, partition.topic, partition.index) is not None
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.cuts != entry.cuts:
+        # A failed sync, or another leader, took the record back; what is at its offset by now may be another one.
+        taken = partition.is_leader and partition.epoch_start < entry.end
+        return ErrorCode.KAFKA_STORAGE_ERROR if taken else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if entry.all_replicas:
+        return partition.enough_after(entry.end)
+    return ErrorCode.NONE if partition.own_end >= entry.end else None
+
+
+def _name_leaders(response: ProduceResponse, version: int, context: Context) -> None:
+    """Who leads the partitions that are not led here."""
+    if version < FIRST_VERSION_WITH_LEADER:
+        return
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                name = topic.topic_id if version >= FIRST_VERSION_BY_ID else topic.name
+                leader = leader_of(context, name, answer.index)
+                if leader is not None:
+                    answer.current_leader.leader_id, answer.current_leader.leader_epoch = leader
+                    leaders.add(leader.id)
+    if leaders:
+        response.node_endpoints = [
+            ProduceResponse.NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in reachable(context, leaders)
+        ]
 
 
 def _turn_into_error(answer: PartitionResponse, code: ErrorCode) -> None:
