@@ -1,40 +1,40 @@
 """Store: the metadata journal on disk — the log `__cluster_metadata-0`, its snapshots and `quorum-state`.
 
+It is the port that consensus runs on (`raft.port.Journal`), and what the quorum's shell writes entries with.
+
 Rules:
-- What `append` returned for is on disk: a metadata change is answered only after an fsync (changes are rare, and a
-  group of any size costs one).
-- A snapshot holds everything below its offset; what lies below the oldest kept one is deleted. It is complete when it
-  has its name: until then it is written under another.
-- Epochs only go up. Each start of the single voter begins a new one, with a LeaderChange record at its beginning.
+- What is below `flushed_offset` is on disk. A sole voter syncs before it answers (`sync`); otherwise a worker does, see
+  `begin_flush`: changes are rare, and a group of any size costs one.
+- A snapshot holds everything below its offset; what lies below the oldest kept one is deleted.
+- What consensus asks for is done when the call returns; a StorageError leaves the log as it was.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ottla.cluster import journal
+from ottla.cluster.election_file import read_election, write_election
 from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Control, Item
+from ottla.cluster.snapshot_files import SNAPSHOTS_KEPT, SnapshotFiles
 from ottla.cluster.state import JournalError
 from ottla.log.config import LogConfig
-from ottla.log.disk import Directory, Disk, StorageError, read_all, replace_file
+from ottla.log.disk import Directory, Disk, StorageError
+from ottla.log.durable import Syncable
 from ottla.log.log import Log, Origin
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.records.control import ControlType
-from ottla.wire import compile
-from ottla.wire.journal.control import KRaftVersionRecord, VotersRecord
+from ottla.raft.port import Election, Place, QuorumRecord
+from ottla.records.batch import headers
+from ottla.records.control import ControlType, control_batch, control_type
+from ottla.records.record import records as records_of
 
 DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
-QUORUM_STATE = "quorum-state"
-SNAPSHOTS_KEPT = 2  # one to start from, one in case that one cannot be read
-
-_SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_ABOUT_VOTERS = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +47,24 @@ class StoreConfig:
 
 
 class Store:
-    """Use `Store.open`, then `replay`, then `lead`."""
+    """Use `Store.open`, then `load`."""
 
-    def __init__(self, log: Log, directory: Directory, config: StoreConfig) -> None:
+    def __init__(self, log: Log, directory: Directory, config: StoreConfig, snapshots: SnapshotFiles) -> None:
         self.log = log
         self.epoch = 0
+        self.now_ms: Callable[[], int] = lambda: 0  # the time of day, for records and segments
         self._directory = directory
         self._config = config
-        self._snapshots: list[tuple[int, int]] = []  # (offset, epoch), oldest first
+        self._snapshots = snapshots
+        self._loaded: list[Item] | None = None  # of the newest snapshot, until somebody takes them
+        self._quorum_records: list[QuorumRecord] = []
         self._bytes_since_snapshot = 0
-        self._last_timestamp = 0
-        self._quorum: dict[ControlType, Control] = {}  # kraft.version and voters, if the journal has them
+        self._flushed = log.recovery_point
+        self._flushing = 0  # what a flush that is under way covers
         self._failure: StorageError | None = None
 
     @classmethod
     def open(cls, disk: Disk, config: StoreConfig, *, now_ms: int, clean: bool) -> Store:
-        directory = Directory(disk, DIRECTORY)
-        snapshots = sorted(_snapshot_id(name) for name in disk.list(DIRECTORY) if _SNAPSHOT_NAME.fullmatch(name))
         log_config = LogConfig(
             segment_bytes=config.segment_bytes,
             segment_ms=config.segment_ms,
@@ -72,178 +73,272 @@ class Store:
             retention_bytes=-1,
             file_delete_delay_ms=0,
         )
-        recovery_point = snapshots[-1][0] if snapshots else 0
+        directory = Directory(disk, DIRECTORY)
+        snapshots = SnapshotFiles(directory)
         log = Log.open(
             disk,
             DIRECTORY,
             log_config,
             now_ms=now_ms,
-            recovery_point=recovery_point,
+            recovery_point=snapshots.latest.offset if snapshots.latest is not None else 0,
             clean=clean,
             topic_id=METADATA_TOPIC_ID,
         )
-        store = cls(log, directory, config)
-        store._snapshots = snapshots
-        return store
+        return cls(log, directory, config, snapshots)
+
+    # --- reading
+
+    def load(self) -> None:
+        """Find the newest readable snapshot, and what it and the log behind it say about the voters."""
+        offset = self._load_snapshot()
+        if offset < self.log.log_start_offset:
+            raise JournalError(
+                f"the metadata begins at offset {self.log.log_start_offset}, and no snapshot holds what was before"
+            )
+        while offset < self.end_offset:
+            data = memoryview(self.read(offset, SCAN_READ_BYTES))
+            self._bytes_since_snapshot += len(data)
+            before = offset
+            for position, header in headers(data):
+                if header.is_control:
+                    self._quorum_records += _about_voters(data, position)
+                offset = header.last_offset + 1
+            if offset == before:
+                raise JournalError(f"the metadata log cannot be read at offset {offset}")
+
+    def _load_snapshot(self) -> int:
+        problem: JournalError | None = None
+        while (place := self._snapshots.latest) is not None:
+            try:
+                self._take_snapshot(place, self._snapshots.items(place))
+            except JournalError as error:
+                problem = error
+                self._snapshots.forget(place)
+                continue
+            if (place.epoch, place.offset) > (self.log.epochs.latest, self.end_offset) and place.offset:
+                # The log lost what the snapshot still knows, or was left behind by it.
+                self._begin_at(place.offset)
+            return place.offset
+        if problem is not None and self.log.log_start_offset > 0:
+            raise problem
+        return 0
+
+    def _take_snapshot(self, place: Place, items: list[Item]) -> None:
+        self._loaded = items
+        self._quorum_records = [
+            QuorumRecord(place.offset - 1, item.content.type, item.content.value)
+            for item in items
+            if isinstance(item.content, Control) and item.content.type in _ABOUT_VOTERS
+        ]
+
+    def snapshot_items(self) -> list[Item]:
+        """The content of the newest snapshot; kept in memory only until it is asked for."""
+        items, self._loaded = self._loaded, None
+        if items is None:
+            assert self.latest_snapshot is not None, "there is none"
+            items = self._snapshots.items(self.latest_snapshot)
+        return items
+
+    def quorum_records(self) -> list[QuorumRecord]:
+        return self._quorum_records
+
+    def read_items(self, offset: int, end: int) -> list[Item]:
+        """Some of the items from `offset` on, all below `end`, which is the end of a batch."""
+        found = self.log.read(offset, SCAN_READ_BYTES, max_offset=end)
+        if found.slice is None:
+            raise JournalError(f"the metadata log has nothing at offset {offset}")
+        return [item for item in journal.items(memoryview(found.slice.read())) if item.offset >= offset]
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.log_start_offset
 
     @property
     def end_offset(self) -> int:
         return self.log.next_offset
 
     @property
-    def kraft_version(self) -> int:
-        """How the quorum keeps its voters: 0 in the configuration, 1 in the journal (KIP-853)."""
-        found = self._quorum.get(ControlType.KRAFT_VERSION)
-        return compile.decode(KRaftVersionRecord, 0, found.value).kraft_version if found else 0
+    def flushed_offset(self) -> int:
+        return self._flushed
 
-    # --- reading
+    @property
+    def last_epoch(self) -> int:
+        if self.log.epochs.latest >= 0:
+            return self.log.epochs.latest
+        latest = self.latest_snapshot
+        return latest.epoch if latest is not None and latest.offset == self.end_offset else 0
 
-    def replay(self, apply: Callable[[Any], object], now_ms: int) -> None:
-        """Apply the newest readable snapshot and everything behind it."""
-        offset = self._replay_snapshot(apply)
-        if self.log.next_offset < offset:  # the log lost what the snapshot still knows
-            self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
-        if offset < self.log.log_start_offset:
-            raise JournalError(
-                f"the metadata begins at offset {self.log.log_start_offset}, and no snapshot holds what was before"
-            )
-        while offset < self.log.next_offset:
-            found = self.log.read(offset, SCAN_READ_BYTES, max_offset=self.log.next_offset)
-            if found.slice is None:
-                break
-            self._bytes_since_snapshot += found.size_bytes
-            for item in journal.items(memoryview(found.slice.read())):
-                if item.offset >= offset:
-                    self._take(item, apply)
-                    offset = item.offset + 1
-        self.epoch = max(self.epoch, self._read_quorum_state())
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        return self.log.epoch_end(epoch)
 
-    def _replay_snapshot(self, apply: Callable[[Any], object]) -> int:
-        problem: Exception | None = None
-        for offset, epoch in reversed(self._snapshots):
-            name = _snapshot_name(offset, epoch)
-            try:
-                items = journal.snapshot_items(read_all(self._directory.open(name)), name)
-            except JournalError as error:
-                problem = error
-                continue
-            for item in items:
-                self._take(item, apply)
-            self.epoch = max(self.epoch, epoch)
-            return offset
-        if problem is not None and self.log.log_start_offset > 0:
-            raise problem
-        return 0
-
-    def _take(self, item: Item, apply: Callable[[Any], object]) -> None:
-        self.epoch = max(self.epoch, item.epoch)
-        self._last_timestamp = item.timestamp
-        if isinstance(item.content, Entry):
-            apply(item.content.record)
-        elif item.content.type in (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS):
-            self._quorum[item.content.type] = item.content
-
-    def _read_quorum_state(self) -> int:
-        """The epoch this node has seen, which may be higher than any in the log."""
-        try:
-            stored = json.loads(read_all(self._directory.open(QUORUM_STATE)))
-            return int(stored["leaderEpoch"])
-        except FileNotFoundError:
-            return 0
-        except (ValueError, KeyError, TypeError) as error:
-            raise JournalError(f"{DIRECTORY}/{QUORUM_STATE} is damaged: {error}") from None
-
-    def _voters(self) -> list[int] | None:
-        found = self._quorum.get(ControlType.KRAFT_VOTERS)
-        return [voter.voter_id for voter in compile.decode(VotersRecord, 0, found.value).voters] if found else None
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        found = self.log.read(offset, max_bytes, max_offset=self.end_offset)
+        return found.slice.read() if found.slice is not None else b""
 
     # --- writing
 
-    def lead(self, node_id: int, now_ms: int) -> None:
-        """Begin a new epoch as its leader. Not synced: what is appended next is, and this before it."""
-        voters = self._voters() or [node_id]
-        if voters != [node_id]:
-            raise JournalError(f"the metadata belongs to a quorum of nodes {voters}: this node cannot decide alone")
-        self.epoch += 1
-        replace_file(self._directory, QUORUM_STATE, self._quorum_state(node_id))
-        batch = journal.leader_change(node_id, base_offset=self.end_offset, epoch=self.epoch, now_ms=now_ms)
-        self._write([batch], now_ms)
+    def write_entries(self, entries: Sequence[Entry], epoch: int) -> None:
+        """As the leader: entries that take effect together. StorageError: nothing was written."""
+        now_ms = self.now_ms()
+        batches = journal.atomic(entries, base_offset=self.end_offset, epoch=epoch, now_ms=now_ms)
+        self._write(batches[0] if len(batches) == 1 else bytearray().join(batches), epoch, now_ms)
 
-    def _quorum_state(self, node_id: int) -> bytes:
-        state: dict[str, Any] = {"leaderId": node_id, "leaderEpoch": self.epoch, "votedId": -1}
-        if self.kraft_version > 0:
-            state |= {"votedDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA", "data_version": 1}
-        else:
-            voters = {"appliedOffset": 0, "currentVoters": [{"voterId": node_id}], "data_version": 0}
-            state = {"clusterId": "", **state, **voters}
-        return json.dumps(state, separators=(",", ":")).encode()
+    def append_controls(self, controls: Sequence[tuple[ControlType, bytes]], epoch: int) -> None:
+        now_ms = self.now_ms()
+        batch = control_batch(list(controls), timestamp=now_ms, base_offset=self.end_offset, leader_epoch=epoch)
+        self._write(batch, epoch, now_ms)
 
-    def append(self, entries: Sequence[Entry], now_ms: int, *, sync: bool = True) -> int:
-        """Write entries that take effect together; the offset behind them. StorageError: nothing was written."""
-        start = self.end_offset
-        self._write(journal.atomic(entries, base_offset=start, epoch=self.epoch, now_ms=now_ms), now_ms)
-        if sync:
-            self.sync(start, now_ms)
-        return self.end_offset
+    def append_fetched(self, records: bytes | memoryview) -> None:
+        self.log.append(bytearray(records), -1, self.now_ms(), Origin.REPLICATION)
+        self._bytes_since_snapshot += len(records)
 
-    def sync(self, start: int, now_ms: int) -> None:
-        """Put everything on disk, or cut it back to `start`: a change that was refused must not come back."""
+    def _write(self, data: bytearray, epoch: int, now_ms: int) -> None:
+        if self._failure is not None:
+            raise StorageError(self._failure.errno, f"the metadata log is in doubt since: {self._failure}")
+        self.log.append(data, epoch, now_ms, Origin.COORDINATOR)
+        self._bytes_since_snapshot += len(data)
+
+    def truncate(self, offset: int) -> None:
+        self.log.truncate_to(offset, now_ms=self.now_ms())
+        self._flushed = min(self._flushed, self.end_offset)
+        self._flushing = min(self._flushing, self.end_offset)
+
+    def sync(self, start: int, now_ms: int = 0) -> None:
+        """Put everything on disk now, or cut it back to `start`: a change that was refused must not come back."""
         try:
-            self.log.flush()
+            self.flush()
         except StorageError as error:
             self._failure = error
-            self.log.truncate_to(start, now_ms=now_ms)
+            self.truncate(start)
             self._failure = None
             raise
 
-    def _write(self, batches: Sequence[bytearray], now_ms: int) -> None:
-        if self._failure is not None:
-            raise StorageError(self._failure.errno, f"the metadata log is in doubt since: {self._failure}")
-        data = batches[0] if len(batches) == 1 else bytearray().join(batches)
-        self.log.append(data, self.epoch, now_ms, Origin.COORDINATOR)
-        self._bytes_since_snapshot += len(data)
-        self._last_timestamp = now_ms
+    def flush(self) -> None:
+        """Put everything on disk now, in this thread."""
+        end = self.end_offset
+        self.log.flush()
+        self._flushed = end
+
+    def begin_flush(self) -> list[Syncable]:
+        """What must be synced, in this order, by whoever; `end_flush` or `flush_failed` before the next."""
+        self._flushing = self.end_offset
+        return self.log.files_to_sync()
+
+    def end_flush(self) -> None:
+        self.log.mark_synced(self._flushing)
+        self._flushed = max(self._flushed, self._flushing)
+
+    def flush_failed(self) -> None:
+        self.log.sync_failed()
+
+    def read_election(self) -> Election:
+        return read_election(self._directory)
+
+    def write_election(self, election: Election, voters: Sequence[int], kraft_version: int) -> None:
+        write_election(self._directory, election, voters, kraft_version)
 
     # --- snapshots
+
+    @property
+    def earliest_snapshot(self) -> Place | None:
+        return self._snapshots.earliest
+
+    @property
+    def latest_snapshot(self) -> Place | None:
+        return self._snapshots.latest
 
     @property
     def snapshot_due(self) -> bool:
         return self._bytes_since_snapshot >= self._config.bytes_between_snapshots
 
-    @property
-    def changed(self) -> bool:
-        """Whether the newest snapshot lacks anything."""
-        return not self._snapshots or self._snapshots[-1][0] < self.end_offset
-
-    def write_snapshot(self, entries: Iterable[Entry], now_ms: int) -> None:
-        """Write the whole state, and delete what it makes superfluous."""
-        offset, epoch = self.end_offset, self.epoch
+    def write_snapshot_at(
+        self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
+    ) -> None:
+        """Write the whole state as of `place`, and delete what it makes superfluous."""
         pieces = journal.snapshot_batches(
-            entries,
-            epoch=epoch,
-            last_timestamp=self._last_timestamp,
-            now_ms=now_ms,
-            quorum=[self._quorum[kind] for kind in sorted(self._quorum)],
+            entries, epoch=place.epoch, last_timestamp=last_timestamp, now_ms=self.now_ms(), quorum=quorum
         )
-        replace_file(self._directory, _snapshot_name(offset, epoch), b"".join(pieces))
-        self._snapshots.append((offset, epoch))
+        self._snapshots.write(place, pieces)
         self._bytes_since_snapshot = 0
-        self.log.roll(now_ms)
-        while len(self._snapshots) > SNAPSHOTS_KEPT:
-            self._directory.remove(_snapshot_name(*self._snapshots.pop(0)))
-        if len(self._snapshots) == SNAPSHOTS_KEPT:
-            self.log.advance_log_start(self._snapshots[0][0])
-            self.log.delete_old_segments(now_ms, offset)
-            self.log.remove_deleted(now_ms)
+        self.log.roll(self.now_ms())
+        self._drop_old(place.offset)
+
+    def _drop_old(self, high_watermark: int) -> None:
+        self._snapshots.keep_newest()
+        places = self._snapshots.places
+        if len(places) == SNAPSHOTS_KEPT:
+            self.log.advance_log_start(places[0].offset)
+            self.log.delete_old_segments(self.now_ms(), high_watermark)
+            self.log.remove_deleted(self.now_ms())
+
+    def read_snapshot(self, snapshot: Place, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+        return self._snapshots.read(snapshot, position, max_bytes)
+
+    def receive_snapshot(self, snapshot: Place, position: int, data: bytes | memoryview) -> None:
+        self._snapshots.receive(snapshot, position, data)
+
+    def install_snapshot(self, snapshot: Place) -> None:
+        try:
+            items = self._snapshots.finish_received(snapshot)
+        except JournalError as error:
+            raise ValueError(str(error)) from error
+        self._take_snapshot(snapshot, items)
+        self._begin_at(snapshot.offset)
+        self._bytes_since_snapshot = 0
+        self._snapshots.keep_newest(1)
+
+    def _begin_at(self, offset: int) -> None:
+        self.log.truncate_fully_and_start_at(offset, now_ms=self.now_ms())
+        self._flushed = self._flushing = offset
 
     def close(self) -> None:
         self.log.close()
 
+    # --- the sole voter without a quorum around it
 
-def _snapshot_id(name: str) -> tuple[int, int]:
-    offset, epoch = name.removesuffix(".checkpoint").split("-")
-    return int(offset), int(epoch)
+    def replay(self, apply: Callable[[Any], object], now_ms: int) -> None:
+        self.now_ms = lambda: now_ms
+        self.load()
+        offset = 0
+        if self.latest_snapshot is not None:
+            offset = self.latest_snapshot.offset
+            for item in self.snapshot_items():
+                if isinstance(item.content, Entry):
+                    apply(item.content.record)
+        while offset < self.end_offset:
+            for item in self.read_items(offset, self.end_offset):
+                offset = item.offset + 1
+                if isinstance(item.content, Entry):
+                    apply(item.content.record)
+        self.epoch = max(self.last_epoch, self.read_election().epoch)
+
+    def lead(self, node_id: int, now_ms: int) -> None:
+        self.now_ms = lambda: now_ms
+        self.epoch += 1
+        self.write_election(Election(self.epoch, node_id), [node_id], 0)
+        self._write(
+            journal.leader_change(node_id, base_offset=self.end_offset, epoch=self.epoch, now_ms=now_ms),
+            self.epoch,
+            now_ms,
+        )
+
+    def append(self, entries: Sequence[Entry], now_ms: int, *, sync: bool = True) -> int:
+        start = self.end_offset
+        self.now_ms = lambda: now_ms
+        self.write_entries(entries, self.epoch)
+        if sync:
+            self.sync(start)
+        return self.end_offset
+
+    @property
+    def changed(self) -> bool:
+        latest = self.latest_snapshot
+        return latest is None or latest.offset < self.end_offset
+
+    def write_snapshot(self, entries: Iterable[Entry], now_ms: int) -> None:
+        self.write_snapshot_at(entries, Place(self.end_offset, self.epoch), last_timestamp=now_ms, quorum=[])
 
 
-def _snapshot_name(offset: int, epoch: int) -> str:
-    return f"{offset:020d}-{epoch:010d}.checkpoint"
+def _about_voters(view: memoryview, position: int) -> list[QuorumRecord]:
+    found = ((record, control_type(record.key)) for record in records_of(view, position))
+    return [QuorumRecord(record.offset, kind, record.value or b"") for record, kind in found if kind in _ABOUT_VOTERS]

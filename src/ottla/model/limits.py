@@ -106,6 +106,11 @@ CONTROLLER_RETRY_MS = 50
 PROBE_MS = 500
 # A stopping broker waits this long for its partitions to be led by others; then it stops all the same.
 CONTROLLED_SHUTDOWN_MS = 60_000
+# Heartbeats of a broker that waits for the controller's word are more frequent than broker.heartbeat.interval.ms.
+LEAVING_HEARTBEAT_MS = 50
+FENCED_HEARTBEAT_MS = 50
+# Before a registration that was refused for now (a former life's session has not ended) is asked for again.
+REGISTRATION_RETRY_MS = 200
 
 # --- fetch ------------------------------------------------------------------------------------------------------
 
@@ -144,6 +149,19 @@ DEAD_LETTER_PROVENANCE_BYTES = 64 * KIB
 BATCH_BYTES_MAX = 1 * MIB + 12
 # What one compressed batch may unpack to: a guard against decompression bombs, far above what producers send.
 DECOMPRESSED_BATCH_BYTES_MAX = 256 * MIB
+
+# --- replication ------------------------------------------------------------------------------------------------
+
+# First pause of a follower, or of one partition, after a failure; doubled up to replica.fetch.backoff.ms.
+REPLICA_RETRY_MS = 10
+# Before an AlterPartition that failed as a whole is sent again.
+ALTER_PARTITION_RETRY_MS = 50
+# Replicas whose directory is told in one AssignReplicasToDirs (Kafka's number), and the pause after a failure.
+ASSIGNMENTS_PER_REQUEST_MAX = 2_250
+ASSIGNMENT_RETRY_MS = 50
+ASSIGNMENT_RETRY_MS_MAX = 10_000
+# Bytes copied at a time when a replica moves to another data directory.
+LOG_DIR_COPY_BYTES = MIB
 
 # --- idempotent producers ---------------------------------------------------------------------------------------
 
@@ -201,6 +219,11 @@ SHARE_MEMBER_ID_CHARS_MAX = 36
 JOURNAL_PORTION_BYTES = 256 * KIB
 # Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
+# How old what is known of schemas may be where another node leads their topic; doubts about them that are remembered.
+SCHEMAS_STALE_MS = 1_000
+SCHEMA_DOUBTS_MAX = 10_000
+# How often a command that needs a producer id is tried when others were quicker to take the new ones.
+PRODUCER_ID_ATTEMPTS_MAX = 3
 # How long a change of a transaction waits to be on all replicas that are in sync.
 TRANSACTION_WRITE_MS_MAX = 30_000
 # How long a broker waits for another's answer about a transaction or a share group.
@@ -211,6 +234,8 @@ OUTBOX_ITEMS_MAX = 2_000
 SHARE_STATE_ATTEMPTS_MAX = 10
 SHARE_STATE_RETRY_MS = 50
 SHARE_STATE_RETRY_MS_MAX = 1_000
+# How long a marker waits to be on all replicas that are in sync, before it is written again.
+MARKERS_WAIT_MS_MAX = 20_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
 # A regular expression that strangers send: how deeply it nests, the steps of its program (any text of 32 KiB without

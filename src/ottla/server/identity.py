@@ -36,6 +36,7 @@ class Identity:
     cluster_id: str
     directory_ids: tuple[bytes, ...]  # parallel to the data directories
     home: DataDirectory  # where the metadata journal lies
+    home_id: bytes
 
 
 def identify(
@@ -64,7 +65,7 @@ def identify(
             directory_id = _directory_id(directory, properties, rng)
         directory.id = directory_id
         ids.append(directory_id)
-    return Identity(node_id, cluster_id, tuple(ids), home)
+    return Identity(node_id, cluster_id, tuple(ids), home, ids[list(directories).index(home)])
 
 
 def _home(

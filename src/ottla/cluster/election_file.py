@@ -1,0 +1,41 @@
+"""`quorum-state`: what a node must remember of elections, as the JSON file that Kafka keeps.
+
+Version 0 belongs to kraft.version 0 and lists the voters; version 1 has the directory of whom the node voted for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.cluster.state import JournalError
+from ottla.log.disk import Directory, read_all, replace_file
+from ottla.model.ids import NO_ID, uuid_bytes, uuid_text
+from ottla.raft.port import Election, ReplicaKey
+
+QUORUM_STATE = "quorum-state"
+
+
+def read_election(directory: Directory) -> Election:
+    try:
+        stored = json.loads(read_all(directory.open(QUORUM_STATE)))
+        voted_id = int(stored["votedId"])
+        voted = ReplicaKey(voted_id, uuid_bytes(stored["votedDirectoryId"]) if "votedDirectoryId" in stored else NO_ID)
+        return Election(int(stored["leaderEpoch"]), int(stored["leaderId"]), voted if voted_id >= 0 else None)
+    except FileNotFoundError:
+        return Election()
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalError(f"{directory.path}/{QUORUM_STATE} is damaged: {error}") from None
+
+
+def write_election(directory: Directory, election: Election, voters: Sequence[int], kraft_version: int) -> None:
+    """Durable when it returns."""
+    voted = election.voted or ReplicaKey(-1)
+    state: dict[str, Any] = {"leaderId": election.leader_id, "leaderEpoch": election.epoch, "votedId": voted.id}
+    if kraft_version > 0:
+        state |= {"votedDirectoryId": uuid_text(voted.directory), "data_version": 1}
+    else:
+        listed = [{"voterId": voter} for voter in voters]
+        state = {"clusterId": "", **state, "appliedOffset": 0, "currentVoters": listed, "data_version": 0}
+    replace_file(directory, QUORUM_STATE, json.dumps(state, separators=(",", ":")).encode())

@@ -1,0 +1,97 @@
+"""The snapshot files beside the metadata log: `<offset>-<epoch>.checkpoint`, as Kafka names them.
+
+Rules:
+- A file with its name is complete and on disk: until then it is written under another.
+- The two newest are kept: one to start from, one in case that one cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ottla.cluster import journal
+from ottla.cluster.journal import Item
+from ottla.cluster.state import JournalError
+from ottla.log.disk import Directory, read_all
+from ottla.raft.port import Place
+
+SNAPSHOTS_KEPT = 2
+_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_UNFINISHED = ".part"
+
+
+class SnapshotFiles:
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        matches = (_NAME.fullmatch(name) for name in directory.list())
+        self.places = sorted(Place(int(found[1]), int(found[2])) for found in matches if found is not None)
+
+    @property
+    def earliest(self) -> Place | None:
+        return self.places[0] if self.places else None
+
+    @property
+    def latest(self) -> Place | None:
+        return self.places[-1] if self.places else None
+
+    def items(self, place: Place) -> list[Item]:
+        """What a snapshot holds; JournalError if it is damaged."""
+        name = _name(place)
+        return journal.snapshot_items(read_all(self._directory.open(name)), name)
+
+    def read(self, place: Place, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+        """The size and a piece; None if there is no such snapshot."""
+        if place not in self.places:
+            return None
+        file = self._directory.open(_name(place))
+        return file.size, file.read(position, max_bytes) if 0 <= position < file.size else b""
+
+    def write(self, place: Place, pieces: Iterable[bytes | bytearray]) -> None:
+        unfinished = _name(place) + _UNFINISHED
+        file = self._directory.open(unfinished, create=True)
+        try:
+            file.truncate(0)
+            for piece in pieces:
+                file.append(piece)
+        finally:
+            file.close()
+        self._finish(place)
+
+    def receive(self, place: Place, position: int, data: bytes | memoryview) -> None:
+        """A piece of another node's snapshot; 0 begins anew."""
+        file = self._directory.open(_name(place) + _UNFINISHED, create=True)
+        file.truncate(position)
+        file.append(data)
+
+    def finish_received(self, place: Place) -> list[Item]:
+        """All of it is here: its content. JournalError if it is damaged; then it is thrown away."""
+        unfinished = _name(place) + _UNFINISHED
+        try:
+            items = journal.snapshot_items(read_all(self._directory.open(unfinished)), unfinished)
+        except JournalError:
+            self._directory.remove(unfinished)
+            raise
+        self._finish(place)
+        return items
+
+    def _finish(self, place: Place) -> None:
+        name = _name(place)
+        file = self._directory.open(name + _UNFINISHED)
+        file.sync()
+        file.close()
+        self._directory.rename(name + _UNFINISHED, name)
+        self._directory.sync()
+        self.places = sorted({*self.places, place})
+
+    def forget(self, place: Place) -> None:
+        """It cannot be read: nobody shall be given it."""
+        self.places.remove(place)
+
+    def keep_newest(self, count: int = SNAPSHOTS_KEPT) -> None:
+        while len(self.places) > count:
+            self._directory.remove(_name(self.places.pop(0)))
+
+
+def _name(place: Place) -> str:
+    return f"{place.offset:020d}-{place.epoch:010d}.checkpoint"

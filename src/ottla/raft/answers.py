@@ -1,0 +1,126 @@
+"""The answers of a replica as messages. Every one of them says who leads, in which epoch, and where: that is how the
+others find the leader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import METADATA_TOPIC_ID
+from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.raft.port import Place, Readable
+from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochResponse
+from ottla.wire.messages.fetch import FetchResponse
+from ottla.wire.messages.fetch_snapshot import FetchSnapshotResponse
+from ottla.wire.messages.update_raft_voter import UpdateRaftVoterResponse
+from ottla.wire.messages.vote import VoteResponse
+
+if TYPE_CHECKING:
+    from ottla.raft.node import RaftNode
+
+TOPIC = CLUSTER_METADATA_TOPIC
+
+
+def vote(node: RaftNode, error: ErrorCode, granted: bool = False) -> VoteResponse:
+    topic = VoteResponse.TopicData
+    partition = topic.PartitionData(
+        partition_index=0,
+        error_code=error,
+        leader_id=node.leader_id,
+        leader_epoch=node.epoch,
+        vote_granted=granted,
+    )
+    return VoteResponse(
+        error_code=ErrorCode.NONE,
+        topics=[topic(topic_name=TOPIC, partitions=[partition])],
+        node_endpoints=[VoteResponse.NodeEndpoint(**each) for each in _leader(node)],
+    )
+
+
+def begin_quorum_epoch(node: RaftNode, error: ErrorCode) -> BeginQuorumEpochResponse:
+    topic = BeginQuorumEpochResponse.TopicData
+    partition = topic.PartitionData(
+        partition_index=0, error_code=error, leader_id=node.leader_id, leader_epoch=node.epoch
+    )
+    return BeginQuorumEpochResponse(
+        error_code=ErrorCode.NONE,
+        topics=[topic(topic_name=TOPIC, partitions=[partition])],
+        node_endpoints=[BeginQuorumEpochResponse.NodeEndpoint(**each) for each in _leader(node)],
+    )
+
+
+def end_quorum_epoch(node: RaftNode, error: ErrorCode) -> EndQuorumEpochResponse:
+    topic = EndQuorumEpochResponse.TopicData
+    partition = topic.PartitionData(
+        partition_index=0, error_code=error, leader_id=node.leader_id, leader_epoch=node.epoch
+    )
+    return EndQuorumEpochResponse(
+        error_code=ErrorCode.NONE,
+        topics=[topic(topic_name=TOPIC, partitions=[partition])],
+        node_endpoints=[EndQuorumEpochResponse.NodeEndpoint(**each) for each in _leader(node)],
+    )
+
+
+def fetch(
+    node: RaftNode,
+    error: ErrorCode,
+    *,
+    records: Readable = b"",
+    diverging: Place | None = None,
+    snapshot: Place | None = None,
+) -> FetchResponse:
+    topic = FetchResponse.FetchableTopicResponse
+    data = topic.PartitionData(
+        partition_index=0,
+        error_code=error,
+        high_watermark=node.told_high_watermark,
+        log_start_offset=node.journal.start_offset,
+        aborted_transactions=[],
+        records=records,
+    )
+    data.current_leader.leader_id = node.leader_id
+    data.current_leader.leader_epoch = node.epoch
+    if diverging is not None:
+        data.diverging_epoch.end_offset, data.diverging_epoch.epoch = diverging
+    if snapshot is not None:
+        data.snapshot_id.end_offset, data.snapshot_id.epoch = snapshot
+    return FetchResponse(
+        responses=[topic(topic=TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[data])],
+        node_endpoints=[FetchResponse.NodeEndpoint(**each) for each in _leader(node)],
+    )
+
+
+def fetch_snapshot(
+    node: RaftNode, error: ErrorCode, snapshot: Place, *, size: int = 0, position: int = 0, data: Readable = b""
+) -> FetchSnapshotResponse:
+    topic = FetchSnapshotResponse.TopicSnapshot
+    made = topic.PartitionSnapshot
+    partition = made(
+        index=0,
+        error_code=error,
+        snapshot_id=made.SnapshotId(end_offset=snapshot.offset, epoch=snapshot.epoch),
+        current_leader=made.LeaderIdAndEpoch(leader_id=node.leader_id, leader_epoch=node.epoch),
+        size=size,
+        position=position,
+        unaligned_records=data,
+    )
+    return FetchSnapshotResponse(
+        error_code=ErrorCode.NONE,
+        topics=[topic(name=TOPIC, partitions=[partition])],
+        node_endpoints=[FetchSnapshotResponse.NodeEndpoint(**each) for each in _leader(node)],
+    )
+
+
+def update_raft_voter(node: RaftNode, error: ErrorCode) -> UpdateRaftVoterResponse:
+    leader = UpdateRaftVoterResponse.CurrentLeader(leader_id=node.leader_id, leader_epoch=node.epoch)
+    for each in _leader(node):
+        leader.host, leader.port = each["host"], each["port"]
+    return UpdateRaftVoterResponse(error_code=error, current_leader=leader)
+
+
+def _leader(node: RaftNode) -> list[dict[str, Any]]:
+    endpoint = node.leader_endpoint()
+    if endpoint is None:
+        return []
+    return [{"node_id": node.leader_id, "host": endpoint.host, "port": endpoint.port}]

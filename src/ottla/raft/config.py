@@ -1,0 +1,39 @@
+"""The times and sizes of consensus: Kafka's settings, and what Kafka derives from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.model import limits
+
+
+@dataclass(frozen=True, slots=True)
+class RaftConfig:
+    """From `controller.quorum.*`."""
+
+    election_timeout_ms: int = 1_000
+    election_backoff_max_ms: int = 1_000
+    fetch_timeout_ms: int = 2_000
+    request_timeout_ms: int = 2_000
+    retry_backoff_ms: int = 20
+    fetch_max_bytes: int = 1_048_576
+    fetch_snapshot_max_bytes: int = 1_048_576
+    auto_join: bool = False
+
+    @property
+    def fetch_wait_ms(self) -> int:
+        """How long a leader may hold back an empty answer: short enough that a fetch never looks lost."""
+        return min(limits.RAFT_FETCH_WAIT_MS_MAX, self.fetch_timeout_ms // 2)
+
+    @property
+    def check_quorum_ms(self) -> int:
+        """A leader that a majority did not fetch from for so long resigns."""
+        return self.fetch_timeout_ms * 3 // 2
+
+    @property
+    def begin_epoch_interval_ms(self) -> int:
+        return max(self.fetch_timeout_ms // 2, 1)
+
+    @property
+    def update_voter_interval_ms(self) -> int:
+        return self.fetch_timeout_ms * 3

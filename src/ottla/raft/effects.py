@@ -1,0 +1,65 @@
+"""What a RaftNode wants done, in this order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ottla.raft.port import Place
+from ottla.raft.voters import Endpoint
+from ottla.wire.message import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request to another node; its end is told as `Answered` or `Unanswered` with this number. `node_id` is -1 for a
+    bootstrap server, whose id nobody knows."""
+
+    number: int
+    node_id: int
+    address: Endpoint
+    request: Request
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    token: Any
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Make everything in the journal durable, then say `Flushed`. Several asked for during one are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Everything below is committed."""
+
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """This node leads, and everything up to the beginning of its epoch was committed and told."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Another leads, or nobody (-1), or this node is elected but not yet ready: what it decided before may be lost."""
+
+    leader_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSnapshot:
+    """The journal begins anew with this snapshot: so must the state."""
+
+    snapshot: Place
+
+
+Effect: TypeAlias = Send | Reply | Flush | Committed | Lead | Follow | LoadSnapshot

@@ -1,0 +1,203 @@
+"""Elections: asking for votes, first as a question (pre-vote, KIP-996), then for real, and giving them.
+
+Rules:
+- One vote per epoch, on disk before it is given; only to a log that lacks nothing ours has.
+- Nobody stands for election whom a majority would not elect now: a node that lost touch with a leader others still
+  hear cannot disturb them.
+- A node that hears a live leader grants no pre-vote; one whose leader is gone does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_ID
+from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
+from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.raft import answers, following, leading
+from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.questions import refusal
+from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
+from ottla.raft.voters import Endpoint
+from ottla.wire.messages.vote import VoteRequest, VoteResponse
+
+if TYPE_CHECKING:
+    from ottla.raft.node import RaftNode
+
+_DOUBLINGS_MAX = 10
+
+
+# --- giving votes
+
+
+def vote_asked(node: RaftNode, token: Any, request: VoteRequest) -> None:
+    error = refusal(node.cluster_id, request.cluster_id, request.topics)
+    if error:
+        node.reply(token, VoteResponse(error_code=error, topics=[]))
+        return
+    ask = request.topics[0].partitions[0]
+    too_new = ask.last_offset_epoch > ask.replica_epoch - (not ask.pre_vote)
+    if min(ask.last_offset, ask.last_offset_epoch, ask.replica_id) < 0 or too_new:
+        node.reply(token, answers.vote(node, ErrorCode.INVALID_REQUEST))
+        return
+    if ask.replica_epoch < node.epoch:
+        node.reply(token, answers.vote(node, ErrorCode.FENCED_LEADER_EPOCH))
+        return
+    if ask.replica_epoch > node.epoch:
+        become_unattached(node, ask.replica_epoch)
+    if not _is_me(node, request.voter_id, ask.voter_directory_id):
+        node.reply(token, answers.vote(node, ErrorCode.INVALID_VOTER_KEY))
+        return
+    candidate = ReplicaKey(ask.replica_id, ask.replica_directory_id)
+    up_to_date = Place(ask.last_offset, ask.last_offset_epoch).is_up_to_date_with(node.end)
+    granted = _would_elect(node, up_to_date) if ask.pre_vote else _elects(node, candidate, up_to_date)
+    if granted and not ask.pre_vote:
+        _note_vote(node, candidate)
+    node.reply(token, answers.vote(node, ErrorCode.NONE, granted))
+
+
+def _is_me(node: RaftNode, voter_id: int, directory: bytes) -> bool:
+    return voter_id in (-1, node.me.id) and (NO_ID in (directory, node.me.directory) or directory == node.me.directory)
+
+
+def _would_elect(node: RaftNode, up_to_date: bool) -> bool:
+    state = node.state
+    if isinstance(state, Leader):
+        return up_to_date and not state.is_ready
+    if isinstance(state, Follower):
+        return up_to_date and (state.leader_gone or not state.has_fetched)
+    return up_to_date
+
+
+def _elects(node: RaftNode, candidate: ReplicaKey, up_to_date: bool) -> bool:
+    if not isinstance(node.state, Unattached | Prospective):
+        return False
+    if node.voted is not None:
+        same_disk = NO_ID in (node.voted.directory, candidate.directory) or node.voted == candidate
+        return node.voted.id == candidate.id and same_disk
+    return node.leader_id < 0 and up_to_date
+
+
+def _note_vote(node: RaftNode, candidate: ReplicaKey) -> None:
+    if node.voted is None:
+        # Whoever gave its vote stands back for a while.
+        if isinstance(node.state, Unattached):
+            node.become(Unattached(node.election_timeout()), voted=candidate)
+        else:
+            become_unattached(node, node.epoch, voted=candidate)
+
+
+# --- asking for votes
+
+
+def become_unattached(node: RaftNode, epoch: int, *, leader_id: int = -1, voted: ReplicaKey | None = None) -> None:
+    node.become(Unattached(node.election_timeout()), epoch=epoch, leader_id=leader_id, voted=voted)
+
+
+def become_prospective(node: RaftNode) -> None:
+    node.become(
+        Prospective(node.election_timeout(), {node.me.id}),
+        leader_id=node.leader_id,
+        voted=node.voted,
+        endpoint=node.leader_endpoint(),
+    )
+
+
+def _become_candidate(node: RaftNode) -> None:
+    node.become(Candidate(node.election_timeout(), {node.me.id}), epoch=node.epoch + 1, voted=node.me)
+
+
+def poll_unattached(node: RaftNode, state: Unattached) -> int | None:
+    if not node.is_voter:
+        return following.fetch_from_anyone(node)
+    if node.now_ms >= state.deadline_ms or node.voters.is_only(node.me):
+        become_prospective(node)
+        return None
+    return min(state.deadline_ms, following.fetch_from_anyone(node))
+
+
+def poll_prospective(node: RaftNode, state: Prospective) -> int | None:
+    if not node.is_voter:
+        _give_up(node)
+    elif len(state.granted) >= node.voters.majority:
+        _become_candidate(node)
+    elif _is_lost(node, state) or node.now_ms >= state.deadline_ms:
+        _give_up(node)
+    else:
+        return _ask_for_votes(node, state, pre_vote=True)
+    return None
+
+
+def _give_up(node: RaftNode) -> None:
+    """Nobody wants an election: the leader, if one is known, still is one."""
+    endpoint = node.leader_endpoint()
+    if node.leader_id >= 0 and endpoint is not None:
+        following.become_follower(node, node.epoch, node.leader_id, endpoint)
+    else:
+        become_unattached(node, node.epoch, leader_id=node.leader_id, voted=node.voted)
+
+
+def poll_candidate(node: RaftNode, state: Candidate) -> int | None:
+    if state.pause_until_ms is not None:
+        if node.now_ms < state.pause_until_ms:
+            return state.pause_until_ms
+        become_prospective(node)
+        return None
+    if len(state.granted) >= node.voters.majority:
+        node.elections_lost = 0
+        leading.become_leader(node, tuple(sorted(state.granted)))
+        return None
+    if _is_lost(node, state) or node.now_ms >= state.deadline_ms:
+        # Several stood at the same time: a random pause makes it likely that next time one is first.
+        node.elections_lost += 1
+        longest_ms = RAFT_ELECTION_BACKOFF_MS << min(node.elections_lost, _DOUBLINGS_MAX)
+        longest_ms = min(longest_ms, max(node.config.election_backoff_max_ms, 2))
+        state.pause_until_ms = node.now_ms + node.rng.randrange(1, longest_ms)
+        return state.pause_until_ms
+    return _ask_for_votes(node, state, pre_vote=False)
+
+
+def _is_lost(node: RaftNode, state: Prospective | Candidate) -> bool:
+    return len(state.rejected) > len(node.voters) - node.voters.majority
+
+
+def _ask_for_votes(node: RaftNode, state: Prospective | Candidate, *, pre_vote: bool) -> int:
+    wake_ms = state.deadline_ms
+    for voter in node.voters.others(node.me.id):
+        if voter.id in state.granted or voter.id in state.rejected or voter.address is None:
+            continue
+        if node.lines.is_ready(voter.id, node.now_ms):
+            topic = VoteRequest.TopicData
+            ask = topic.PartitionData(
+                partition_index=0,
+                replica_epoch=node.epoch,
+                replica_id=node.me.id,
+                replica_directory_id=node.me.directory,
+                voter_directory_id=voter.directory,
+                last_offset_epoch=node.end.epoch,
+                last_offset=node.end.offset,
+                pre_vote=pre_vote,
+            )
+            topics = [topic(topic_name=CLUSTER_METADATA_TOPIC, partitions=[ask])]
+            request = VoteRequest(cluster_id=node.cluster_id, voter_id=voter.id, topics=topics)
+            node.send(voter.id, voter.address, request)
+        wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
+    return wake_ms
+
+
+def vote_answered(node: RaftNode, voter_id: int, request: VoteRequest, response: VoteResponse) -> None:
+    if response.error_code or not response.topics:
+        node.lines.pause(voter_id, node.now_ms)
+        return
+    told = response.topics[0].partitions[0]
+    found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
+    endpoint = Endpoint("", found.host, found.port) if found is not None else None
+    if node.heard_of(told.error_code, told.leader_id, told.leader_epoch, endpoint):
+        return
+    ask = request.topics[0].partitions[0]
+    wanted = Prospective if ask.pre_vote else Candidate
+    state = node.state
+    if not isinstance(state, wanted) or ask.replica_epoch != node.epoch or told.error_code:
+        return
+    (state.granted if told.vote_granted else state.rejected).add(voter_id)

@@ -1,0 +1,333 @@
+"""Following: finding the leader, reading its journal, and noticing that it is gone.
+
+Rules:
+- A voter asks for more only when what it has is on disk: its fetch offset is its word for that.
+- Where the leader says that the logs part, ours is cut back; never below the high watermark.
+- A voter that has no good answer for `fetch_timeout_ms` stands for election. One whose leader's process is gone does so
+  at once: the pre-vote makes that harmless. Voters do it one after the other, lest they split the votes.
+- An observer, and a voter without a leader, asks anybody: every answer names the leader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import METADATA_TOPIC_ID, NO_ID
+from ottla.model.limits import RAFT_STAGGER_MS
+from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.raft import answers, effects, election, events, membership, serving
+from ottla.raft.port import Place, QuorumRecord
+from ottla.raft.questions import refusal
+from ottla.raft.roles import Candidate, Follower, Prospective, Receiving, Resigned, Unattached
+from ottla.raft.voters import Endpoint
+from ottla.records.batch import headers
+from ottla.records.control import ControlType, control_type
+from ottla.records.record import records as records_of
+from ottla.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from ottla.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+
+if TYPE_CHECKING:
+    from ottla.raft.node import RaftNode
+
+_FIRST_BOOTSTRAP = -2  # destinations below that have no known id
+
+
+# --- who leads
+
+
+def settle(node: RaftNode) -> None:
+    """The first role after a start, from what is remembered."""
+    endpoint = node.leader_endpoint()
+    if node.leader_id == node.me.id:
+        # It led; what it had not yet told anybody may be lost, so it must not lead this epoch again.
+        node.leader_id, node.voted = -1, node.me
+        keys = tuple(voter.key for voter in node.voters.others(node.me.id))
+        node.state = Resigned(node.election_timeout(), {key.id for key in keys}, keys)
+    elif node.leader_id >= 0 and endpoint is not None:
+        node.state = _follower(node)
+    else:
+        node.state = Unattached(node.election_timeout())
+    node.emit(effects.Follow(node.leader_id, node.epoch))
+
+
+def _follower(node: RaftNode) -> Follower:
+    return Follower(node.now_ms + node.config.fetch_timeout_ms, node.now_ms + node.config.update_voter_interval_ms)
+
+
+def become_follower(node: RaftNode, epoch: int, leader_id: int, endpoint: Endpoint) -> None:
+    voted = node.voted if epoch == node.epoch else None
+    node.become(_follower(node), epoch=epoch, leader_id=leader_id, voted=voted, endpoint=endpoint)
+    node.elections_lost = 0
+
+
+def attach(node: RaftNode, leader_id: int, epoch: int, endpoint: Endpoint | None) -> None:
+    """Somebody says who leads."""
+    if epoch < node.epoch or leader_id == node.me.id:
+        return
+    if endpoint is None and leader_id in node.voters:
+        endpoint = node.voters[leader_id].address
+    newer = epoch > node.epoch
+    if leader_id < 0 or endpoint is None:
+        if newer:
+            election.become_unattached(node, epoch, leader_id=leader_id)
+        return
+    waits = isinstance(node.state, Unattached | Prospective | Candidate)
+    if newer or (waits and node.leader_id in (-1, leader_id)):
+        become_follower(node, epoch, leader_id, endpoint)
+
+
+def epoch_begun(node: RaftNode, token: Any, request: BeginQuorumEpochRequest) -> None:
+    """BeginQuorumEpoch: a leader announces itself."""
+    error = refusal(node.cluster_id, request.cluster_id, request.topics)
+    if error:
+        node.reply(token, BeginQuorumEpochResponse(error_code=error, topics=[]))
+        return
+    told = request.topics[0].partitions[0]
+    if told.leader_epoch < node.epoch:
+        error = ErrorCode.FENCED_LEADER_EPOCH
+    elif told.leader_id < 0:
+        error = ErrorCode.INVALID_REQUEST
+    elif request.voter_id not in (-1, node.me.id) or (
+        NO_ID not in (told.voter_directory_id, node.me.directory) and told.voter_directory_id != node.me.directory
+    ):
+        error = ErrorCode.INVALID_VOTER_KEY
+    else:
+        ends = [Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints]
+        attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
+    node.reply(token, answers.begin_quorum_epoch(node, error))
+
+
+def epoch_ended(node: RaftNode, token: Any, request: EndQuorumEpochRequest) -> None:
+    """EndQuorumEpoch: the leader leaves; those it prefers stand for election first."""
+    error = refusal(node.cluster_id, request.cluster_id, request.topics)
+    if error:
+        node.reply(token, EndQuorumEpochResponse(error_code=error, topics=[]))
+        return
+    told = request.topics[0].partitions[0]
+    if told.leader_epoch < node.epoch:
+        error = ErrorCode.FENCED_LEADER_EPOCH
+    else:
+        ends = [Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints]
+        attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
+        wanted = [each.candidate_id for each in told.preferred_candidates] or list(told.preferred_successors)
+        if isinstance(node.state, Follower) and node.leader_id == told.leader_id:
+            rank = wanted.index(node.me.id) if node.me.id in wanted else len(wanted)
+            _leader_left(node, node.state, rank)
+    node.reply(token, answers.end_quorum_epoch(node, error))
+
+
+def unreachable(node: RaftNode, event: events.Unreachable) -> None:
+    state = node.state
+    if isinstance(state, Follower) and event.node_id == node.leader_id:
+        others = [voter.id for voter in node.voters.others(node.leader_id)]
+        # Another order in each epoch: one that cannot win does not always come first.
+        rank = (others.index(node.me.id) + node.epoch) % len(others) if node.me.id in others else 0
+        _leader_left(node, state, rank)
+
+
+def _leader_left(node: RaftNode, state: Follower, rank: int) -> None:
+    if state.leader_gone:
+        return
+    state.leader_gone = True
+    delay_ms = rank * RAFT_STAGGER_MS + node.rng.randrange(0, RAFT_STAGGER_MS // 2)
+    state.deadline_ms = min(state.deadline_ms, node.now_ms + delay_ms)
+
+
+# --- reading
+
+
+def poll(node: RaftNode, state: Follower) -> int | None:
+    if node.is_voter and node.now_ms >= state.deadline_ms:
+        election.become_prospective(node)
+        return None
+    wake_ms = state.deadline_ms if node.is_voter else node.now_ms + node.config.fetch_timeout_ms
+    if node.is_voter and node.journal.flushed_offset < node.journal.end_offset:
+        return wake_ms
+    lost = not node.is_voter and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))
+    if lost or state.leader_gone:
+        wake_ms = min(wake_ms, fetch_from_anyone(node))
+    if not state.leader_gone:
+        wake_ms = min(wake_ms, _ask_leader(node, state))
+    return wake_ms
+
+
+def _ask_leader(node: RaftNode, state: Follower) -> int:
+    endpoint = node.leader_endpoint()
+    if endpoint is None:
+        return node.now_ms + node.config.retry_backoff_ms
+    if node.lines.is_ready(node.leader_id, node.now_ms):
+        reading = _fetch(node) if state.receiving is None else _fetch_snapshot(node, state.receiving)
+        node.send(node.leader_id, endpoint, membership.wanted(node, state) or reading)
+    return node.lines.wake_ms(node.leader_id, node.now_ms)
+
+
+def fetch_from_anyone(node: RaftNode) -> int:
+    """Ask a voter or a bootstrap server, one at a time and another each time, for the sake of what it says about the
+    leader; when to go on."""
+    places: list[tuple[int, Endpoint]] = [
+        (voter.id, voter.address) for voter in node.voters.others(node.me.id) if voter.address is not None
+    ]
+    if not node.voters:
+        places = [(_FIRST_BOOTSTRAP - at, address) for at, address in enumerate(node.bootstrap)]
+    if not places:
+        return node.now_ms + node.config.fetch_timeout_ms
+    others = [place for place in places if place[0] != node.leader_id]
+    if not any(node.lines.is_busy(destination) for destination, _ in others):
+        ready = [place for place in places if node.lines.is_ready(place[0], node.now_ms)]
+        fresh = [place for place in ready if not node.lines.is_failing(place[0])] or ready
+        if fresh:
+            destination, address = fresh[node.rng.randrange(0, len(fresh))]
+            node.send(destination, address, _fetch(node))
+    return min(node.lines.wake_ms(destination, node.now_ms) for destination, _ in places)
+
+
+def _fetch(node: RaftNode) -> FetchRequest:
+    topic = FetchRequest.Topic
+    partition = topic.Partition(
+        partition=0,
+        current_leader_epoch=node.epoch,
+        fetch_offset=node.end.offset,
+        last_fetched_epoch=node.end.epoch,
+        log_start_offset=node.journal.start_offset,
+        partition_max_bytes=node.config.fetch_max_bytes,
+        replica_directory_id=node.me.directory,
+        high_watermark=node.high_watermark,
+    )
+    return FetchRequest(
+        cluster_id=node.cluster_id,
+        replica_id=node.me.id,
+        replica_state=FetchRequest.ReplicaState(replica_id=node.me.id, replica_epoch=-1),
+        max_wait_ms=node.config.fetch_wait_ms,
+        min_bytes=0,
+        max_bytes=node.config.fetch_max_bytes,
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic(topic=CLUSTER_METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+        forgotten_topics_data=[],
+    )
+
+
+def fetch_answered(node: RaftNode, destination: int, request: FetchRequest, response: FetchResponse) -> None:
+    if response.error_code or not response.responses:
+        node.lines.pause(destination, node.now_ms)
+        return
+    data = response.responses[0].partitions[0]
+    told = data.current_leader
+    found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
+    endpoint = Endpoint("", found.host, found.port) if found is not None else None
+    node.lines.pause(destination, node.now_ms)  # until it proves to be of use
+    if node.heard_of(data.error_code, told.leader_id, told.leader_epoch, endpoint):
+        return
+    state = node.state
+    current = request.topics[0].partitions[0]
+    if (
+        data.error_code
+        or not isinstance(state, Follower)
+        or (destination >= 0 and destination != node.leader_id)
+        or (current.fetch_offset, current.last_fetched_epoch) != node.end
+        or state.receiving is not None
+    ):
+        return
+    node.lines.unpause(destination)
+    if data.diverging_epoch.end_offset >= 0:
+        _truncate(node, Place(data.diverging_epoch.end_offset, data.diverging_epoch.epoch))
+    elif data.snapshot_id.end_offset >= 0:
+        snapshot = Place(data.snapshot_id.end_offset, data.snapshot_id.epoch)
+        if snapshot.offset < node.high_watermark:
+            return
+        state.receiving = Receiving(snapshot)
+    elif data.records:
+        _append(node, bytes(data.records))
+    _heard(node, state)
+    node.commit(min(data.high_watermark, node.journal.end_offset))
+
+
+def _heard(node: RaftNode, state: Follower) -> None:
+    state.deadline_ms = node.now_ms + node.config.fetch_timeout_ms
+    state.has_fetched = True
+    state.leader_gone = False
+
+
+def _append(node: RaftNode, data: bytes) -> None:
+    start = node.journal.end_offset
+    node.journal.append_fetched(data)
+    view = memoryview(data)
+    for position, header in headers(view):
+        if not header.is_control or header.base_offset < start:
+            continue
+        for record in records_of(view, position):
+            kind = control_type(record.key)
+            if kind in (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS):
+                node.learn(QuorumRecord(record.offset, kind, record.value or b""))
+
+
+def _truncate(node: RaftNode, theirs: Place) -> None:
+    """Cut our log back to where it is the same as the leader's."""
+    ours = serving.epoch_end(node, theirs.epoch)
+    offset = min(ours.offset, theirs.offset) if ours.epoch == theirs.epoch or theirs.epoch == 0 else ours.offset
+    assert offset >= node.high_watermark, f"the leader lacks committed records from {offset} on"
+    node.journal.truncate(offset)
+    node.history.truncate(offset)
+
+
+# --- snapshots
+
+
+def _fetch_snapshot(node: RaftNode, receiving: Receiving) -> FetchSnapshotRequest:
+    topic = FetchSnapshotRequest.TopicSnapshot
+    made = topic.PartitionSnapshot
+    partition = made(
+        partition=0,
+        current_leader_epoch=node.epoch,
+        snapshot_id=made.SnapshotId(end_offset=receiving.snapshot.offset, epoch=receiving.snapshot.epoch),
+        position=receiving.position,
+        replica_directory_id=node.me.directory,
+    )
+    return FetchSnapshotRequest(
+        cluster_id=node.cluster_id,
+        replica_id=node.me.id,
+        max_bytes=node.config.fetch_snapshot_max_bytes,
+        topics=[topic(name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
+    )
+
+
+def snapshot_answered(
+    node: RaftNode, destination: int, request: FetchSnapshotRequest, response: FetchSnapshotResponse
+) -> None:
+    if response.error_code or not response.topics:
+        node.lines.pause(destination, node.now_ms)
+        return
+    data = response.topics[0].partitions[0]
+    told = data.current_leader
+    if node.heard_of(data.error_code, told.leader_id, told.leader_epoch, None):
+        return
+    state = node.state
+    if not isinstance(state, Follower) or state.receiving is None:
+        return
+    receiving = state.receiving
+    if data.error_code:
+        # It is gone, or what we have does not belong to it: the next fetch says what to load now.
+        state.receiving = None
+        node.lines.pause(destination, node.now_ms)
+        return
+    if (data.snapshot_id.end_offset, data.snapshot_id.epoch) != receiving.snapshot:
+        return
+    if data.position != receiving.position:
+        return
+    piece = bytes(data.unaligned_records)
+    node.journal.receive_snapshot(receiving.snapshot, receiving.position, piece)
+    receiving.position += len(piece)
+    _heard(node, state)
+    if receiving.position >= data.size:
+        state.receiving = None
+        try:
+            node.journal.install_snapshot(receiving.snapshot)
+        except ValueError:
+            node.lines.pause(destination, node.now_ms)
+            return
+        node.history.load(node.journal.quorum_records())
+        node.high_watermark = max(node.high_watermark, receiving.snapshot.offset)
+        node.emit(effects.LoadSnapshot(receiving.snapshot))

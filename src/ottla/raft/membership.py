@@ -1,0 +1,271 @@
+"""Changing the voters (KIP-853): AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
+
+Rules:
+- One change at a time, by one voter, and only when the leader's own epoch has begun: any two majorities, before and
+  after, then have a voter in common.
+- A new voter must have caught up first, or the quorum could stop until it has.
+- The set holds from the moment it is appended; the answer waits until it is committed. A leader that removed itself
+  leads until then.
+- With kraft.version 0 the voters are of the configuration and cannot be changed; their endpoints can, in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ottla.model.errors import ErrorCode
+from ottla.raft import answers, leading, serving
+from ottla.raft.port import ReplicaKey
+from ottla.raft.roles import Follower, Leader
+from ottla.raft.voters import KRAFT_VERSION_MAX, Endpoint, Voter, VoterSet
+from ottla.records.control import ControlType
+from ottla.wire.message import Request
+from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+
+if TYPE_CHECKING:
+    from ottla.raft.node import RaftNode
+
+KRAFT_VERSION = "kraft.version"
+# A replica that fetched everything within this time counts as one that keeps up.
+CAUGHT_UP_MS = 3_600_000
+_NEVER_MS = 1 << 62
+
+
+@dataclass(slots=True)
+class Change:
+    """A change of the voters that is under way."""
+
+    token: Any
+    answer: type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse]
+    deadline_ms: int
+    voter: Voter
+    ack_when_committed: bool = True
+    end_offset: int | None = None  # behind the record, once it is written
+
+    def reply(self, node: RaftNode, error: ErrorCode, message: str | None = None) -> None:
+        if self.token is not None:
+            node.reply(self.token, self.answer(error_code=error, error_message=message))
+            self.token = None
+
+
+def _refusal(node: RaftNode, cluster_id: str | None) -> tuple[ErrorCode, str]:
+    """Why the voters cannot be changed now."""
+    state = node.state
+    if cluster_id is not None and cluster_id != node.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID, "The request is for another cluster."
+    if not isinstance(state, Leader):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, "This node does not lead the quorum."
+    if state.change is not None or (state.is_ready and node.history.latest_offset >= node.high_watermark):
+        return ErrorCode.REQUEST_TIMED_OUT, "Another change of the voters is not finished."
+    if not state.is_ready:
+        return ErrorCode.REQUEST_TIMED_OUT, "The epoch of the leader is not established yet."
+    if node.history.kraft_version < 1:
+        return ErrorCode.UNSUPPORTED_VERSION, "The voters are fixed: kraft.version is 0."
+    return ErrorCode.NONE, ""
+
+
+# --- adding
+
+
+def add_asked(node: RaftNode, token: Any, request: AddRaftVoterRequest) -> None:
+    error, message = _refusal(node, request.cluster_id)
+    endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners)
+    if not error and not endpoints:
+        error, message = ErrorCode.INVALID_REQUEST, "A voter needs a listener."
+    if not error and request.voter_id in node.voters:
+        error, message = ErrorCode.DUPLICATE_VOTER, f"Node {request.voter_id} is a voter already."
+    if error:
+        node.reply(token, AddRaftVoterResponse(error_code=error, error_message=message))
+        return
+    assert isinstance(node.state, Leader)
+    voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
+    timeout_ms = max(request.timeout_ms, 0)
+    node.state.change = Change(token, AddRaftVoterResponse, node.now_ms + timeout_ms, voter, request.ack_when_committed)
+    node.send(voter.id, endpoints[0], ApiVersionsRequest())
+
+
+def versions_answered(
+    node: RaftNode, voter_id: int, request: ApiVersionsRequest, response: ApiVersionsResponse
+) -> None:
+    """The new voter said which versions of the quorum it knows."""
+    state = node.state
+    if not isinstance(state, Leader) or state.change is None or state.change.voter.id != voter_id:
+        return
+    change = state.change
+    known = next((each for each in response.supported_features or [] if each.name == KRAFT_VERSION), None)
+    level = node.history.kraft_version
+    low, high = (known.min_version, known.max_version) if known is not None else (0, 0)
+    if response.error_code or not low <= level <= high:
+        _end(node, state, ErrorCode.INVALID_REQUEST, f"The node does not support kraft.version {level}.")
+        return
+    found = state.replicas.get(change.voter.key)
+    if found is None or found.caught_up_ms < 0 or node.now_ms - found.caught_up_ms > CAUGHT_UP_MS:
+        _end(node, state, ErrorCode.REQUEST_TIMED_OUT, "The node has not caught up with the leader.")
+        return
+    change.voter = change.voter._replace(version_min=low, version_max=high)
+    _write(node, state, change, node.voters.with_voter(change.voter))
+    if not change.ack_when_committed:
+        change.reply(node, ErrorCode.NONE)
+
+
+def no_versions(node: RaftNode) -> None:
+    if isinstance(node.state, Leader) and node.state.change is not None and node.state.change.end_offset is None:
+        _end(node, node.state, ErrorCode.REQUEST_TIMED_OUT, "The node does not answer at its listener.")
+
+
+# --- removing
+
+
+def remove_asked(node: RaftNode, token: Any, request: RemoveRaftVoterRequest) -> None:
+    error, message = _refusal(node, request.cluster_id)
+    key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if not error and (not node.voters.has(key) or len(node.voters) == 1):
+        error, message = ErrorCode.VOTER_NOT_FOUND, f"Node {key.id} with that directory is no voter, or the only one."
+    if error:
+        node.reply(token, RemoveRaftVoterResponse(error_code=error, error_message=message))
+        return
+    assert isinstance(node.state, Leader)
+    change = Change(token, RemoveRaftVoterResponse, _NEVER_MS, node.voters[key.id])
+    node.state.change = change
+    _write(node, node.state, change, node.voters.without(key.id))
+
+
+# --- updating
+
+
+def update_asked(node: RaftNode, token: Any, request: UpdateRaftVoterRequest) -> None:
+    node.reply(token, answers.update_raft_voter(node, _update(node, request)))
+
+
+def _update(node: RaftNode, request: UpdateRaftVoterRequest) -> ErrorCode:
+    if request.cluster_id is not None and request.cluster_id != node.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    error = serving.leader_refusal(node, request.current_leader_epoch)
+    if error:
+        return error
+    state = node.state
+    assert isinstance(state, Leader)
+    level = node.history.kraft_version
+    pending = level > 0 and node.history.latest_offset >= node.high_watermark
+    if state.change is not None or not state.is_ready or pending:
+        return ErrorCode.REQUEST_TIMED_OUT
+    feature = request.kraft_version_feature
+    endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners)
+    if not feature.min_supported_version <= level <= feature.max_supported_version or not endpoints:
+        return ErrorCode.INVALID_REQUEST
+    key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if not node.voters.has(key):
+        return ErrorCode.VOTER_NOT_FOUND
+    directory = key.directory if level > 0 else node.voters[key.id].directory
+    voter = Voter(key.id, directory, endpoints, feature.min_supported_version, feature.max_supported_version)
+    voters = node.voters.with_voter(voter)
+    if level > 0:
+        leading.append_controls(node, [(ControlType.KRAFT_VOTERS, voters.encode())])
+        serving.answer_waiting(node, state)
+        leading.advance(node, state)
+    else:
+        node.history.replace_static(voters)
+    return ErrorCode.NONE
+
+
+# --- until it is committed
+
+
+def _write(node: RaftNode, state: Leader, change: Change, voters: VoterSet) -> None:
+    leading.append_controls(node, [(ControlType.KRAFT_VOTERS, voters.encode())])
+    change.end_offset = node.journal.end_offset
+    serving.answer_waiting(node, state)
+    leading.advance(node, state)
+
+
+def committed(node: RaftNode, state: Leader) -> None:
+    """The high watermark moved."""
+    change = state.change
+    if change is not None and change.end_offset is not None and node.high_watermark >= change.end_offset:
+        _end(node, state, ErrorCode.NONE, None)
+    if not node.is_voter and node.history.latest_offset < node.high_watermark:
+        leading.resign(node, state)
+
+
+def poll(node: RaftNode, state: Leader) -> int:
+    change = state.change
+    if change is None or change.token is None or change.end_offset is not None:
+        return _NEVER_MS
+    if node.now_ms >= change.deadline_ms:
+        _end(node, state, ErrorCode.REQUEST_TIMED_OUT, "The change took too long.")
+        return _NEVER_MS
+    return change.deadline_ms
+
+
+def _end(node: RaftNode, state: Leader, error: ErrorCode, message: str | None) -> None:
+    change, state.change = state.change, None
+    if change is not None:
+        change.reply(node, error, message)
+
+
+def refused(node: RaftNode, state: Leader, error: ErrorCode) -> None:
+    """The leader leads no more."""
+    _end(node, state, error, "This node does not lead the quorum any more.")
+
+
+def abandoned(state: Leader, token: Any) -> None:
+    if state.change is not None and state.change.token is token:
+        state.change.token = None
+
+
+# --- what a follower wants changed
+
+
+def wanted(node: RaftNode, state: Follower) -> Request | None:
+    """Now and then a follower looks whether the quorum knows it as it is."""
+    if node.now_ms < state.update_voter_ms or node.history.kraft_version < 1 or not node.endpoints:
+        return None
+    state.update_voter_ms = node.now_ms + node.config.update_voter_interval_ms
+    if node.is_voter:
+        return _own_update(node) if node.voters[node.me.id].endpoints != node.endpoints else None
+    if not node.config.auto_join:
+        return None
+    old = node.voters.get(node.me.id)
+    if old is not None:
+        # This node with another disk: what it voted with is lost, and must not count any more.
+        return RemoveRaftVoterRequest(cluster_id=node.cluster_id, voter_id=old.id, voter_directory_id=old.directory)
+    listener = AddRaftVoterRequest.Listener
+    return AddRaftVoterRequest(
+        cluster_id=node.cluster_id,
+        timeout_ms=node.config.request_timeout_ms,
+        voter_id=node.me.id,
+        voter_directory_id=node.me.directory,
+        listeners=[listener(name=each.name, host=each.host, port=each.port) for each in node.endpoints],
+        ack_when_committed=False,
+    )
+
+
+def _own_update(node: RaftNode) -> UpdateRaftVoterRequest:
+    made = UpdateRaftVoterRequest
+    return made(
+        cluster_id=node.cluster_id,
+        current_leader_epoch=node.epoch,
+        voter_id=node.me.id,
+        voter_directory_id=node.me.directory,
+        listeners=[made.Listener(name=each.name, host=each.host, port=each.port) for each in node.endpoints],
+        kraft_version_feature=made.KRaftVersionFeature(
+            min_supported_version=0, max_supported_version=KRAFT_VERSION_MAX
+        ),
+    )
+
+
+def update_answered(
+    node: RaftNode, leader_id: int, request: UpdateRaftVoterRequest, response: UpdateRaftVoterResponse
+) -> None:
+    told = response.current_leader
+    if told.leader_epoch >= 0:
+        endpoint = Endpoint("", told.host, told.port) if told.host else None
+        node.heard_of(response.error_code, told.leader_id, told.leader_epoch, endpoint)
+
+
+def join_answered(node: RaftNode, leader_id: int, request: Any, response: Any) -> None:
+    """The voters of the log say what came of it."""

@@ -1,0 +1,124 @@
+"""What a replica can be, what it may become, and what it knows only while it is that.
+
+Epoch, leader and vote are the node's own, whatever its role: they are what it must remember. A node that is no voter
+(an observer) is only ever unattached or a follower; one that has voted is unattached (or prospective) with a vote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ottla.raft.port import Place, ReplicaKey
+
+if TYPE_CHECKING:
+    from ottla.raft.membership import Change
+    from ottla.wire.messages.fetch import FetchRequest
+
+
+class Role(Enum):
+    UNATTACHED = "unattached"  # knows no leader that it could follow
+    PROSPECTIVE = "prospective"  # asks whether it would be elected, without disturbing anybody (KIP-996)
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    RESIGNED = "resigned"  # led this epoch, and does not any more
+
+
+# Within one epoch; a higher epoch makes a node unattached or a follower, whatever it was.
+NEXT: dict[Role, tuple[Role, ...]] = {
+    Role.UNATTACHED: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
+    Role.PROSPECTIVE: (Role.UNATTACHED, Role.CANDIDATE, Role.FOLLOWER),
+    Role.CANDIDATE: (Role.PROSPECTIVE, Role.LEADER, Role.FOLLOWER),
+    Role.LEADER: (Role.RESIGNED,),
+    Role.FOLLOWER: (Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER),
+    Role.RESIGNED: (Role.UNATTACHED,),
+}
+
+
+@dataclass(slots=True)
+class Unattached:
+    deadline_ms: int  # then a voter stands for election
+
+
+@dataclass(slots=True)
+class Prospective:
+    deadline_ms: int
+    granted: set[int]
+    rejected: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Candidate:
+    deadline_ms: int
+    granted: set[int]
+    rejected: set[int] = field(default_factory=set)
+    pause_until_ms: int | None = None  # lost: stands again then
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far another replica is, as the leader knows it."""
+
+    key: ReplicaKey
+    end_offset: int = -1  # nothing known
+    fetched_ms: int = -1
+    caught_up_ms: int = -1
+    end_at_fetch: int = -1  # the leader's own end when it last fetched
+    announce_ms: int = 0  # when it is next told who leads
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A fetch whose answer waits for records, for the high watermark, or for the end of its time."""
+
+    token: Any
+    request: FetchRequest
+    deadline_ms: int
+
+
+@dataclass(slots=True)
+class Leader:
+    since_ms: int
+    epoch_start: int
+    granting: tuple[int, ...]
+    replicas: dict[ReplicaKey, Progress] = field(default_factory=dict)
+    waiting: list[Waiting] = field(default_factory=list)
+    is_ready: bool = False  # the beginning of the epoch is committed
+    change: Change | None = None  # of the voters; one at a time
+
+
+@dataclass(slots=True)
+class Receiving:
+    """A snapshot that is being fetched."""
+
+    snapshot: Place
+    position: int = 0
+
+
+@dataclass(slots=True)
+class Follower:
+    deadline_ms: int  # without a good answer until then the leader counts as lost
+    update_voter_ms: int
+    has_fetched: bool = False
+    leader_gone: bool = False  # its process ended, or it said that it leaves
+    receiving: Receiving | None = None
+
+
+@dataclass(slots=True)
+class Resigned:
+    deadline_ms: int
+    untold: set[int]
+    successors: tuple[ReplicaKey, ...]
+
+
+State: TypeAlias = Unattached | Prospective | Candidate | Leader | Follower | Resigned
+ROLE_OF: dict[type, Role] = {
+    Unattached: Role.UNATTACHED,
+    Prospective: Role.PROSPECTIVE,
+    Candidate: Role.CANDIDATE,
+    Leader: Role.LEADER,
+    Follower: Role.FOLLOWER,
+    Resigned: Role.RESIGNED,
+}

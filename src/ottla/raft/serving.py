@@ -1,0 +1,176 @@
+"""What a leader answers to those who read its journal: Fetch and FetchSnapshot.
+
+Rules:
+- A follower's fetch offset says what it has on disk, and its last epoch whether that is the same as here: only then it
+  counts. Where it is not, the answer says where the two logs part (diverging epoch), or which snapshot to load.
+- An empty answer waits for records, and for the high watermark when it is above what the follower knows (KIP-1166).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import METADATA_TOPIC_ID
+from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.raft import answers, leading
+from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.questions import refusal
+from ottla.raft.roles import Leader, Waiting
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+
+if TYPE_CHECKING:
+    from ottla.raft.node import RaftNode
+
+_NEVER_MS = 1 << 62
+
+
+def fetch_asked(node: RaftNode, token: Any, request: FetchRequest) -> None:
+    error = _refusal(node, request)
+    if error:
+        node.reply(token, FetchResponse(error_code=error, responses=[]))
+        return
+    ask = request.topics[0].partitions[0]
+    if min(ask.fetch_offset, ask.last_fetched_epoch, ask.current_leader_epoch, request.max_wait_ms) < 0:
+        node.reply(token, answers.fetch(node, ErrorCode.INVALID_REQUEST))
+        return
+    error = leader_refusal(node, ask.current_leader_epoch)
+    if error:
+        node.reply(token, answers.fetch(node, error))
+        return
+    assert isinstance(node.state, Leader)
+    found = check(node, Place(ask.fetch_offset, ask.last_fetched_epoch))
+    if found is not None:
+        diverging, snapshot = found
+        node.reply(token, answers.fetch(node, ErrorCode.NONE, diverging=diverging, snapshot=snapshot))
+        return
+    state = node.state
+    _note(node, state, request)
+    state.waiting.append(Waiting(token, request, node.now_ms + request.max_wait_ms))
+    leading.advance(node, state)
+    answer_waiting(node, state)
+
+
+def _refusal(node: RaftNode, request: FetchRequest) -> ErrorCode:
+    if request.cluster_id is not None and request.cluster_id != node.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    named = [topic.topic == CLUSTER_METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID for topic in request.topics]
+    alone = len(request.topics) == 1 and len(request.topics[0].partitions) == 1
+    return ErrorCode.NONE if named == [True] and alone else ErrorCode.INVALID_REQUEST
+
+
+def leader_refusal(node: RaftNode, epoch: int) -> ErrorCode:
+    """Why a request for the leader of `epoch` is not for this node."""
+    if epoch < node.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > node.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    return ErrorCode.NONE if node.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def check(node: RaftNode, place: Place) -> tuple[Place | None, Place | None] | None:
+    """Compare a follower's log with ours: None if it fits, else where it parts, or the snapshot to load."""
+    journal = node.journal
+    if journal.start_offset == 0 and place.offset == 0:
+        return None
+    earliest = journal.earliest_snapshot
+    if earliest is not None and (
+        place.offset < journal.start_offset
+        or (place.offset == journal.start_offset and place.epoch != earliest.epoch)
+        or place.epoch < earliest.epoch
+    ):
+        return None, journal.latest_snapshot
+    ours = epoch_end(node, place.epoch)
+    if ours.epoch != place.epoch or ours.offset < place.offset:
+        return ours, None
+    return None
+
+
+def epoch_end(node: RaftNode, epoch: int) -> Place:
+    """Where our log ends as far as `epoch` is concerned."""
+    found_epoch, offset = node.journal.epoch_end(epoch)
+    if found_epoch < 0:
+        return node.end
+    earliest = node.journal.earliest_snapshot
+    if earliest is not None and offset == earliest.offset and found_epoch == epoch:
+        return earliest
+    return Place(offset, found_epoch)
+
+
+def _note(node: RaftNode, state: Leader, request: FetchRequest) -> None:
+    """What a fetch tells of the follower."""
+    replica_id = max(request.replica_id, request.replica_state.replica_id)
+    if replica_id < 0 or replica_id == node.me.id:
+        return
+    ask = request.topics[0].partitions[0]
+    known = leading.progress(state, ReplicaKey(replica_id, ask.replica_directory_id))
+    end = node.journal.end_offset
+    if ask.fetch_offset >= end:
+        known.caught_up_ms = node.now_ms
+    elif ask.fetch_offset >= known.end_at_fetch >= 0:
+        known.caught_up_ms = max(known.caught_up_ms, known.fetched_ms)
+    known.end_at_fetch = end
+    known.fetched_ms = node.now_ms
+    known.end_offset = max(known.end_offset, ask.fetch_offset)
+
+
+# --- waiting
+
+
+def answer_waiting(node: RaftNode, state: Leader) -> None:
+    """Answer those who have something to read, or whose time is over."""
+    waiting, state.waiting = state.waiting, []
+    for each in waiting:
+        ask = each.request.topics[0].partitions[0]
+        max_bytes = min(each.request.max_bytes, node.config.fetch_max_bytes)
+        records = node.journal.read(ask.fetch_offset, max_bytes) if ask.fetch_offset < node.journal.end_offset else b""
+        news = len(records) or (state.is_ready and ask.high_watermark < node.high_watermark)
+        if news or node.now_ms >= each.deadline_ms:
+            node.reply(each.token, answers.fetch(node, ErrorCode.NONE, records=records))
+        else:
+            state.waiting.append(each)
+
+
+def expire_waiting(node: RaftNode, state: Leader) -> int:
+    """Answer those whose time is over; when the next one's is."""
+    if any(node.now_ms >= each.deadline_ms for each in state.waiting):
+        answer_waiting(node, state)
+    return min((each.deadline_ms for each in state.waiting), default=_NEVER_MS)
+
+
+def refuse_waiting(node: RaftNode, state: Leader, error: ErrorCode) -> None:
+    for each in state.waiting:
+        node.reply(each.token, answers.fetch(node, error))
+    state.waiting = []
+
+
+# --- snapshots
+
+
+def snapshot_asked(node: RaftNode, token: Any, request: FetchSnapshotRequest) -> None:
+    error = refusal(node.cluster_id, request.cluster_id, request.topics, "name")
+    if error:
+        node.reply(token, FetchSnapshotResponse(error_code=error, topics=[]))
+        return
+    ask = request.topics[0].partitions[0]
+    snapshot = Place(ask.snapshot_id.end_offset, ask.snapshot_id.epoch)
+    error = leader_refusal(node, ask.current_leader_epoch)
+    if error:
+        node.reply(token, answers.fetch_snapshot(node, error, snapshot))
+        return
+    assert isinstance(node.state, Leader)
+    max_bytes = min(request.max_bytes, node.config.fetch_snapshot_max_bytes)
+    found = node.journal.read_snapshot(snapshot, ask.position, max_bytes)
+    if found is None:
+        node.reply(token, answers.fetch_snapshot(node, ErrorCode.SNAPSHOT_NOT_FOUND, snapshot))
+        return
+    size, data = found
+    if not 0 <= ask.position < size:
+        node.reply(token, answers.fetch_snapshot(node, ErrorCode.POSITION_OUT_OF_RANGE, snapshot))
+        return
+    if request.replica_id >= 0 and request.replica_id != node.me.id:
+        # Somebody who loads a snapshot is alive, although it does not fetch.
+        leading.progress(node.state, ReplicaKey(request.replica_id, ask.replica_directory_id)).fetched_ms = node.now_ms
+    answer = answers.fetch_snapshot(node, ErrorCode.NONE, snapshot, size=size, position=ask.position, data=data)
+    node.reply(token, answer)

@@ -1,0 +1,249 @@
+"""Quorum: this node's replica of the metadata journal, run on the event loop.
+
+The shell of `raft.node`: timers, connections and fsync are here, every decision is there.
+
+Rules:
+- The listener hears every committed record once, in order: a snapshot first where there is one.
+- A sole voter does everything in the call that asks for it: append, fsync, commit, deliver. With other voters the fsync
+  is made by a worker, and a record is committed when a majority has it on disk.
+- Whatever the disk refuses a leader, it resigns: another may have a disk that works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ottla.client.connection import Address
+from ottla.cluster.entry import Entry
+from ottla.cluster.journal import Control, Item
+from ottla.cluster.store import Store
+from ottla.log.disk import StorageError
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.raft import effects, events
+from ottla.raft.node import RaftNode
+from ottla.raft.port import Place, ReplicaKey
+from ottla.raft.voters import VoterSet
+from ottla.server.answer import Answer, Later
+from ottla.server.configs import Configs
+from ottla.server.identity import Identity
+from ottla.server.peers import Peers
+from ottla.server.quorum_delivery import Delivery
+from ottla.server.quorum_flushing import Flushing
+from ottla.server.quorum_sending import Sending
+from ottla.server.quorum_settings import bootstrap_servers, own_endpoints, raft_config, static_voters
+from ottla.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from ottla.server.ports import Ports
+
+log = logging.getLogger(__name__)
+
+
+class QuorumListener(Protocol):
+    """Who runs on the journal: the host of the cluster's state."""
+
+    def committed(self, items: Sequence[Item], high_watermark: int) -> None:
+        """The next committed records; `high_watermark` is the offset behind the last of them."""
+
+    def load_snapshot(self, items: Sequence[Item], offset: int, epoch: int) -> None:
+        """Begin anew with the state of everything below `offset`."""
+
+    def lead(self, epoch: int) -> None:
+        """This node leads; everything before its epoch was delivered."""
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        """Another node leads, or nobody (-1): what was appended and not committed may be lost."""
+
+
+class Quorum:
+    """Use `Quorum.open`, set `listener`, then `start`."""
+
+    listener: QuorumListener
+
+    def __init__(self, node: RaftNode, store: Store, ports: Ports, peers: Peers | None) -> None:
+        self.node = node
+        self.store = store
+        self._ports = ports
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._sending = Sending(peers, self._step)
+        self._flushing = Flushing(store, ports.executor, self._step)
+        self._delivery = Delivery(store)
+        self._do: dict[type, Callable[[Any], object]] = {
+            effects.Send: self._sending.send,
+            effects.Reply: lambda effect: effect.token.set(effect.response),
+            effects.Flush: lambda _: self._flushing.request(alone=self.is_alone),
+            effects.Committed: lambda effect: self._delivery.deliver(effect.high_watermark, self.listener),
+            effects.LoadSnapshot: lambda effect: self._delivery.load_snapshot(effect.snapshot, self.listener),
+            effects.Lead: lambda effect: self.listener.lead(effect.epoch),
+            effects.Follow: self._follow,
+        }
+
+    @classmethod
+    def open(cls, identity: Identity, store: Store, configs: Configs, ports: Ports, peers: Peers | None) -> Quorum:
+        """Read everything; nothing happens before `start`."""
+        store.now_ms = ports.now_ms
+        store.load()
+        settings = configs.broker
+        node = RaftNode(
+            ReplicaKey(identity.node_id, identity.home_id),
+            identity.cluster_id,
+            store,
+            static_voters(settings, identity.node_id),
+            config=raft_config(settings),
+            rng=ports.rng,
+            bootstrap=bootstrap_servers(settings),
+            endpoints=own_endpoints(settings),
+        )
+        return cls(node, store, ports, peers)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Deliver what is known to be committed and take part; a sole voter leads when this returns."""
+        self._loop = loop
+        self._flushing.loop = self._sending.loop = loop
+        if self.store.latest_snapshot is not None:
+            self._delivery.load_snapshot(self.store.latest_snapshot, self.listener)
+        self._step(events.Start())
+
+    async def stop(self) -> None:
+        """Leave; a leader says so first, that another may follow at once."""
+        self._stopping = True
+        if self._loop is not None:
+            if self.is_leader and not self.is_alone:
+                self._step(events.Stop())
+                await self._sending.idle(self.node.config.request_timeout_ms)
+            if self._timer is not None:
+                self._timer.cancel()
+        self._sending.close()
+        await self._flushing.idle()
+
+    # --- what is known
+
+    @property
+    def leader_id(self) -> int:
+        """-1: nobody known."""
+        return self.node.leader_id
+
+    @property
+    def epoch(self) -> int:
+        return self.node.epoch
+
+    @property
+    def is_leader(self) -> bool:
+        return self.node.is_leader
+
+    @property
+    def is_voter(self) -> bool:
+        return self.node.is_voter
+
+    @property
+    def is_alone(self) -> bool:
+        """The sole voter: what it appends is committed at once."""
+        return self.node.voters.is_only(self.node.me)
+
+    @property
+    def high_watermark(self) -> int:
+        return self.node.high_watermark
+
+    @property
+    def end_offset(self) -> int:
+        return self.store.end_offset
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.node.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self.node.history.kraft_version
+
+    def leader_address(self) -> Address | None:
+        """The controller listener of the leader."""
+        found = self.node.leader_endpoint()
+        return Address(found.host, found.port) if found is not None else None
+
+    # --- what a leader does
+
+    def append(self, entries: Sequence[Entry]) -> int:
+        """Write entries that take effect together; the offset behind them. StorageError: nothing was written."""
+        if not self.is_leader:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "This node does not lead the metadata quorum.")
+        start = self.store.end_offset
+        self.store.write_entries(entries, self.epoch)
+        end = self.store.end_offset
+        if self.is_alone:
+            self.store.sync(start)
+        self._delivery.remember(entries, start, end, self.epoch, self._ports.now_ms())
+        self._step(events.Appended())
+        return end
+
+    def write_snapshot(self, entries: Iterable[Entry], offset: int, epoch: int) -> None:
+        """The committed state, everything below `offset`."""
+        self.store.write_snapshot_at(
+            entries,
+            Place(offset, epoch),
+            last_timestamp=self._delivery.last_timestamp,
+            quorum=[Control(*control) for control in self.node.history.controls_at(offset)],
+        )
+
+    @property
+    def snapshot_due(self) -> bool:
+        return self.store.snapshot_due
+
+    @property
+    def snapshot_offset(self) -> int:
+        """Of the newest snapshot; 0 if there is none."""
+        latest = self.store.latest_snapshot
+        return latest.offset if latest is not None else 0
+
+    def resign(self) -> None:
+        """Give up the epoch: the leader's state machine could not carry out what was appended."""
+        self._step(events.JournalFailed())
+
+    # --- requests
+
+    def ask(self, request: Request) -> Answer[Any]:
+        """The answer to a request of another node or of a tool."""
+        later: Later[Response] = Later()
+        later.on_abandon = lambda: self._step(events.Abandoned(later))
+        self._step(events.Asked(later, request))
+        return later.soonest()
+
+    # --- inside
+
+    def _step(self, event: events.Event) -> None:
+        assert self._loop is not None, "not started"
+        try:
+            found = self.node.step(event, self._now_ms())
+        except (StorageError, ApiError) as error:  # ApiError: batches that are damaged
+            log.error("the metadata log cannot be written: %s", error)
+            found = self.node.step(events.JournalFailed(), self._now_ms())
+        for effect in found:
+            self._do[type(effect)](effect)
+        self._set_timer()
+
+    def _now_ms(self) -> int:
+        """Not the time of day: that may jump."""
+        assert self._loop is not None, "not started"
+        return int(self._loop.time() * 1000)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self.node.deadline_ms
+        if deadline_ms is not None and self._loop is not None and not self._stopping:
+            # One millisecond more: what is cut off of the loop's time must not make it early.
+            self._timer = self._loop.call_at((deadline_ms + 1) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._step(events.Tick())
+
+    def _follow(self, effect: effects.Follow) -> None:
+        self._delivery.forget()
+        self.listener.follow(effect.leader_id, effect.epoch)
