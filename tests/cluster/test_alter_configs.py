@@ -152,8 +152,8 @@ REFUSED = [
         "INVALID_CONFIG",
         "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
     ),
-    (Resource(4, "7"), (), "INVALID_REQUEST", "Unexpected broker id, expected 1, but received 7"),
-    (Resource(4, "abc"), (), "INVALID_REQUEST", "Node id must be an integer, but it is: abc"),
+    (Resource(4, "7"), (), "BROKER_ID_NOT_REGISTERED", "No node with id 7 found."),
+    (Resource(4, "abc"), (), "INVALID_REQUEST", "Invalid broker name abc"),
     (GROUP, (put("nope", "1"),), "INVALID_CONFIG", "Unknown group config name: nope"),
     (Resource(32, ""), (), "INVALID_REQUEST", "Default group resources are not allowed."),
     (METRICS, (put("nope", "1"),), "INVALID_REQUEST", "Unknown client metrics configuration: nope"),
@@ -229,3 +229,15 @@ def test_the_older_form_knows_the_same_refusals(cluster: Cluster) -> None:
     assert cluster.state.configs[TOPIC] == {"retention.ms": "5"}
     (outcome,) = cluster.submit(AlterConfigs(((TOPIC, ()),), validate_only=True))
     assert outcome.error is None and TOPIC in cluster.state.configs
+
+
+def test_a_new_min_isr_forgets_who_was_eligible_by_the_old_one() -> None:
+    cluster = Cluster(brokers=3)
+    for name in ("t", "u"):
+        cluster.create(name, 1, replication_factor=3, configs=(("min.insync.replicas", "3"),))
+    cluster.fence(3)
+    assert cluster.partition("t").elr == cluster.partition("u").elr == (3,)
+    assert alter(cluster, TOPIC, put("min.insync.replicas", "2")).error is None
+    assert cluster.partition("t").elr == () and cluster.partition("u").elr == (3,)
+    assert alter(cluster, EVERYBODY, put("min.insync.replicas", "2")).error is None
+    assert cluster.partition("u").elr == ()

@@ -8,7 +8,7 @@ Log levels (BROKER_LOGGER) are not part of the cluster's state and are dealt wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from ottla.model.names import check_topic_name
 from ottla.model.resources import Resource, ResourceType
 from ottla.model.setting import Kind, Setting
 from ottla.model.topic_settings import TOPIC_SETTINGS
+from ottla.wire.journal import cluster_metadata as journal
 
 _MIN_ISR = "min.insync.replicas"
 # Lists of the other types are replaced as a whole.
@@ -111,7 +112,17 @@ def _decide(
             continue
         records += _records(resource, current, changes)
         outcomes.append(Altered(resource, None))
-    return Result([] if validate_only else records, outcomes)
+    return Result([] if validate_only else [*records, *_forgotten_elrs(view, records)], outcomes)
+
+
+def _forgotten_elrs(view: View, records: Sequence[Entry]) -> Iterator[Entry]:
+    """Who is eligible to lead was decided by the old min.insync.replicas: it is forgotten with it (KIP-966)."""
+    if view.state.features.get(ELR_VERSION, 0) == 0:
+        return
+    for config in (entry.record for entry in records):
+        if config.name == _MIN_ISR:
+            name = config.resource_name if config.resource_type == ResourceType.TOPIC else ""  # of all topics
+            yield Entry(journal.ClearElrRecord(topic_name=name))
 
 
 def check_form(alterations: tuple[Alteration, ...], times: int) -> None:
@@ -175,9 +186,9 @@ def _check_values(view: View, resource: Resource, changes: Mapping[str, str | No
 def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> None:
     if name:
         if not name.lstrip("+-").isdecimal():
-            raise _request(f"Node id must be an integer, but it is: {name}")
-        if int(name) != view.node_id:
-            raise _request(f"Unexpected broker id, expected {view.node_id}, but received {name}")
+            raise _request(f"Invalid broker name {name}")
+        if int(name) not in view.state.brokers and int(name) not in view.state.controllers:
+            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {int(name)} found.")
     check_broker_change({key: text for key, text in changes.items() if text is not None}, per_broker=bool(name))
     if _MIN_ISR in changes and view.state.features.get(ELR_VERSION, 0) > 0:
         # KIP-966: the controller elects by this number, so the whole cluster must have one.

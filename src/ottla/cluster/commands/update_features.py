@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -10,10 +10,11 @@ from typing import NamedTuple
 from ottla.cluster import features
 from ottla.cluster.entry import Entry
 from ottla.cluster.features import METADATA_VERSION, METADATA_VERSION_NAMES, Range
-from ottla.cluster.snapshot import feature
+from ottla.cluster.snapshot import config_entry, feature
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.resources import Resource, ResourceType
 
 _DISABLED = Range(0, 0)
 
@@ -48,7 +49,20 @@ class UpdateFeatures:
         for update in self.updates:
             _check(view, update, proposed)
             records.append(feature(update.name, update.level))
+            if update.name == features.ELR_VERSION and update.level > view.state.features.get(update.name, 0):
+                records.extend(_one_min_isr(view))
         return Result([] if self.validate_only else records, None)
+
+
+def _one_min_isr(view: View) -> Iterator[Entry]:
+    """KIP-966: the controller elects by min.insync.replicas, so the whole cluster must have one."""
+    name = "min.insync.replicas"
+    everybody = Resource(ResourceType.BROKER, "")
+    if name not in view.state.config(*everybody):
+        yield config_entry(everybody, name, str(view.defaults.get(name)))
+    for resource, values in view.state.configs.items():
+        if resource.type == ResourceType.BROKER and resource.name and name in values:
+            yield config_entry(resource, name, None)
 
 
 def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> None:
@@ -75,6 +89,8 @@ def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> No
 def _check_supported(view: View, update: FeatureUpdate) -> None:
     nodes = [(f"Local controller {view.node_id}", features.SUPPORTED_FEATURES)]
     nodes += [(f"Broker {broker.id}", dict(broker.features)) for broker in view.state.brokers.values()]
+    others = (controller for controller in view.state.controllers.values() if controller.id != view.node_id)
+    nodes += [(f"Controller {controller.id}", dict(controller.features)) for controller in others]
     for node, supported in nodes:
         low, high = supported.get(update.name, _DISABLED)
         if not low <= update.level <= high:
