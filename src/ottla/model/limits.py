@@ -382,3 +382,10 @@ RAFT_FETCH_WAIT_MS_MAX = 500
 RAFT_STAGGER_MS = 15
 # The first wait after an election without a winner; doubled with each further one.
 RAFT_ELECTION_BACKOFF_MS = 20
+
+# --- balancer ---------------------------------------------------------------------------------------------------
+
+# Exchanges of replicas, or of leaders, that one plan may ask for: another run finds what is left.
+BALANCE_EXCHANGES_MAX = 10_000
+# Quiet partitions that are looked at for each busy one.
+BALANCE_CANDIDATES_MAX = 16

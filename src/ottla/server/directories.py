@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from ottla.log import checkpoint
 from ottla.log.disk import Disk, StorageError
 from ottla.log.leftovers import is_deleted_directory
-from ottla.log.names import parse_directory
+from ottla.log.names import FUTURE_DIRECTORY, parse_directory
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 
@@ -36,6 +36,7 @@ class DataDirectory:
         names = disk.list("")
         self.found = {TopicPartition(*parsed): None for name in names if (parsed := parse_directory(name)) is not None}
         self.found.pop(_METADATA, None)
+        self.futures = {found: name for name in names if (found := _future(name)) is not None}  # moves not finished
         self.deleted = [name for name in names if is_deleted_directory(name)]
         self._writing = threading.Lock()
         self._written: dict[str, int] = {}
@@ -73,6 +74,12 @@ class DataDirectory:
                 checkpoint.write_clean_shutdown(self.disk)
             except StorageError as error:
                 self.fail(error)
+
+
+def _future(name: str) -> TopicPartition | None:
+    """Whose replica was being moved into this directory: `topic-0.0123abcd-future`."""
+    parsed = parse_directory(name.rpartition(".")[0]) if name.endswith(FUTURE_DIRECTORY) else None
+    return None if parsed is None else TopicPartition(*parsed)
 
 
 def open_directories(paths: list[str], make_disk: Callable[[str], Disk]) -> list[DataDirectory]:

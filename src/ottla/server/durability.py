@@ -35,6 +35,9 @@ class Syncer:
         else:
             self._start(partition)
 
+    def is_syncing(self, partition: Partition) -> bool:
+        return partition in self._running
+
     def _start(self, partition: Partition) -> None:
         end_offset = partition.log.next_offset
         try:

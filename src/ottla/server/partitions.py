@@ -41,7 +41,7 @@ from ottla.replica.terms import Terms
 from ottla.server.checkpoints import Checkpoints
 from ottla.server.directories import DataDirectory
 from ottla.server.followers import Followers
-from ottla.server.placing import assigned_directory, choose_directory, identity_of
+from ottla.server.placing import assigned_directory, choose_directory, identity_of, settle_futures
 from ottla.server.removal import Doomed, Removal, mark_deleted, set_aside
 
 log = logging.getLogger(__name__)
@@ -84,6 +84,7 @@ class Partitions:
         self._unopened: dict[TopicPartition, None] = {}
         self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
         self.followers = Followers(node_id)  # what replicas know of the world around them, and whom they tell
+        self.preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
         self.removal = Removal()
         self.checkpoints = Checkpoints(self)
         # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
@@ -138,6 +139,11 @@ class Partitions:
     def directory_of(self, partition: TopicPartition) -> DataDirectory | None:
         return self._place.get(partition)
 
+    def opened_one(self, topic_id: bytes, index: int) -> Partition | None:
+        """The partition if it is open."""
+        held = self._by_id.get(topic_id)
+        return None if held is None else held.opened.get(index)
+
     def topic_id(self, topic: str) -> bytes | None:
         held = self._by_name.get(topic)
         return None if held is None else held.topic.id
@@ -171,7 +177,7 @@ class Partitions:
             partition = self._open_in(directory, name, held.topic.id, progress)
             self._assume(partition, held.topic.partitions[index])
         except StorageError as error:
-            self._failed(directory, error)
+            self.directory_failed(directory, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         held.opened[index] = partition
         self._note_flush_ms(partition)
@@ -233,13 +239,32 @@ class Partitions:
         else:
             partition.follow(terms)
 
+    # Moving
+
+    def move(self, partition: Partition, target: DataDirectory, new: Log) -> None:
+        """`new`, complete and in `target`, takes the place of the partition's log, which is removed later."""
+        name = TopicPartition(partition.topic, partition.index)
+        old, config = partition.log, partition.log.config
+        mark_deleted(old.directory, self._by_name[name.topic].topic.id)
+        # After a loss of power there must not be two of them.
+        old.directory.disk.sync_directory("")
+        new.directory.move_to(str(name))
+        new.directory.disk.sync_directory("")
+        new.name = str(name)
+        partition.move_to(new)
+        self._place[name].forget(name)
+        self._place[name] = target
+        target.partitions[name] = None
+        self.removal.add(self._now_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
+        self.on_change(partition)
+
     # Failing
 
     def storage_failed(self, partition: Partition, error: StorageError) -> None:
         if self.holds(partition):
-            self._failed(self._place[TopicPartition(partition.topic, partition.index)], error)
+            self.directory_failed(self._place[TopicPartition(partition.topic, partition.index)], error)
 
-    def _failed(self, directory: DataDirectory, error: StorageError) -> None:
+    def directory_failed(self, directory: DataDirectory, error: StorageError) -> None:
         directory.fail(error)
         if not directory.offline and len(self._state.brokers) > 1:
             self._take_offline(directory)
@@ -267,6 +292,7 @@ class Partitions:
         """Takes over the topics that exist, at the start (nothing is opened yet) or when the cluster's state was
         replaced as a whole."""
         self._state = state
+        settle_futures(self.directories)
         for known in tuple(self._by_name.values()):
             if known.topic.id not in state.topic_by_id:
                 self._delete(known.topic)
@@ -343,7 +369,8 @@ class Partitions:
 
     def _place_replica(self, topic: Topic, state: PartitionState, *, existing: bool) -> None:
         name = TopicPartition(topic.name, state.index)
-        assigned = assigned_directory(state, self.node_id)
+        preferred = self.preferred.pop(name, None)
+        assigned = assigned_directory(state, self.node_id) if preferred is None else preferred.id
         directory = choose_directory(
             self.directories, name, topic.id, assigned, existing=existing, all_usable=self._all_usable
         )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ottla.cluster.entities import PartitionState
 from ottla.log import checkpoint
-from ottla.log.disk import Directory
+from ottla.log.disk import Directory, StorageError
 from ottla.model.ids import TopicPartition
 from ottla.server.directories import DataDirectory
 
@@ -44,12 +44,26 @@ def choose_directory(
         # An older topic of that name may have left its files where they could not be removed.
         own = [each for each in found if identity_of(Directory(each.disk, str(name))) == topic_id]
         if found or not all_usable:
-            return next(iter(own or found), None)
+            return next((each for each in own if each.id == assigned), next(iter(own or found), None))
     for directory in directories:
         if assigned is not None and directory.id == assigned:
             return directory
     working = [directory for directory in directories if directory.failure is None] or directories
     return min(working, key=lambda directory: len(directory.partitions))
+
+
+def settle_futures(directories: Sequence[DataDirectory]) -> None:
+    """A move between directories that a crash caught between its last two renames is finished."""
+    for directory in directories:
+        for name, path in tuple(directory.futures.items()):
+            if not any(name in each.found or name in each.partitions for each in directories):
+                try:
+                    directory.disk.rename(path, str(name))
+                except StorageError as error:
+                    directory.fail(error)
+                    continue
+                del directory.futures[name]
+                directory.found[name] = None
 
 
 def identity_of(home: Directory) -> bytes | None:

@@ -1,0 +1,364 @@
+"""Fetcher: follows all partitions that one other broker leads.
+
+One fetch at a time carries all of them (`session`). Its answer is applied partition by partition, each with one write,
+and the next fetch leaves in the same turn: its offsets are the acknowledgement that the leader waits for. Where records
+must be on disk before they count, it leaves when they are.
+
+Rules:
+- While a fetch waits at the leader, a second one may be sent to name partitions that have joined: after an election
+  nobody waits for the end of a long poll. What the second answer repeats is below the log's end by then, and ignored.
+- What goes wrong with one partition rests that partition, for longer each time. The others go on.
+- What goes wrong with the connection rests the fetcher, briefly at first. News from the cluster end either rest.
+- Nothing here is a task but connecting: an answer is handled in the callback that brings it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ottla.client.connection import Address, Connection
+from ottla.client.errors import ClientError, NotConnected
+from ottla.log.disk import StorageError
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.replica.partition import Partition
+from ottla.server.answer import Later
+from ottla.server.context import Services
+from ottla.server.replication.out_of_range import find_range
+from ottla.server.replication.quotas import FollowerQuota
+from ottla.server.replication.session import Followed, Key, Session
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+
+log = logging.getLogger(__name__)
+
+_PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+
+PURPOSE = "replica"
+_FIRST_VERSION_BY_ID = 13
+_ANEW = (
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+)
+# What passes by itself when the leader, or this node, has heard of the last election.
+_PASSING = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+
+
+class Fetcher:
+    def __init__(
+        self,
+        leader_id: int,
+        loop: asyncio.AbstractEventLoop,
+        services: Services,
+        quota: FollowerQuota,
+        address_of: Callable[[int], Address | None],
+    ) -> None:
+        self.leader_id = leader_id
+        self.session = Session()
+        self._loop = loop
+        self._services = services
+        self._quota = quota
+        self._address_of = address_of
+        self._connection: Connection | None = None
+        self._version = 0
+        self._in_flight = 0
+        self._valid_from = 0  # answers to requests with lower numbers are of no interest
+        self._connecting: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._retry: asyncio.TimerHandle | None = None
+        self._resting: dict[Key, tuple[Followed, asyncio.TimerHandle | asyncio.Task[None]]] = {}
+        self._syncing = 0  # partitions that the next fetch waits for
+        self._pump_due = False
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self.session.followed) + len(self._resting)
+
+    # --- for Replication
+
+    def follows(self, key: Key, partition: Partition) -> bool:
+        """Whether it follows this very partition, in its present epoch."""
+        resting = self._resting.get(key)
+        followed = self.session.followed.get(key) if resting is None else resting[0]
+        return followed is not None and followed.partition is partition and followed.epoch == partition.leader_epoch
+
+    def add(self, key: Key, partition: Partition) -> None:
+        """Follow this partition, or follow it anew (in another epoch)."""
+        self._wake_up(key)
+        self.session.add(Followed(key, partition))
+        self.hurry()
+
+    def remove(self, key: Key) -> None:
+        self._wake_up(key)
+        self.session.remove(key)
+
+    def hurry(self) -> None:
+        """There is news of the leader: whatever was put off is tried at once."""
+        self._failures = 0
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        self._soon()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+        tasks = [self._connecting] if self._connecting is not None else []
+        for key in tuple(self._resting):
+            waiting = self._wake_up(key)
+            if isinstance(waiting, asyncio.Task):
+                tasks.append(waiting)
+        self.session.followed.clear()
+        self._connection = None
+        if self._connecting is not None:
+            self._connecting.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- sending
+
+    def _soon(self) -> None:
+        """In the next turn of the loop, so that an election of many partitions leads to one request."""
+        if not self._pump_due:
+            self._pump_due = True
+            self._loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_due = False
+        session = self.session
+        if self._closed or self._syncing or self._retry is not None or not session.followed:
+            return
+        if self._connection is None:
+            if self._connecting is None:
+                self._connecting = self._loop.create_task(self._connect())
+        elif self._in_flight == 0 or (self._in_flight == 1 and session.id and session.is_urgent):
+            try:
+                self._send(self._connection)
+            except ClientError as error:
+                self._lost(error)
+
+    async def _connect(self) -> None:
+        settings = self._services.configs.broker
+        try:
+            address = self._address_of(self.leader_id)
+            if address is None:
+                raise NotConnected(f"broker {self.leader_id} has no address")
+            timeout_ms = settings.get("replica.socket.timeout.ms")
+            connection = await self._services.peers.connect(address, timeout_ms=timeout_ms, purpose=PURPOSE)
+            self._version = connection.version_of(FetchRequest)
+            if self._version < _FIRST_VERSION_BY_ID:
+                raise NotConnected(f"{address} does not know topics by their ids")
+        except ClientError as error:
+            self._connecting = None
+            self._lost(error)
+            return
+        self._connecting = None
+        self._connection = connection
+        self._in_flight = 0
+        self._valid_from = self.session.number
+        self._pump()
+
+    def _send(self, connection: Connection) -> None:
+        get = self._services.configs.broker.get
+        session = self.session
+        opening = session.id == 0
+        request = session.request(get("replica.fetch.max.bytes"))
+        # The first answer only opens the session: from then on somebody who joins need not wait.
+        request.max_wait_ms = 0 if opening else get("replica.fetch.wait.max.ms")
+        request.min_bytes = get("replica.fetch.min.bytes")
+        request.max_bytes = get("replica.fetch.response.max.bytes")
+        node_id = self._services.node_id
+        own = self._services.metadata.state.brokers.get(node_id)
+        request.replica_id = request.replica_state.replica_id = node_id
+        request.replica_state.replica_epoch = -1 if own is None else own.epoch
+        timeout_ms = request.max_wait_ms + get("replica.socket.timeout.ms")
+        future = connection.submit_now(request, FetchResponse, version=self._version, timeout_ms=timeout_ms)
+        self._in_flight += 1
+        future.add_done_callback(partial(self._answered, connection, session.number - 1, opening))
+
+    def _lost(self, error: ClientError) -> None:
+        log.log(
+            logging.DEBUG if self._failures else logging.INFO, "following broker %d rests: %s", self.leader_id, error
+        )
+        self._connection = None
+        self.session.reset()
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._closed or self._retry is not None:
+            return
+        self._retry = self._loop.call_later(self._pause_ms(self._failures) / 1000, self._tried_again)
+        self._failures += 1
+
+    def _tried_again(self) -> None:
+        self._retry = None
+        self._pump()
+
+    def _pause_ms(self, failures: int) -> int:
+        longest: int = self._services.configs.broker.get("replica.fetch.backoff.ms")
+        return min(limits.REPLICA_RETRY_MS << min(failures, 10), longest)
+
+    # --- answers
+
+    def _answered(self, connection: Connection, number: int, opening: bool, future: asyncio.Future[Any]) -> None:
+        if future.cancelled() or connection is not self._connection or self._closed:
+            return
+        error = future.exception()
+        if isinstance(error, ClientError):
+            self._lost(error)
+            return
+        self._in_flight -= 1
+        if error is not None:
+            raise error
+        if number >= self._valid_from:
+            self._take_answer(future.result(), number, opening)
+        self._pump()
+
+    def _take_answer(self, response: FetchResponse, number: int, opening: bool) -> None:
+        session = self.session
+        if response.error_code:
+            self._valid_from = session.number
+            session.reset()
+            if response.error_code not in _ANEW:
+                log.warning("broker %d refuses a fetch: %s", self.leader_id, _name(response.error_code))
+                self._rest()
+            return
+        self._failures = 0
+        if opening:
+            session.opened(response.session_id)
+        followed_by_key = session.followed
+        for topic in response.responses:
+            topic_id = topic.topic_id
+            for data in topic.partitions:
+                followed = followed_by_key.get(Key(topic_id, data.partition_index))
+                if followed is not None and number >= followed.since:
+                    self._take(followed, data)
+
+    def _take(self, followed: Followed, data: _PartitionData) -> None:
+        """What one partition got; nothing that goes wrong here touches the others."""
+        partition = followed.partition
+        try:
+            if data.error_code:
+                self._refused(followed, data.error_code)
+                return
+            self._apply(followed, data)
+            followed.failures = 0
+            self.session.moved(followed)
+            if self._quota.holds_back(partition.topic, partition.index):
+                self._put_off(followed, self._quota.pause_ms())
+        except StorageError as error:
+            self._services.partitions.storage_failed(partition, error)
+            self._fail(followed, str(error))
+        except ApiError as error:
+            self._fail(followed, error.message or error.code.name)
+        except Exception:
+            log.exception("%s cannot be followed", partition.name)
+            self._fail(followed, "an error of our own")
+
+    def _apply(self, followed: Followed, data: _PartitionData) -> None:
+        partition = followed.partition
+        diverging = data.diverging_epoch
+        if diverging.epoch >= 0:
+            log.info("%s diverges at epoch %d, offset %d", partition.name, diverging.epoch, diverging.end_offset)
+            partition.truncate_for(diverging.epoch, diverging.end_offset, now_ms=self._services.now_ms())
+            return
+        now_ms = self._services.now_ms()
+        taken_bytes = partition.append_fetched(
+            data.records or b"", data.high_watermark, data.log_start_offset, now_ms=now_ms
+        )
+        if taken_bytes:
+            self._quota.received(partition.topic, partition.index, taken_bytes)
+            if partition.needs_sync:
+                self._sync(followed)
+
+    # --- syncing
+
+    def _sync(self, followed: Followed) -> None:
+        """`ottla.fsync.before.ack`: the leader hears of the records when they are on disk here."""
+        partition = followed.partition
+        self._services.syncer.request(partition)
+        if partition.tells is None:
+            self._syncing += 1
+            timeout_ms = self._services.configs.broker.get("replica.socket.timeout.ms")
+            self._services.waiters.watch(Later(), (partition,), partial(self._synced, followed), timeout_ms)
+
+    def _synced(self, followed: Followed, changed: object) -> bool:
+        """A sync that failed has cut the end off: then there is nothing to wait for either."""
+        partition = followed.partition
+        if changed is not None and partition.tells is None and self._services.partitions.holds(partition):
+            return False
+        self._syncing -= 1
+        if self.session.followed.get(followed.key) is followed:
+            self.session.moved(followed)
+        if not self._syncing:
+            self._pump()
+        return True
+
+    # --- what goes wrong with a partition
+
+    def _refused(self, followed: Followed, code: int) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self.session.remove(followed.key)
+            self._resting[followed.key] = followed, self._loop.create_task(self._find_range(followed))
+            return
+        self._fail(followed, _name(code), quietly=code in _PASSING)
+
+    def _fail(self, followed: Followed, why: str, *, quietly: bool = False) -> None:
+        level = logging.DEBUG if quietly or followed.failures else logging.WARNING
+        log.log(level, "%s cannot be fetched from broker %d: %s", followed.partition.name, self.leader_id, why)
+        pause_ms = self._pause_ms(followed.failures)
+        followed.failures += 1
+        self._put_off(followed, pause_ms)
+
+    def _put_off(self, followed: Followed, pause_ms: int) -> None:
+        self.session.remove(followed.key)
+        timer = self._loop.call_later(pause_ms / 1000, self._again, followed)
+        self._resting[followed.key] = followed, timer
+
+    def _again(self, followed: Followed) -> None:
+        self._resting.pop(followed.key, None)
+        if not self._closed and self._services.partitions.holds(followed.partition):
+            self.session.add(followed)
+            self._soon()
+
+    def _wake_up(self, key: Key) -> asyncio.TimerHandle | asyncio.Task[None] | None:
+        found = self._resting.pop(key, None)
+        if found is None:
+            return None
+        found[1].cancel()
+        return found[1]
+
+    async def _find_range(self, followed: Followed) -> None:
+        """The leader has nothing at our end: it lost some, or deleted more than we have."""
+        partition = followed.partition
+        try:
+            address = self._address_of(self.leader_id)
+            if address is None:
+                raise NotConnected(f"broker {self.leader_id} has no address")
+            await find_range(partition, address, self._services)
+        except (ClientError, ApiError) as error:
+            self._resting.pop(followed.key, None)
+            self._fail(followed, str(error))
+        except StorageError as error:
+            self._resting.pop(followed.key, None)
+            self._services.partitions.storage_failed(partition, error)
+            self._fail(followed, str(error))
+        else:
+            self._again(followed)
+
+
+def _name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

@@ -1,0 +1,153 @@
+"""IsrChanges: what the partitions led here want the controller to decide about their in-sync replicas.
+
+One AlterPartition is under way at a time and carries all that was proposed until it left. A request that fails as a
+whole is sent again a little later, with what is still to be proposed; a proposal ends with the controller's answer or
+with newer terms from the metadata, whichever comes first. Followers that fell behind are looked for by the clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from ottla.client.errors import ClientError, error_code
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.replica.partition import Partition
+from ottla.replica.terms import Proposal, Terms
+from ottla.server.context import Services
+from ottla.server.replication.session import Key
+from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+log = logging.getLogger(__name__)
+
+_Topic = AlterPartitionRequest.TopicData
+_Ask = _Topic.PartitionData
+_Answer = AlterPartitionResponse.TopicData.PartitionData
+_Proposed = Mapping[Key, tuple[Partition, Proposal]]
+
+
+class IsrChanges:
+    def __init__(self, loop: asyncio.AbstractEventLoop, services: Services) -> None:
+        self._loop = loop
+        self._services = services
+        self._due: dict[Partition, None] = {}
+        self._sending: asyncio.Task[None] | None = None
+        self._looking = loop.create_task(self._look_for_laggards())
+
+    def consider(self, partition: Partition) -> None:
+        """It has something to propose, or may have."""
+        self._due[partition] = None
+        if self._sending is None:
+            self._sending = self._loop.create_task(self._send_all())
+
+    async def close(self) -> None:
+        tasks = [each for each in (self._sending, self._looking) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_for_laggards(self) -> None:
+        """Kafka's pace: a follower is out of the ISR at most 1.5 times replica.lag.time.max.ms after it stopped."""
+        services = self._services
+        while True:
+            await asyncio.sleep(services.configs.broker.get("replica.lag.time.max.ms") / 2000)
+            for number, partition in enumerate(tuple(services.partitions.opened()), start=1):
+                if partition.in_sync is not None and partition.in_sync.pending is None:
+                    end, now_ms = partition.log.next_offset, services.now_ms()
+                    if partition.in_sync.lagging(end, now_ms, partition.neighbours.lag_ms_max):
+                        self.consider(partition)
+                if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
+                    await asyncio.sleep(0)
+
+    async def _send_all(self) -> None:
+        try:
+            while self._due:
+                proposed = self._take_proposals()
+                while proposed:
+                    try:
+                        proposed = await self._ask(proposed)
+                    except ClientError as error:
+                        log.info("the controller did not answer about in-sync replicas: %s", error)
+                    if proposed:
+                        await asyncio.sleep(limits.ALTER_PARTITION_RETRY_MS / 1000)
+                        proposed = self._still_proposed(proposed)
+        except Exception:
+            log.exception("changes of in-sync replicas could not be proposed")
+        finally:
+            self._sending = None
+
+    def _take_proposals(self) -> _Proposed:
+        due, self._due = self._due, {}
+        partitions = self._services.partitions
+        found: dict[Key, tuple[Partition, Proposal]] = {}
+        for partition in due:
+            topic_id = partitions.topic_id(partition.topic)
+            if topic_id is not None and partitions.holds(partition):
+                proposal = partition.isr_proposal(self._services.now_ms())
+                if proposal is not None:
+                    found[Key(topic_id, partition.index)] = partition, proposal
+        return found
+
+    def _still_proposed(self, proposed: _Proposed) -> _Proposed:
+        """Those that nothing has settled meanwhile, and what has come to them."""
+        left = {
+            key: (partition, proposal)
+            for key, (partition, proposal) in proposed.items()
+            if self._is_pending(partition, proposal)
+        }
+        return {**left, **self._take_proposals()}
+
+    def _is_pending(self, partition: Partition, proposal: Proposal) -> bool:
+        in_sync = partition.in_sync
+        return in_sync is not None and in_sync.pending is proposal and self._services.partitions.holds(partition)
+
+    async def _ask(self, proposed: _Proposed) -> _Proposed:
+        """Asks the controller; what it has to be asked again."""
+        services = self._services
+        own = services.metadata.state.brokers.get(services.node_id)
+        request = AlterPartitionRequest(
+            broker_id=services.node_id,
+            broker_epoch=-1 if own is None else own.epoch,
+            topics=_topics(proposed),
+        )
+        answer: AlterPartitionResponse = await services.channel.ask(request)
+        if answer.error_code:
+            log.info("AlterPartition was refused: %s", error_code(answer.error_code).name)
+            return proposed
+        again: dict[Key, tuple[Partition, Proposal]] = {}
+        for topic in answer.topics:
+            for data in topic.partitions:
+                key = Key(topic.topic_id, data.partition_index)
+                found = proposed.get(key)
+                if found is not None and self._is_pending(*found) and self._settle(found[0], data):
+                    again[key] = found
+        return again
+
+    def _settle(self, partition: Partition, data: _Answer) -> bool:
+        """What the controller said about one; whether to ask it the same again."""
+        error = error_code(data.error_code)
+        if error != ErrorCode.NONE:
+            log.info("another ISR of %s was refused: %s", partition.name, error.name)
+            return partition.proposal_refused(error)
+        in_sync = partition.in_sync
+        assert in_sync is not None, "it is pending"
+        replicas = (partition.node_id, *in_sync.followers)
+        terms = Terms(data.leader_id, data.leader_epoch, data.partition_epoch, replicas, tuple(data.isr))
+        partition.proposal_accepted(terms, self._services.now_ms())
+        return False
+
+
+def _topics(proposed: _Proposed) -> list[_Topic]:
+    topics: dict[bytes, list[_Ask]] = {}
+    for (topic_id, index), (_, proposal) in proposed.items():
+        ask = _Ask(
+            partition_index=index,
+            leader_epoch=proposal.leader_epoch,
+            new_isr=list(proposal.members),
+            new_isr_with_epochs=[_Ask.BrokerState(broker_id=id, broker_epoch=epoch) for id, epoch in proposal.isr],
+            partition_epoch=proposal.partition_epoch,
+        )
+        topics.setdefault(topic_id, []).append(ask)
+    return [_Topic(topic_id=topic_id, partitions=asks) for topic_id, asks in topics.items()]

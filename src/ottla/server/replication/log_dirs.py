@@ -1,0 +1,282 @@
+"""LogDirs: replicas that move from one data directory of this node to another (AlterReplicaLogDirs).
+
+The target gets a future replica, `topic-0.….-future`, which is filled from the present one while that goes on serving.
+Once it has caught up the controller is told where the replica will lie, and in one step, in which nothing is appended,
+the future one takes the other's place. Moves are made one after the other, no faster than
+replica.alter.log.dirs.io.max.bytes.per.second, their file work in a worker thread; a restart goes on with them.
+
+Whatever is cut off the present replica meanwhile is cut off the future one: everything above the high watermark that
+was known before the cut, and what the epochs say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Executor
+
+from ottla.log.disk import Directory, StorageError
+from ottla.log.log import Log
+from ottla.log.names import FUTURE_DIRECTORY
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
+from ottla.server.context import Services
+from ottla.server.directories import DataDirectory
+from ottla.server.removal import Doomed, mark_deleted
+from ottla.server.replication.assignments import Assignments
+from ottla.server.replication.quotas import Quota
+from ottla.server.replication.session import Key
+from ottla.server.workers import in_worker
+
+log = logging.getLogger(__name__)
+
+_NAME_CHARS_MAX = 255
+_PAUSE_MS = 50
+
+
+class Move:
+    """One replica on its way."""
+
+    __slots__ = ("copy", "cuts", "is_leaving", "key", "name", "partition", "safe_offset", "target")
+
+    def __init__(self, name: TopicPartition, key: Key, partition: Partition, target: DataDirectory, copy: Log) -> None:
+        self.name = name
+        self.key = key
+        self.partition = partition
+        self.target = target
+        self.copy = copy
+        self.cuts = partition.cuts
+        # Below it the copy is right, whatever was cut: it was committed when it was last looked at.
+        self.safe_offset = min(copy.next_offset, partition.high_watermark)
+        self.is_leaving = False  # the controller was told of the target
+
+
+class LogDirs:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        services: Services,
+        executor: Executor | None,
+        assignments: Assignments,
+        quota: Quota,
+    ) -> None:
+        self._loop = loop
+        self._services = services
+        self._executor = executor
+        self._assignments = assignments
+        self._quota = quota
+        self._moves: dict[TopicPartition, Move] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    # --- for the node and the handlers
+
+    def start(self) -> None:
+        """Goes on with what the last run began."""
+        for directory in self._services.partitions.directories:
+            for name, path in directory.futures.items():
+                home = Directory(directory.disk, path)
+                partition = self._services.partitions.get(*name)
+                topic_id = self._services.partitions.topic_id(name.topic)
+                if partition is None or topic_id is None or name in self._moves or self._is_in(name, directory):
+                    self._services.partitions.removal.add(0, Doomed(home))
+                    continue
+                try:
+                    self._begin(name, partition, directory, path)
+                except StorageError as error:
+                    self._services.partitions.directory_failed(directory, error)
+            directory.futures.clear()
+
+    def move(self, name: TopicPartition, path: str) -> ErrorCode:
+        """Begins to move a replica to the directory at `path`, or ends a move that is under way to another one."""
+        partitions = self._services.partitions
+        target = next((each for each in partitions.directories if each.path == path), None)
+        if len(f"{name}.{'0' * 32}{FUTURE_DIRECTORY}") > _NAME_CHARS_MAX:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if target is None:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if target.failure is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        moving = self._moves.get(name)
+        if moving is not None and moving.target is not target:
+            self._abandon(moving)
+            moving = None
+        try:
+            partition = partitions.find(*name)
+        except ApiError as error:
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                return error.code
+            partitions.preferred[name] = target
+            return ErrorCode.REPLICA_NOT_AVAILABLE
+        if moving is not None or self._is_in(name, target):
+            return ErrorCode.NONE
+        if any(directory.failure is not None for directory in partitions.directories):
+            return ErrorCode.KAFKA_STORAGE_ERROR  # it might be there already
+        topic_id = partitions.topic_id(name.topic)
+        assert topic_id is not None, "the partition was found"
+        try:
+            self._begin(name, partition, target, f"{name}.{topic_id.hex()}{FUTURE_DIRECTORY}")
+        except StorageError as error:
+            partitions.directory_failed(target, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
+
+    def futures_in(self, directory: DataDirectory) -> list[Move]:
+        return [move for move in self._moves.values() if move.target is directory]
+
+    def is_moving(self, name: TopicPartition) -> bool:
+        return name in self._moves
+
+    def is_leaving(self, key: Key) -> bool:
+        """Whether the controller knows better where the replica will be."""
+        return any(move.key == key and move.is_leaving for move in self._moves.values())
+
+    def forget(self, key: Key) -> None:
+        """The replica is gone."""
+        for move in [each for each in self._moves.values() if each.key == key]:
+            self._abandon(move)
+
+    async def close(self) -> None:
+        """What is under way is left as it is, for the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for move in self._moves.values():
+            try:
+                move.copy.close()
+            except StorageError as error:
+                log.warning("%s: %s", move.name, error)
+
+    # --- moving
+
+    def _is_in(self, name: TopicPartition, directory: DataDirectory) -> bool:
+        return self._services.partitions.directory_of(name) is directory
+
+    def _begin(self, name: TopicPartition, partition: Partition, target: DataDirectory, path: str) -> None:
+        topic_id = self._services.partitions.topic_id(name.topic)
+        assert topic_id is not None, "it exists"
+        source, now_ms = partition.log, self._services.now_ms()
+        start = source.log_start_offset
+        copy = Log.open(
+            target.disk, path, source.config, now_ms=now_ms, log_start_offset=start, clean=False, topic_id=topic_id
+        )
+        self._moves[name] = Move(name, Key(topic_id, name.partition), partition, target, copy)
+        log.info("%s moves to %s", name, target.path)
+        if self._task is None:
+            self._task = self._loop.create_task(self._make_moves())
+
+    def _abandon(self, move: Move) -> None:
+        if self._moves.get(move.name) is not move:
+            return
+        del self._moves[move.name]
+        try:
+            mark_deleted(move.copy.directory, move.key.topic_id)
+        except StorageError as error:
+            log.warning("%s", error)
+        delay_ms = move.copy.config.file_delete_delay_ms
+        doomed = Doomed(move.copy.directory, move.copy)
+        self._services.partitions.removal.add(self._services.now_ms() + delay_ms, doomed)
+        if move.is_leaving:
+            here = self._services.partitions.directory_of(move.name)
+            if here is not None:
+                self._assignments.tell(move.key, here.id)
+
+    async def _make_moves(self) -> None:
+        try:
+            while self._moves:
+                move = next(iter(self._moves.values()))
+                try:
+                    await self._make(move)
+                except StorageError as error:
+                    self._abandon(move)
+                    self._services.partitions.directory_failed(move.target, error)
+                except Exception:
+                    log.exception("%s cannot be moved to %s", move.name, move.target.path)
+                    self._abandon(move)
+        finally:
+            self._task = None
+
+    def _is_on(self, move: Move) -> bool:
+        return self._moves.get(move.name) is move and self._services.partitions.holds(move.partition)
+
+    async def _make(self, move: Move) -> None:
+        while await self._copy_some(move):
+            pass
+        if not self._is_on(move):
+            return
+        move.is_leaving = True
+        if not await self._assignments.told(move.key, move.target.id):
+            self._abandon(move)
+            return
+        while self._is_on(move):
+            while await self._copy_some(move):
+                pass
+            await in_worker(self._loop, self._executor, move.copy.flush)
+            if self._is_on(move) and self._take_place(move):
+                return
+            await asyncio.sleep(_PAUSE_MS / 1000)
+
+    async def _copy_some(self, move: Move) -> bool:
+        """The next piece; False when the copy has caught up, or is not wanted any more."""
+        if not self._is_on(move):
+            return False
+        if self._quota.is_exceeded:
+            await asyncio.sleep(_PAUSE_MS / 1000)
+            return True
+        data = await self._read(move)
+        if not data or not self._is_on(move):
+            return False
+        if move.cuts == move.partition.cuts:
+            now_ms = self._services.now_ms()
+            await in_worker(self._loop, self._executor, move.copy.append_replicated, data, limits.INT32_MAX, now_ms)
+            self._quota.used(len(data))
+        return True
+
+    async def _read(self, move: Move) -> bytes:
+        self._follow_cuts(move)
+        source, copy = move.partition.log, move.copy
+        fetched = source.read(copy.next_offset, limits.LOG_DIR_COPY_BYTES, max_offset=source.next_offset)
+        if fetched.slice is None:
+            return b""
+        return await in_worker(self._loop, self._executor, fetched.slice.read)
+
+    def _follow_cuts(self, move: Move) -> None:
+        """Makes the copy end where the source has the same."""
+        partition, copy = move.partition, move.copy
+        source, now_ms = partition.log, self._services.now_ms()
+        if move.cuts != partition.cuts:
+            move.cuts = partition.cuts
+            copy.truncate_to(min(move.safe_offset, source.next_offset, copy.next_offset), now_ms=now_ms)
+        while copy.next_offset > copy.log_start_offset:
+            epoch, end = source.epoch_end(copy.epochs.latest)
+            if epoch == copy.epochs.latest and end >= copy.next_offset:
+                break
+            known, own_end = copy.epoch_end(epoch)
+            cut = min(own_end, end) if known == epoch else own_end
+            copy.truncate_to(cut if 0 <= cut < copy.next_offset else copy.log_start_offset, now_ms=now_ms)
+        if copy.next_offset < source.log_start_offset or copy.next_offset > source.next_offset:
+            copy.truncate_fully_and_start_at(source.log_start_offset, now_ms=now_ms)
+        elif copy.log_start_offset < source.log_start_offset:
+            copy.advance_log_start(source.log_start_offset)
+        move.safe_offset = min(copy.next_offset, partition.high_watermark)
+
+    def _take_place(self, move: Move) -> bool:
+        """The last few records and the change of places, in one step; False if it has to be tried again."""
+        partition = move.partition
+        if self._services.syncer.is_syncing(partition):
+            return False  # it would vouch for files that it did not sync
+        self._follow_cuts(move)
+        source, copy = partition.log, move.copy
+        while copy.next_offset < source.next_offset:
+            fetched = source.read(copy.next_offset, limits.LOG_DIR_COPY_BYTES, max_offset=source.next_offset)
+            if fetched.slice is None:
+                break
+            copy.append_replicated(fetched.slice.read(), limits.INT32_MAX, self._services.now_ms())
+        if partition.durable:
+            copy.flush()
+        copy.next_offset = source.next_offset
+        self._services.partitions.move(partition, move.target, copy)
+        del self._moves[move.name]
+        log.info("%s is in %s now", move.name, move.target.path)
+        return True

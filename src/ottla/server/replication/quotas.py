@@ -1,0 +1,177 @@
+"""Replication quotas: how fast replicas that are catching up may be copied, so that a reassignment does not starve
+everybody else.
+
+Kafka's rules: a rate per broker (`…throttled.rate`) for the replicas a topic lists (`…throttled.replicas`, as
+`partition:broker` pairs or `*`). All of their bytes count; only those that are not in sync are ever held back. The rate
+is taken over a window of samples.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ottla.cluster.entities import Change, ConfigChanged
+from ottla.model.resources import ResourceType
+from ottla.server.configs import Configs
+
+_ALL = "*"
+# How long a partition rests whose quota is used up; the rate is looked at again then.
+_PAUSE_MS = 100
+
+
+class Rate:
+    """Bytes per second over the last few samples."""
+
+    def __init__(self, samples: int, sample_ms: int) -> None:
+        self._samples = samples
+        self._sample_ms = sample_ms
+        self._taken: deque[list[int]] = deque()  # [begin, bytes]
+        self._total_bytes = 0
+
+    def record(self, size_bytes: int, now_ms: int) -> None:
+        self._expire(now_ms)
+        if not self._taken or now_ms - self._taken[-1][0] >= self._sample_ms:
+            self._taken.append([now_ms, 0])
+        self._taken[-1][1] += size_bytes
+        self._total_bytes += size_bytes
+
+    def per_second(self, now_ms: int) -> float:
+        self._expire(now_ms)
+        if not self._taken:
+            return 0.0
+        return self._total_bytes * 1000 / max(now_ms - self._taken[0][0], self._sample_ms)
+
+    def _expire(self, now_ms: int) -> None:
+        window_ms = self._samples * self._sample_ms
+        while self._taken and (now_ms - self._taken[0][0] >= window_ms or now_ms < self._taken[0][0]):
+            self._total_bytes -= self._taken.popleft()[1]
+
+
+class Quota:
+    """One of the rates of a broker. Without one (`limit` None) nothing is counted."""
+
+    def __init__(self, configs: Configs, now_ms: Callable[[], int], rate_name: str, rate: Rate) -> None:
+        self._configs = configs
+        self._now_ms = now_ms
+        self._rate_name = rate_name
+        self._rate = rate
+        self.limit: int | None = None
+        self.configure()
+
+    def configure(self) -> None:
+        self.limit = self._configs.broker.get(self._rate_name)
+
+    def used(self, size_bytes: int) -> None:
+        if self.limit is not None:
+            self._rate.record(size_bytes, self._now_ms())
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.limit is not None and self._rate.per_second(self._now_ms()) > self.limit
+
+
+class ReplicaQuota(Quota):
+    """For the replicas that topics list."""
+
+    def __init__(
+        self,
+        configs: Configs,
+        now_ms: Callable[[], int],
+        rate_name: str,
+        list_name: str,
+        is_in_sync: Callable[[str, int], bool],
+    ) -> None:
+        self._list_name = list_name
+        self._is_in_sync = is_in_sync
+        self._listed: dict[str, frozenset[int] | None] = {}  # None: all of them
+        get = configs.broker.get
+        rate = Rate(get("replication.quota.window.num"), get("replication.quota.window.size.seconds") * 1000)
+        super().__init__(configs, now_ms, rate_name, rate)
+
+    def configure(self) -> None:
+        super().configure()
+        self._listed.clear()
+
+    def is_throttled(self, topic: str, index: int) -> bool:
+        if self.limit is None:
+            return False
+        if topic not in self._listed:
+            self._listed[topic] = _parse(self._configs.topic(topic).get(self._list_name), self._configs.node_id)
+        listed = self._listed[topic]
+        return listed is None or index in listed
+
+    def _moved(self, topic: str, index: int, size_bytes: int) -> None:
+        if self.limit is not None and self.is_throttled(topic, index):
+            self.used(size_bytes)
+
+
+class FollowerQuota(ReplicaQuota):
+    """Of this broker's own replicas that catch up."""
+
+    def received(self, topic: str, index: int, size_bytes: int) -> None:
+        self._moved(topic, index, size_bytes)
+
+    def pause_ms(self) -> int:
+        return _PAUSE_MS
+
+    def holds_back(self, topic: str, index: int) -> bool:
+        return (
+            self.limit is not None
+            and self.is_throttled(topic, index)
+            and self.is_exceeded
+            and not self._is_in_sync(topic, index)
+        )
+
+
+class LeaderQuota(ReplicaQuota):
+    """Of other brokers' replicas that catch up with this one; the caller knows that the follower is not in sync."""
+
+    def sent(self, topic: str, index: int, size_bytes: int) -> None:
+        self._moved(topic, index, size_bytes)
+
+    def holds_back(self, topic: str, index: int) -> bool:
+        return self.limit is not None and self.is_throttled(topic, index) and self.is_exceeded
+
+
+class Quotas:
+    def __init__(self, configs: Configs, now_ms: Callable[[], int], is_in_sync: Callable[[str, int], bool]) -> None:
+        self.leader = LeaderQuota(
+            configs,
+            now_ms,
+            "leader.replication.throttled.rate",
+            "leader.replication.throttled.replicas",
+            is_in_sync,
+        )
+        self.follower = FollowerQuota(
+            configs,
+            now_ms,
+            "follower.replication.throttled.rate",
+            "follower.replication.throttled.replicas",
+            is_in_sync,
+        )
+        get = configs.broker.get
+        sample_ms = get("alter.log.dirs.replication.quota.window.size.seconds") * 1000
+        rate = Rate(get("alter.log.dirs.replication.quota.window.num"), sample_ms)
+        self.log_dirs = Quota(configs, now_ms, "replica.alter.log.dirs.io.max.bytes.per.second", rate)
+
+    def follow(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if isinstance(change, ConfigChanged) and change.resource.type in (ResourceType.BROKER, ResourceType.TOPIC):
+                for quota in (self.leader, self.follower, self.log_dirs):
+                    quota.configure()
+                return
+
+
+def _parse(listed: Any, node_id: int) -> frozenset[int] | None:
+    """The partitions of a list like `0:1,0:2,3:1` that name this broker."""
+    entries = [entry.strip() for entry in listed or ()]
+    if _ALL in entries:
+        return None
+    found = []
+    for entry in entries:
+        partition, _, broker = entry.partition(":")
+        if broker == str(node_id) and partition.isdigit():
+            found.append(int(partition))
+    return frozenset(found)

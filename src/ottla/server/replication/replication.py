@@ -1,0 +1,195 @@
+"""Replication: which partitions this node follows, and from whom; the changes of in-sync replicas that it proposes as a
+leader; where its replicas lie.
+
+It hears of changes after `Partitions` has: roles are known, replicas that are gone are gone. There is one fetcher per
+leader. Partitions that nobody has opened yet are opened here, a few per turn of the loop; those that are open (all of
+them, when an election comes) are followed at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+from ottla.client.connection import Address
+from ottla.cluster.entities import (
+    NO_LEADER,
+    BrokerChanged,
+    Change,
+    PartitionChanged,
+    PartitionsAdded,
+    PartitionState,
+    Topic,
+    TopicDeleted,
+)
+from ottla.cluster.state import ClusterState
+from ottla.model import limits
+from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
+from ottla.server.context import Services
+from ottla.server.directories import DataDirectory
+from ottla.server.peers import broker_address
+from ottla.server.placing import assigned_directory
+from ottla.server.replication.assignments import Assignments
+from ottla.server.replication.fetcher import Fetcher
+from ottla.server.replication.isr_changes import IsrChanges
+from ottla.server.replication.log_dirs import LogDirs
+from ottla.server.replication.quotas import Quotas
+from ottla.server.replication.session import Key
+
+log = logging.getLogger(__name__)
+
+
+class Replication:
+    def __init__(self, loop: asyncio.AbstractEventLoop, services: Services, executor: Executor | None) -> None:
+        self._loop = loop
+        self._services = services
+        self._node_id = services.node_id
+        self._partitions = services.partitions
+        self._fetchers: dict[int, Fetcher] = {}  # by leader
+        self._leader_of: dict[Key, int] = {}  # of what is followed
+        self._unopened: dict[Key, int] = {}  # → leader
+        self._opening: asyncio.Task[None] | None = None
+        self.quotas = Quotas(services.configs, services.now_ms, self._is_in_sync)
+        self.isr_changes = IsrChanges(loop, services)
+        self.assignments = Assignments(loop, services)
+        self.log_dirs = LogDirs(loop, services, executor, self.assignments, self.quotas.log_dirs)
+
+    # --- for the node
+
+    def start(self, state: ClusterState) -> None:
+        self.log_dirs.start()
+        self.reload(state)
+
+    def reload(self, state: ClusterState) -> None:
+        """The cluster's state is another as a whole."""
+        for key in tuple(self._leader_of):
+            topic = state.topic_by_id.get(key.topic_id)
+            if topic is None or key.index >= len(topic.partitions):
+                self._gone(key)
+        for topic in state.topics.values():
+            for partition in topic.partitions:
+                self._follow(topic, partition)
+
+    def follow(self, changes: Sequence[Change]) -> None:
+        """The cluster changed, and `Partitions` knows."""
+        self.quotas.follow(changes)
+        for change in changes:
+            match change:
+                case PartitionsAdded(topic, states):
+                    for state in states:
+                        self._follow(topic, state)
+                case PartitionChanged(topic, _, new):
+                    self._follow(topic, new)
+                case TopicDeleted(topic):
+                    for state in topic.partitions:
+                        self._gone(Key(topic.id, state.index))
+                case BrokerChanged(_, new) if new is not None and not new.fenced:
+                    self._heard_of(new.id)
+
+    def consider(self, partition: Partition) -> None:
+        """A partition that is led here may want another ISR."""
+        self.isr_changes.consider(partition)
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """None of its partitions is followed any more."""
+        for name in directory.partitions:
+            topic_id = self._partitions.topic_id(name.topic)
+            if topic_id is not None:
+                self._gone(Key(topic_id, name.partition))
+
+    async def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.gather(self._opening, return_exceptions=True)
+        for fetcher in self._fetchers.values():
+            await fetcher.close()
+        await self.log_dirs.close()
+        await self.isr_changes.close()
+        await self.assignments.close()
+
+    # --- roles
+
+    def _follow(self, topic: Topic, state: PartitionState) -> None:
+        """Whom to fetch a partition from, if from anybody."""
+        key = Key(topic.id, state.index)
+        directory = self._partitions.directory_of(TopicPartition(topic.name, state.index))
+        if self._node_id not in state.replicas or directory is None or directory.offline:
+            self._gone(key)
+            return
+        if assigned_directory(state, self._node_id) != directory.id and not self.log_dirs.is_leaving(key):
+            self.assignments.tell(key, directory.id)
+        if state.leader in (self._node_id, NO_LEADER):
+            self._forget(key)
+            return
+        opened = self._partitions.opened_one(topic.id, state.index)
+        if opened is None:
+            self._forget(key)
+            self._unopened[key] = state.leader
+            if self._opening is None:
+                self._opening = self._loop.create_task(self._open_some())
+        else:
+            self._fetch_from(state.leader, key, opened)
+
+    def _fetch_from(self, leader_id: int, key: Key, partition: Partition) -> None:
+        before = self._leader_of.get(key)
+        fetcher = self._fetchers.get(leader_id)
+        if before == leader_id and fetcher is not None and fetcher.follows(key, partition):
+            return
+        if before is not None and before != leader_id:
+            self._forget(key)
+        if fetcher is None:
+            fetcher = Fetcher(leader_id, self._loop, self._services, self.quotas.follower, self._address_of)
+            self._fetchers[leader_id] = fetcher
+        self._leader_of[key] = leader_id
+        fetcher.add(key, partition)
+
+    def _gone(self, key: Key) -> None:
+        """There is no such replica here, or none that can be used."""
+        self._forget(key)
+        self.log_dirs.forget(key)
+        self.assignments.forget(key)
+
+    def _forget(self, key: Key) -> None:
+        self._unopened.pop(key, None)
+        leader_id = self._leader_of.pop(key, None)
+        if leader_id is not None:
+            self._fetchers[leader_id].remove(key)
+
+    async def _open_some(self) -> None:
+        """Opening takes the disk's time: others get a turn between."""
+        try:
+            while self._unopened:
+                for key in tuple(self._unopened)[: limits.PARTITIONS_OPENED_PER_TURN]:
+                    leader_id = self._unopened.pop(key)
+                    try:
+                        self._fetch_from(leader_id, key, self._partitions.find_by_id(*key))
+                    except ApiError as error:
+                        log.error("partition %d of %s cannot be followed: %s", key.index, key.topic_id.hex(), error)
+                await asyncio.sleep(0)
+        finally:
+            self._opening = None
+
+    def _heard_of(self, broker_id: int) -> None:
+        """A broker is back, or listens elsewhere. What it follows of ours may rejoin the ISR without fetching anew."""
+        fetcher = self._fetchers.get(broker_id)
+        if fetcher is not None:
+            fetcher.hurry()
+        for partition in self._partitions.opened():
+            in_sync = partition.in_sync
+            if in_sync is not None and broker_id in in_sync.followers and broker_id not in in_sync.isr:
+                self.consider(partition)
+
+    # --- what fetchers ask
+
+    def _address_of(self, broker_id: int) -> Address | None:
+        services = self._services
+        return broker_address(services.metadata.state, broker_id, services.inter_broker_listener)
+
+    def _is_in_sync(self, topic: str, index: int) -> bool:
+        """Whether this node's replica is."""
+        found = self._services.metadata.state.topics.get(topic)
+        return found is None or index >= len(found.partitions) or self._node_id in found.partitions[index].isr

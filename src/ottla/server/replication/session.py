@@ -1,0 +1,141 @@
+"""Session: a follower's side of a fetch session (KIP-227) with one leader.
+
+The first fetch names all partitions and the leader remembers them; from then on each names only those whose position
+changed, and those that are to be forgotten. So a fetch costs what changed, not what is followed. A leader that gives no
+session is asked for everything each time.
+
+Requests have numbers. What was added to the session, or to it again, after a request was sent is not touched by the
+answer to that request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ottla.model import limits
+from ottla.replica.partition import Partition
+from ottla.wire.messages.fetch import FetchRequest
+
+_Ask = FetchRequest.Topic.Partition
+
+
+class Key(NamedTuple):
+    topic_id: bytes
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
+
+
+class Position(NamedTuple):
+    """What the leader is told of a partition: all of it decides what it answers."""
+
+    offset: int
+    leader_epoch: int
+    last_epoch: int
+    log_start: int
+
+
+class Followed:
+    """One partition of the session."""
+
+    __slots__ = ("epoch", "failures", "key", "partition", "since", "told")
+
+    def __init__(self, key: Key, partition: Partition) -> None:
+        self.key = key
+        self.partition = partition
+        self.epoch = partition.leader_epoch
+        self.told: Position | None = None
+        self.since = 0  # the number of the first request that names it
+        self.failures = 0  # in a row
+
+    def position(self) -> Position:
+        partition = self.partition
+        log = partition.log
+        return Position(log.next_offset, partition.leader_epoch, log.epochs.latest, log.log_start_offset)
+
+
+class Session:
+    def __init__(self) -> None:
+        self.followed: dict[Key, Followed] = {}
+        self.id = 0
+        self.number = 0  # of the next request
+        self._epoch = 0
+        self._changed: dict[Key, Followed] = {}
+        self._forgotten: dict[Key, None] = {}
+        self.is_urgent = False  # somebody joined: worth a request even while the leader has one that waits
+
+    def add(self, followed: Followed) -> None:
+        """Follow a partition from now on, or anew."""
+        followed.told = None
+        followed.since = self.number
+        self.followed[followed.key] = self._changed[followed.key] = followed
+        self._forgotten.pop(followed.key, None)
+        self.is_urgent = True
+
+    def remove(self, key: Key) -> Followed | None:
+        followed = self.followed.pop(key, None)
+        self._changed.pop(key, None)
+        if followed is not None and followed.told is not None and self.id:
+            self._forgotten[key] = None
+        return followed
+
+    def moved(self, followed: Followed) -> None:
+        """Its position may have changed: the next request says so."""
+        if followed.position() != followed.told:
+            self._changed[followed.key] = followed
+
+    def reset(self) -> None:
+        """The leader knows nothing of it (any more): begin with everything."""
+        self.id = self._epoch = 0
+        self._forgotten.clear()
+        for followed in self.followed.values():
+            followed.told = None
+
+    def request(self, partition_max_bytes: int) -> FetchRequest:
+        """The next fetch, without what all of them have in common."""
+        changed: Iterable[Followed] = self._changed.values() if self.id else self.followed.values()
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            session_id=self.id,
+            session_epoch=self._epoch,
+            topics=_asks(changed, partition_max_bytes),
+            forgotten_topics_data=_forgotten(self._forgotten),
+        )
+        self.number += 1
+        self._changed, self._forgotten, self.is_urgent = {}, {}, False
+        if self.id:
+            self._epoch = 1 if self._epoch == limits.INT32_MAX else self._epoch + 1
+        return request
+
+    def opened(self, session_id: int) -> None:
+        """The leader's answer to a request that named everything."""
+        self.id = session_id
+        self._epoch = 1 if session_id else 0
+
+
+def _asks(changed: Iterable[Followed], partition_max_bytes: int) -> list[FetchRequest.Topic]:
+    topics: dict[bytes, list[_Ask]] = {}
+    for followed in changed:
+        position = followed.told = followed.position()
+        topic_id, index = followed.key
+        ask = _Ask(
+            partition=index,
+            current_leader_epoch=position.leader_epoch,
+            fetch_offset=position.offset,
+            last_fetched_epoch=position.last_epoch,
+            log_start_offset=position.log_start,
+            partition_max_bytes=partition_max_bytes,
+        )
+        asks = topics.get(topic_id)
+        if asks is None:
+            topics[topic_id] = [ask]
+        else:
+            asks.append(ask)
+    return [FetchRequest.Topic(topic_id=topic_id, partitions=asks) for topic_id, asks in topics.items()]
+
+
+def _forgotten(keys: Iterable[Key]) -> list[FetchRequest.ForgottenTopic]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in keys:
+        topics.setdefault(topic_id, []).append(index)
+    return [FetchRequest.ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in topics.items()]
