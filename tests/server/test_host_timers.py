@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from ottla.server.hosts import Host
+from ottla.server.host import Host
 
 
 class Loop:

@@ -22,7 +22,8 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import NAMES_PER_REQUEST_MAX
-from ottla.server.hosts import Coordinators, Host
+from ottla.server.host import Host
+from ottla.server.hosts import Coordinators
 from ottla.testing.broker import Broker
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest

@@ -8,6 +8,8 @@ Rules:
 - Commands see the state with all appended records applied, committed or not; only replies wait for the commit. So two
   commands in a row cannot both take the last free name.
 - A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
+- Who waits too long for the commit may be told so (`give_up`); what was appended may still be committed later, and then
+  its effects are carried out all the same.
 - Timers measure how long something takes. A clock that is set back takes them along; else whoever is dead by the time
   of the old clock would live for as long as the clocks differ.
 """
@@ -47,7 +49,8 @@ class Runner(Generic[CommandT, RecordT]):
         self._append = append
         self._observe = observe
         self._perform = perform or _no_effects
-        self._held: deque[tuple[int, Reply, Any]] = deque()  # (offset that must be committed, reply, value), in order
+        # (Offset that must be committed, reply, value, since when it waits), in order.
+        self._held: deque[tuple[int, Reply, Any, int]] = deque()
         self._parked: dict[Hashable, Reply] = {}
         self._timers: dict[Hashable, Timer] = {}
         self._deadlines: list[tuple[int, int, Hashable]] = []  # heap
@@ -76,12 +79,30 @@ class Runner(Generic[CommandT, RecordT]):
         """Everything below `offset` is committed: release the replies that waited for it."""
         self.committed_offset = max(self.committed_offset, offset)
         while self._held and self._held[0][0] <= self.committed_offset:
-            _, reply, value = self._held.popleft()
+            _, reply, value, _ = self._held.popleft()
             reply(value)
+
+    def give_up(self, before_ms: int, error: ApiError) -> None:
+        """Whoever has waited for a commit since `before_ms` or longer is told `error`."""
+        late: list[Reply] = []
+        kept: deque[tuple[int, Reply, Any, int]] = deque()
+        for held in self._held:
+            if held[3] > before_ms or held[1] is self._perform:
+                kept.append(held)
+            else:
+                late.append(held[1])
+        self._held = kept
+        for reply in late:
+            reply(error)
+
+    @property
+    def waits_since_ms(self) -> int | None:
+        """Since when somebody waits for a commit, or None."""
+        return next((since_ms for _, reply, _, since_ms in self._held if reply is not self._perform), None)
 
     def resign(self, error: ApiError) -> None:
         """This runner will never commit anything again: everybody who waits is told `error`."""
-        waiting = [*(reply for _, reply, _ in self._held if reply is not self._perform), *self._parked.values()]
+        waiting = [*(reply for _, reply, _, _ in self._held if reply is not self._perform), *self._parked.values()]
         self._held.clear()
         self._parked.clear()
         self._timers.clear()
@@ -185,7 +206,7 @@ class Runner(Generic[CommandT, RecordT]):
         if not self._held and self.next_offset <= self.committed_offset:
             reply(value)
         else:
-            self._held.append((self.next_offset, reply, value))
+            self._held.append((self.next_offset, reply, value, self._clock_ms))
 
 
 def _no_effects(effect: Any) -> None:

@@ -13,7 +13,8 @@ from ottla.records.batch import BatchHeader, check_request
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
 from ottla.server.context import Context
-from ottla.server.transactional import Admission, Refusals, admit, admit_patiently
+from ottla.server.transactional import Admission, admit, admit_patiently
+from ottla.server.verification import Refusals
 from ottla.wire.messages.produce import ProduceRequest
 
 FIRST_VERSION_BY_ID = 13
@@ -23,6 +24,7 @@ _ASK_AGAIN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION,
 )
 
 

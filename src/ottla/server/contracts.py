@@ -35,6 +35,7 @@ from ottla.server.dead_letters import DeadLetters, letter
 from ottla.server.registered import RegisteredSchemas, Schema
 
 if TYPE_CHECKING:
+    from ottla.replica.partition import Partition
     from ottla.server.context import Services
 
 TAG = "ottla.schema.error"
@@ -67,20 +68,32 @@ class Contracts:
             faults = contract.faults(held, full)
             if not faults:
                 return batch, header
-            changed = act(header, held, faults, name, offset)
+            try:
+                if not self._schemas.is_certain([(topic, fault) for fault in faults.values()]):
+                    # What is registered may be known elsewhere already; the producer sends the batch again.
+                    raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The schemas for {topic} are being read.")
+                changed = act(header, held, faults, name, offset)
+            except ApiError as error:
+                if error.code.retriable:
+                    self._partition(name).log.producers.turned_away(header)
+                raise
             return changed, read_header(changed)
 
         return inspect
 
+    def _partition(self, name: str) -> Partition:
+        topic, _, index = name.rpartition("-")
+        return self._services.partitions.find(topic, int(index))
+
     def _act(self, topic: str, action: str, dlq: str) -> _Act:
         target = dlq or f"{topic}.dlq"
         if action == "dlq" and target != topic:  # a batch under way cannot let another one into its own log
-            return self._dead_letter(topic, target)
+            return self._dead_letter(target)
         return _tag if action == "tag" else _reject
 
-    def _dead_letter(self, topic: str, target: str) -> _Act:
+    def _dead_letter(self, target: str) -> _Act:
         def act(header: BatchHeader, held: list[Record], faults: dict[int, str], name: str, offset: int) -> bytearray:
-            source = self._services.partitions.find(topic, int(name.rpartition("-")[2]))
+            source = self._partition(name)
             now_ms = self._services.now_ms()
             letters = [
                 letter(held[at], source, offset + at, _REASON, now_ms, (("error", fault.encode()),))

@@ -6,15 +6,19 @@ former life coordinated is needed at once: its sessions and transactions go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.cluster.entities import Change
+from ottla.cluster.entities import Change, PartitionChanged, PartitionsAdded, TopicDeleted
 from ottla.cluster.state import ClusterState
 from ottla.model.names import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from ottla.server.coordinators import Parts
+
+# With these a coordinator may come or go.
+_MOVES = (PartitionsAdded, PartitionChanged, TopicDeleted)
 
 
 class Coordination:
@@ -23,6 +27,8 @@ class Coordination:
     def __init__(self, make: Callable[[], Parts]) -> None:
         self._make = make
         self._parts: Parts | None = None
+        self._state: ClusterState | None = None
+        self.tasks: set[asyncio.Task[None]] = set()  # what other nodes are being asked
 
     @property
     def parts(self) -> Parts:
@@ -32,17 +38,32 @@ class Coordination:
         return self._parts
 
     def start(self, state: ClusterState) -> None:
-        """Goes on with what a former life left behind."""
+        """Goes on with what a former life, or another node, left behind."""
+        self._state = state
         if any(name in state.topics for name in INTERNAL_TOPICS):
             self.parts  # noqa: B018  # made by asking for them
 
-    def tell(self, changes: Iterable[Change]) -> None:
-        """What changed in the cluster. Whoever comes later sees it as it is."""
+    def reload(self) -> None:
+        """The whole state may be another one."""
         if self._parts is not None:
             self._parts.follow()
+            self._parts.share_partitions.follow()
+        elif self._state is not None:
+            self.start(self._state)
+
+    def tell(self, changes: Sequence[Change]) -> None:
+        """What changed in the cluster. Whoever comes later sees it as it is."""
+        moved = any(isinstance(change, _MOVES) and change.topic.name in INTERNAL_TOPICS for change in changes)
+        if self._parts is not None:
+            if moved:
+                self._parts.follow()
             self._parts.tell(changes)
+        elif moved:
+            self.parts  # noqa: B018  # this node may lead some of it
 
     def close(self) -> None:
         if self._parts is not None:
             self._parts.close()
             self._parts = None
+        for task in tuple(self.tasks):
+            task.cancel()

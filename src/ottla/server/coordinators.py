@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ottla.cluster.entities import Change, PartitionsAdded, Topic, TopicCreated, TopicDeleted
+from ottla.cluster.entities import Change, PartitionChanged, PartitionsAdded, Topic, TopicCreated, TopicDeleted
 from ottla.cluster.state import ClusterState
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.modern.topics_changed import TopicsChanged
@@ -18,8 +18,10 @@ from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.server import share_groups, streams_groups
 from ottla.server.hosts import Coordinators
 from ottla.server.share_partitions import SharePartitions
+from ottla.server.share_states import ShareStates
 from ottla.server.shares import share_coordinators
 from ottla.server.transactions import transaction_coordinators
+from ottla.server.verification import Verification
 from ottla.shares.state.upkeep import TopicsDeleted
 from ottla.wire.journal import consumer_group, consumer_offsets, share_group, streams_group
 
@@ -65,6 +67,8 @@ class Parts:
         self.groups = group_coordinators(loop, services, rng)
         self.shares = share_coordinators(loop, services)
         self.txns = transaction_coordinators(loop, services)
+        self.verification = Verification(services)
+        self.share_states = ShareStates(loop, services)
         self.share_partitions = SharePartitions(loop, services)
         self._all: tuple[Coordinators[Any], ...] = (self.groups, self.shares, self.txns)
 
@@ -73,7 +77,7 @@ class Parts:
         for each in self._all:
             each.follow()
 
-    def tell(self, changes: Iterable[Change]) -> None:
+    def tell(self, changes: Sequence[Change]) -> None:
         """What changed in the cluster, to whom it concerns."""
         touched = [change.topic.name for change in changes if isinstance(change, _OF_TOPICS)]
         if touched:
@@ -83,8 +87,9 @@ class Parts:
             ids = frozenset(topic.id for topic in deleted)
             self.groups.submit_to_all(ForgetTopics(frozenset(topic.name for topic in deleted)))
             self.groups.submit_to_all(ForgetShares(ids))
-            self.share_partitions.follow()
             self.shares.submit_to_all(TopicsDeleted(ids))
+        if deleted or any(isinstance(change, PartitionChanged) for change in changes):
+            self.share_partitions.follow()
 
     def close(self) -> None:
         self.share_partitions.close()
@@ -101,7 +106,9 @@ def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordina
         return GroupsMachine(View(GroupsState(), ClusterTopics(state), lambda: configs.broker, configs.group, rng))
 
     types = types_of(consumer_offsets, consumer_group, share_group, streams_group)
-    made: GroupCoordinators = Coordinators(loop, services, CONSUMER_OFFSETS_TOPIC, types, make)
+    made: GroupCoordinators = Coordinators(
+        loop, services, CONSUMER_OFFSETS_TOPIC, types, make, lambda: configs.broker.get("offsets.commit.timeout.ms")
+    )
     share_groups.perform_effects(services, made)
     streams_groups.perform_effects(services, made)
     return made

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.cluster.commands.create_topics import CreateTopics
+from ottla.cluster.entities import NO_LEADER
 from ottla.log.disk import StorageError
 from ottla.log.producers import Origin
 from ottla.model import limits
@@ -21,10 +21,12 @@ from ottla.model.names import check_topic_name, is_internal
 from ottla.records.batch import BatchHeader, headers
 from ottla.records.build import build_batch
 from ottla.records.record import NO_OFFSET, Record, records
-from ottla.replica.partition import Partition
+from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.answer import Later, gather
-from ottla.server.internal_topics import new_topic
+from ottla.server.elsewhere import Outbox, ask
+from ottla.server.internal_topics import create_topics, created, new_topic
 from ottla.shares.partition.terms import Dead, Reason
+from ottla.wire.messages.produce import ProduceRequest
 
 if TYPE_CHECKING:
     from ottla.server.context import Services
@@ -38,56 +40,150 @@ _OVERHEAD_BYTES = 100
 _HEADER_OVERHEAD_BYTES = 10
 
 
+class Away:
+    """A batch on its way to a partition that another node leads. To whoever waits for it it looks like a partition of
+    which it is the only record."""
+
+    __slots__ = ("cuts", "durable", "high_watermark", "index", "topic")
+
+    def __init__(self, topic: str, index: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.cuts = 0
+        self.durable = False
+        self.high_watermark = 0
+
+    def settle(self, answer: Any) -> None:
+        codes = [ErrorCode.NETWORK_EXCEPTION] if isinstance(answer, ApiError) else _codes(answer)
+        if any(codes):
+            self.cuts += 1
+        else:
+            self.high_watermark = 1
+
+
 class Placed(NamedTuple):
     """Letters that were appended: safe when the partition, its end never cut off since, has stored up to `end`."""
 
-    partition: Partition
+    partition: Partition | Away
     cuts: int
     end: int
+
+
+class _Batch(NamedTuple):
+    """On its way."""
+
+    batch: bytearray
+    away: Away
+
+
+class _To(NamedTuple):
+    node_id: int
+    topic_id: bytes
+    topic: str
+    index: int  # type: ignore[assignment]  # hides tuple.index
 
 
 class DeadLetters:
     def __init__(self, services: Services) -> None:
         self._services = services
+        # One by one: a request has room for one batch of a partition.
+        self._outbox: Outbox[_To, _Batch] = Outbox(self._send, lambda each: each.away, items_max=1)
 
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
         """None when the records are where they should be, else why they are not."""
-        try:
-            placed = self.append(topic, source, self._letters(group_id, source, dead))
-        except ApiError as error:
-            failed: Later[ApiError | None] = Later()
-            failed.set(error)
-            return failed
-        waits = [self._durable(each) for each in placed]
-        return gather(waits).map(lambda errors: next((error for error in errors if error is not None), None))
+        outcome: Later[ApiError | None] = Later()
+
+        def ready(error: ApiError | None) -> None:
+            try:
+                if error is not None:
+                    raise error
+                placed = self._place(topic, source, self._letters(group_id, source, dead))
+            except ApiError as refusal:
+                outcome.set(refusal)
+                return
+            gather([self._durable(each) for each in placed]).then(
+                lambda errors: outcome.set(next((error for error in errors if error is not None), None))
+            )
+
+        self._ensure(topic, source).then(ready)
+        return outcome
 
     def append(self, topic: str, source: Partition, letters: Iterable[Record]) -> list[Placed]:
         """Append letters to the dead-letter topic of `source`: where they are. Raises ApiError."""
-        target = self._target(topic, source)
+        ensured = self._ensure(topic, source)
+        if not ensured.done:
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The dead-letter topic {topic} is being made.")
+        error = ensured.taken()
+        if error is not None:
+            raise error
+        return self._place(topic, source, letters)
+
+    def _ensure(self, topic: str, source: Partition) -> Later[ApiError | None]:
+        """None when the topic is there; it is created if that is allowed."""
+        services = self._services
+        state = services.metadata.state
+        ready: Later[ApiError | None] = Later()
+        try:
+            if is_internal(topic):
+                raise ApiError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own, and takes no dead letters"
+                )
+            if topic in state.topics:
+                ready.set(None)
+                return ready
+            if not services.configs.broker.get("auto.create.topics.enable"):
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")
+            check_topic_name(topic)
+        except ApiError as error:
+            ready.set(error)
+            return ready
+        # A letter is larger than its record was.
+        room = source.log.config.max_message_bytes + limits.DEAD_LETTER_PROVENANCE_BYTES
+        wanted = new_topic(topic, services.configs.broker, len(state.brokers))
+        wanted = replace(wanted, configs=(*wanted.configs, ("max.message.bytes", str(room))))
+        return create_topics(services, (wanted,)).map(created)
+
+    def _place(self, topic: str, source: Partition, letters: Iterable[Record]) -> list[Placed]:
+        """Into the partition for what comes from `source`."""
+        services = self._services
+        found = services.metadata.state.topics.get(topic)
+        if found is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        index = source.index % len(found.partitions)
+        leader = found.partitions[index].leader
+        if leader == NO_LEADER:
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
+        if leader != services.node_id:
+            to = _To(leader, found.id, topic, index)
+            return [self._post(to, batch) for batch in _batches(letters, limits.DEAD_LETTER_BATCH_BYTES)]
+        target = services.partitions.find(topic, index)
         most_bytes = min(limits.DEAD_LETTER_BATCH_BYTES, target.log.batch_bytes_max)
         try:
             return [self._append(target, batch) for batch in _batches(letters, most_bytes)]
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    def _target(self, topic: str, source: Partition) -> Partition:
-        """The partition for what comes from `source`; the topic is created if that is allowed."""
-        services = self._services
-        state = services.metadata.state
-        if is_internal(topic):
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own, and takes no dead letters")
-        if topic not in state.topics:
-            if not services.configs.broker.get("auto.create.topics.enable"):
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no dead-letter topic {topic}")
-            check_topic_name(topic)
-            # A letter is larger than its record was.
-            room = source.log.config.max_message_bytes + limits.DEAD_LETTER_PROVENANCE_BYTES
-            wanted = new_topic(topic, services.configs.broker, len(state.brokers))
-            wanted = replace(wanted, configs=(*wanted.configs, ("max.message.bytes", str(room))))
-            (outcome,) = services.metadata.submit(CreateTopics((wanted,)))
-            if outcome.error is not None:
-                raise outcome.error
-        return services.partitions.find(topic, source.index % len(state.topics[topic].partitions))
+    def _post(self, to: _To, batch: bytearray) -> Placed:
+        away = Away(to.topic, to.index)
+        self._outbox.put(to, _Batch(batch, away))
+        return Placed(away, 0, 1)
+
+    def _send(self, to: _To, items: list[_Batch]) -> Later[None]:
+        (item,) = items
+        data = ProduceRequest.TopicProduceData(
+            name=to.topic,
+            topic_id=to.topic_id,
+            partition_data=[
+                ProduceRequest.TopicProduceData.PartitionProduceData(index=to.index, records=memoryview(item.batch))
+            ],
+        )
+        request = ProduceRequest(acks=ACKS_ALL, timeout_ms=limits.COORDINATOR_REQUEST_MS, topic_data=[data])
+
+        def answered(answer: Any) -> None:
+            item.away.settle(answer)
+            self._services.waiters.notify(item.away)
+
+        return ask(self._services, to.node_id, request, "letters").map(answered)
 
     def _letters(self, group_id: str, source: Partition, dead: Iterable[Dead]) -> Iterator[Record]:
         now_ms = self._services.now_ms()
@@ -98,30 +194,38 @@ class DeadLetters:
     def _append(self, target: Partition, batch: bytearray) -> Placed:
         services = self._services
         cuts = target.cuts
-        end = target.append(batch, now_ms=services.now_ms(), origin=Origin.COORDINATOR).last_offset + 1
-        if not target.durable:
+        appended = target.append(batch, now_ms=services.now_ms(), acks=ACKS_ALL, origin=Origin.COORDINATOR)
+        if target.counts_at_once:
             services.waiters.notify(target)
         if target.needs_sync:
             services.syncer.request(target)
-        return Placed(target, cuts, end)
+        return Placed(target, cuts, appended.last_offset + 1)
 
     def _durable(self, placed: Placed) -> Later[ApiError | None]:
         services = self._services
         target, cuts, end = placed
         stored: Later[ApiError | None] = Later()
 
-        def settle(changed: Partition | None) -> bool:
+        epoch = target.leader_epoch if isinstance(target, Partition) else 0
+
+        def settle(changed: Partition | Away | None) -> bool:
             if target.cuts != cuts:
                 stored.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
+            elif isinstance(target, Partition) and not (target.is_leader and target.leader_epoch == epoch):
+                stored.set(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
             elif target.high_watermark >= end:
                 stored.set(None)
-            elif changed is None or not services.partitions.holds(target):
+            elif changed is None or (isinstance(target, Partition) and not services.partitions.holds(target)):
                 stored.set(ApiError(ErrorCode.REQUEST_TIMED_OUT))
             return stored.done
 
         if not settle(target):
             services.waiters.watch(stored, [target], settle, limits.WAIT_MS_MAX)
         return stored
+
+
+def _codes(answer: Any) -> list[int]:
+    return [each.error_code for topic in answer.responses for each in topic.partition_responses]
 
 
 def _batches(letters: Iterable[Record], most_bytes: int) -> Iterator[bytearray]:

@@ -6,9 +6,34 @@ has changed them. Here what nobody has set adapts to the brokers there are; what
 
 from __future__ import annotations
 
-from ottla.cluster.commands.create_topics import NewTopic
+from typing import TYPE_CHECKING
+
+from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
 from ottla.model.config import Config
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from ottla.server.answer import Later
+
+if TYPE_CHECKING:
+    from ottla.server.context import Services
+
+
+def create_topics(services: Services, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
+    """Has the controller create topics; what cannot be done is in the outcomes."""
+    return services.channel.create_topics(topics)
+
+
+def create_topic(services: Services, name: str) -> Later[ApiError | None]:
+    """Creates a topic that nobody has described: None when it is there, or why it cannot be made now."""
+    wanted = new_topic(name, services.configs.broker, len(services.metadata.state.brokers))
+    return create_topics(services, (wanted,)).map(created)
+
+
+def created(outcomes: list[TopicOutcome]) -> ApiError | None:
+    """Why one topic could not be created; None if it is there, whoever made it."""
+    (outcome,) = outcomes
+    exists = outcome.error is not None and outcome.error.code == ErrorCode.TOPIC_ALREADY_EXISTS
+    return None if exists else outcome.error
 
 
 def _replicas(settings: Config, factor: str, in_sync: str | None, brokers: int) -> tuple[int, int]:

@@ -1,15 +1,20 @@
 """Markers: writes the ends of transactions into the partitions that took part in them.
 
-One `Delivery` per prepared transaction; every partition is led by this node for now. A partition that cannot be written
-to is tried again until it can, whatever that takes: the transaction is decided, and readers wait for the marker. A
-partition that no longer exists needs none. When all are told, the coordinator hears `MarkersWritten`.
+One `Delivery` per prepared transaction. Partitions that this node leads are written to at once; markers for others go
+to their leaders with WriteTxnMarkers, all that are waiting for one broker together. A partition that cannot be written
+to is tried again, wherever its leader is by then, until it can, whatever that takes: the transaction is decided, and
+readers wait for the marker. A partition that no longer exists needs none. When all are told, the coordinator hears
+`MarkersWritten`.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.client.errors import error_code
+from ottla.cluster.entities import NO_LEADER
 from ottla.log.disk import StorageError
 from ottla.log.producers import Origin
 from ottla.machine.keyed import Marker
@@ -18,25 +23,26 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.control import EndTxnMarker, end_txn_batch
-from ottla.replica.partition import Partition
+from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.answer import Later
+from ottla.server.elsewhere import Outbox, ask
 from ottla.txns.commands.end import MarkersWritten
 from ottla.txns.effects import WriteMarkers
+from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 if TYPE_CHECKING:
     from ottla.server.context import Services
-    from ottla.server.hosts import Host
+    from ottla.server.host import Host
     from ottla.txns.machine import TransactionsMachine
 
 log = logging.getLogger(__name__)
 
-# With these there is nobody to tell: the topic was deleted (or made anew), or the partition has heard of a later
-# transaction, or of this one's end from a later coordinator.
-_NEEDLESS = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-)
+WritableMarker = WriteTxnMarkersRequest.WritableTxnMarker
+WritableMarkerTopic = WritableMarker.WritableTxnMarkerTopic
+
+# With these there is nobody to tell: the partition has heard of a later transaction, or of this one's end from a later
+# coordinator.
+_NEEDLESS = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
 
 
 def write_marker(
@@ -64,8 +70,14 @@ def write_marker(
                 raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             host.write_marker(batch, Marker(producer_id, epoch, marker.commit), transaction_version)
         else:
-            partition.append(batch, now_ms=now_ms, origin=Origin.COORDINATOR, transaction_version=transaction_version)
-            if not partition.durable:
+            partition.append(
+                batch,
+                now_ms=now_ms,
+                acks=ACKS_ALL,
+                origin=Origin.COORDINATOR,
+                transaction_version=transaction_version,
+            )
+            if partition.counts_at_once:
                 services.waiters.notify(partition)
             if partition.needs_sync:
                 services.syncer.request(partition)
@@ -75,6 +87,7 @@ def write_marker(
         services.partitions.storage_failed(partition, error)
         done.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     else:
+        services.guards.marked(where, producer_id)
         _when_counted(services, partition, cuts, partition.log.next_offset, done)
     return done
 
@@ -82,9 +95,13 @@ def write_marker(
 def _when_counted(
     services: Services, partition: Partition, cuts: int, end_offset: int, done: Later[ApiError | None]
 ) -> None:
+    epoch = partition.leader_epoch
+
     def settle(changed: Partition | None) -> bool:
         if partition.cuts != cuts:
             done.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "a failed sync took the marker back"))
+        elif partition.leader_epoch != epoch or not partition.is_leader:
+            done.set(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif partition.high_watermark >= end_offset:
             done.set(None)
         elif not services.partitions.holds(partition):
@@ -96,24 +113,96 @@ def _when_counted(
         return True
 
     if not settle(partition):
-        services.waiters.watch(done, [partition], settle, limits.WAIT_MS_MAX)
+        services.waiters.watch(done, [partition], settle, limits.MARKERS_WAIT_MS_MAX)
 
 
-def write_markers(loop: Any, services: Services, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
-    """Carries out the transaction coordinator's wish."""
-    Delivery(loop, services, effect, host).send(effect.partitions)
+class Marked(NamedTuple):
+    """One marker on its way to another broker."""
+
+    where: TopicPartition
+    effect: WriteMarkers
+    coordinator_epoch: int
+    done: Later[ApiError | None]
+
+    @property
+    def identity(self) -> tuple[int, TopicPartition]:
+        return self.effect.producer_id, self.where
+
+
+class Markers:
+    """The deliveries of a node."""
+
+    def __init__(self, loop: Any, services: Services) -> None:
+        self.loop = loop
+        self.services = services
+        self._outbox: Outbox[int, Marked] = Outbox(self._send, lambda marked: marked.identity)
+
+    def write(self, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
+        """Carries out the transaction coordinator's wish."""
+        Delivery(self, effect, host).send(effect.partitions)
+
+    def tell(self, where: TopicPartition, effect: WriteMarkers, coordinator_epoch: int) -> Later[ApiError | None]:
+        """Has the leader of a partition write the marker; None once it counts, or there is no such partition."""
+        services = self.services
+        done: Later[ApiError | None] = Later()
+        topic = services.metadata.state.topics.get(where.topic)
+        if topic is None or where.partition >= len(topic.partitions):
+            done.set(None)  # deleted
+            return done
+        leader = topic.partitions[where.partition].leader
+        if leader == services.node_id:
+            marker = EndTxnMarker(effect.commit, coordinator_epoch)
+            return write_marker(services, where, effect.producer_id, effect.epoch, marker, effect.transaction_version)
+        if leader == NO_LEADER:
+            done.set(ApiError(ErrorCode.LEADER_NOT_AVAILABLE))
+        else:
+            self._outbox.put(leader, Marked(where, effect, coordinator_epoch, done))
+        return done
+
+    def _send(self, node_id: int, items: list[Marked]) -> Later[None]:
+        markers: dict[tuple[WriteMarkers, int], dict[str, list[int]]] = {}
+        for each in items:
+            topics = markers.setdefault((each.effect, each.coordinator_epoch), {})
+            topics.setdefault(each.where.topic, []).append(each.where.partition)
+        request = WriteTxnMarkersRequest(
+            markers=[
+                WritableMarker(
+                    producer_id=effect.producer_id,
+                    producer_epoch=effect.epoch,
+                    transaction_result=effect.commit,
+                    topics=[WritableMarkerTopic(name=name, partition_indexes=each) for name, each in topics.items()],
+                    coordinator_epoch=coordinator_epoch,
+                    transaction_version=effect.transaction_version,
+                )
+                for (effect, coordinator_epoch), topics in markers.items()
+            ]
+        )
+        return ask(self.services, node_id, request, "markers").map(partial(_settle, items))
+
+
+def _settle(items: list[Marked], answer: Any) -> None:
+    codes = {}
+    if not isinstance(answer, ApiError):
+        codes = {
+            (marker.producer_id, TopicPartition(topic.name, each.partition_index)): each.error_code
+            for marker in answer.markers
+            for topic in marker.topics
+            for each in topic.partitions
+        }
+    for marked in items:
+        code = codes.get(marked.identity, ErrorCode.NETWORK_EXCEPTION)
+        marked.done.set(ApiError(error_code(code)) if code else None)
 
 
 class Delivery:
     """The markers of one transaction, on their way."""
 
-    def __init__(self, loop: Any, services: Services, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
-        self._loop = loop
-        self._services = services
+    def __init__(self, markers: Markers, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
+        self._markers = markers
+        self._loop = markers.loop
         self._effect = effect
         self._host = host
         self._machine = host.machine  # a host that loaded anew wants the markers anew, with an effect of its own
-        self._marker = EndTxnMarker(effect.commit, host.partition.leader_epoch)
         self._left = 0
         self._complained: set[TopicPartition] = set()
 
@@ -125,10 +214,8 @@ class Delivery:
 
     def _send(self, where: TopicPartition) -> None:
         """To whoever leads the partition."""
-        effect = self._effect
-        write_marker(
-            self._services, where, effect.producer_id, effect.epoch, self._marker, effect.transaction_version
-        ).then(lambda error: self._answered(where, error))
+        epoch = self._host.leader_epoch
+        self._markers.tell(where, self._effect, epoch).then(lambda error: self._answered(where, error))
 
     def _answered(self, where: TopicPartition, error: ApiError | None) -> None:
         if error is None or error.code in _NEEDLESS:

@@ -1,16 +1,23 @@
 """What is registered, as the broker sees it: the registry's topic `_schemas`, read where it is.
 
-Nothing runs in the background: `catch_up` reads what is new in the topic, and costs a comparison when nothing is. So a
-schema counts from the moment its registration was acknowledged, and a broker without contracts pays nothing.
+Where this node leads the topic nothing runs in the background: `catch_up` reads what is new in it, and costs a
+comparison when nothing is. So a schema counts from the moment its registration was acknowledged, and a broker without
+contracts pays nothing.
+
+Where another node leads it, what is new is fetched from there, now and then while there is something to look at. What
+is known may then be a moment old, so nobody is refused on the strength of it: `is_certain` says whether the topic was
+read to its end after a doubt arose, and sees to it that it is.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ottla.cluster.entities import NO_LEADER
 from ottla.model import limits
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import headers
 from ottla.records.committed import AbortedFilter
 from ottla.records.record import records
@@ -22,6 +29,8 @@ from ottla.schemas.registry.names import DEFAULT_CONTEXT
 from ottla.schemas.registry.records import Record
 from ottla.schemas.registry.refusal import Refused
 from ottla.schemas.schema import InvalidSchema
+from ottla.server.elsewhere import ask
+from ottla.wire.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
     from ottla.replica.partition import Partition
@@ -65,10 +74,16 @@ class Schema:
 class RegisteredSchemas:
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._refreshing = False
+        self._steps = 0  # counts doubts and fetches, to tell what came first
+        self._doubts: dict[Hashable, int] = {}  # since which step
         self._forget(None)
 
-    def _forget(self, partition: Partition | None) -> None:
-        self._partition = partition
+    def _forget(self, source: Partition | bytes | None) -> None:
+        """Begin anew, with the partition here, or with the topic of this id elsewhere."""
+        self._source = source
+        self._certain = 0  # all that was registered before this step is known
+        self._certain_ms = 0
         self._next = 0
         self._machine = RegistryMachine()
         self._known: dict[int | UUID, Schema | None] = {}
@@ -94,18 +109,45 @@ class RegisteredSchemas:
         return found
 
     def catch_up(self) -> None:
-        """Read what is new."""
+        """Read what is new, or see to it that it is."""
+        services = self._services
+        topic = services.metadata.state.topics.get(TOPIC)
+        leader = NO_LEADER if topic is None else topic.partitions[0].leader
+        if topic is None:
+            self._forget(None)
+        elif leader == services.node_id:
+            self._read_here()
+        else:
+            if self._source != topic.id:
+                self._forget(topic.id)
+            if services.now_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
+                self._refresh(topic.id, leader)
+
+    def is_certain(self, doubts: Sequence[Hashable]) -> bool:
+        """Whether all that was registered before these doubts first arose is known; if not: ask again, soon."""
+        topic = self._services.metadata.state.topics.get(TOPIC)
+        if topic is None or topic.partitions[0].leader == self._services.node_id:
+            return True
+        self._steps += 1
+        if max(self._doubts.setdefault(doubt, self._steps) for doubt in doubts) < self._certain:
+            for doubt in doubts:
+                self._doubts.pop(doubt, None)
+            return True
+        while len(self._doubts) > limits.SCHEMA_DOUBTS_MAX:
+            del self._doubts[next(iter(self._doubts))]
+        self._refresh(topic.id, topic.partitions[0].leader)
+        return False
+
+    # --- here
+
+    def _read_here(self) -> None:
         try:
             partition = self._services.partitions.find(TOPIC, 0)
         except ApiError:
             self._forget(None)
             return
-        if partition is not self._partition or partition.log.next_offset < self._next:
+        if partition is not self._source or partition.log.next_offset < self._next:
             self._forget(partition)  # deleted, made anew, or cut off
-        if self._next >= partition.last_stable_offset:
-            return
-        self._known.clear()
-        self._known_chars = 0
         self._next = max(self._next, partition.log.log_start_offset)
         while self._next < partition.last_stable_offset and self._read_on(partition):
             pass
@@ -114,16 +156,72 @@ class RegisteredSchemas:
         read = partition.fetch(self._next, limits.SCAN_READ_BYTES, isolation=READ_COMMITTED)
         if read.records is None:
             return False
-        data = memoryview(read.records.read())
-        filtered = AbortedFilter(read.aborted)
+        self._take(memoryview(read.records.read()), read.aborted)
+        return True
+
+    def _take(self, data: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
+        self._known.clear()
+        self._known_chars = 0
+        filtered = AbortedFilter(aborted)
         for at, header in headers(data):
             batch = data[at : at + header.size_bytes]
-            aborted = filtered.is_aborted(header, batch)
-            if header.base_offset >= self._next and not header.is_control and not aborted:
+            is_aborted = filtered.is_aborted(header, batch)
+            if header.base_offset >= self._next and not header.is_control and not is_aborted:
                 for each in records(batch):
                     self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
             self._next = max(self._next, header.next_offset)
-        return True
+
+    # --- elsewhere
+
+    def _refresh(self, topic_id: bytes, leader: int) -> None:
+        """Fetch what is new until there is nothing more."""
+        if self._refreshing or leader == NO_LEADER:
+            return
+        self._refreshing = True
+        self._steps += 1
+        step, source = self._steps, self._source
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            isolation_level=READ_COMMITTED,
+            topics=[
+                FetchRequest.Topic(
+                    topic=TOPIC,
+                    topic_id=topic_id,
+                    partitions=[
+                        FetchRequest.Topic.Partition(
+                            partition=0, fetch_offset=self._next, partition_max_bytes=limits.SCAN_READ_BYTES
+                        )
+                    ],
+                )
+            ],
+        )
+
+        def fetched(answer: Any) -> None:
+            self._refreshing = False
+            if self._source is source and not isinstance(answer, ApiError) and not answer.error_code:
+                (found,) = (each for topic in answer.responses for each in topic.partitions)
+                if self._fetched(found, step):
+                    self._refresh(topic_id, leader)
+
+        ask(self._services, leader, request, "schemas").then(fetched)
+
+    def _fetched(self, found: Any, step: int) -> bool:
+        """True if there is more."""
+        if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._forget(self._source)  # compacted away below, or cut off
+            self._next = max(found.log_start_offset, 0)
+            return True
+        if found.error_code:
+            return False
+        before = self._next
+        if found.records:
+            aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
+            self._take(memoryview(found.records), aborted)
+        if self._next >= found.last_stable_offset:
+            self._certain, self._certain_ms = step, self._services.now_ms()
+            return False
+        return self._next > before
 
 
 def _chars(schema: Schema | None) -> int:

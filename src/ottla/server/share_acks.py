@@ -9,6 +9,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Later
 from ottla.server.context import Context
+from ottla.server.share_partitions import led
 from ottla.server.share_sessions import Named
 from ottla.shares.partition.forms import acks_of
 from ottla.shares.partition.terms import AckType
@@ -40,7 +41,7 @@ def acknowledge(
 def _one(context: Context, id: SharePartitionId, member_id: str, partition: Any, renew: bool) -> Later[ApiError | None]:
     shares = context.services.share_partitions
     try:
-        context.partitions.find_by_id(id.topic_id, id.partition)
+        led(context.services, id)
         acks = acks_of(partition.acknowledgement_batches, renew=renew)
         if not shares.rules.of(id.group_id).renew and any(AckType.RENEW in ack.types for ack in acks):
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")

@@ -16,10 +16,10 @@ from ottla.groups.share.book import (
 )
 from ottla.model.errors import ApiError
 from ottla.server.answer import Later, gather
-from ottla.server.hosts import Coordinators, Host
+from ottla.server.host import Host
+from ottla.server.hosts import Coordinators
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import DeleteState, InitializeState
-from ottla.shares.state.partition import SharePartitionId
 
 if TYPE_CHECKING:
     from ottla.server.context import Services
@@ -59,7 +59,6 @@ def initialize(
     starts = {(topic_id, index): start for topic_id, each in offsets.items() for index, start in sorted(each.items())}
     return _each(
         services,
-        group_id,
         starts,
         lambda named: InitializeState(group_id, named[0], named[1], state_epoch, starts[named]),
     )
@@ -68,7 +67,7 @@ def initialize(
 def delete(services: Services, group_id: str, partitions: Wanted) -> Later[Outcomes]:
     """Deletes the state of share partitions."""
     named = {(topic_id, index): None for topic_id, each in partitions.items() for index in sorted(each)}
-    return _each(services, group_id, named, lambda one: DeleteState(group_id, *one))
+    return _each(services, named, lambda one: DeleteState(group_id, *one))
 
 
 async def delete_group_state(services: Services, group_id: str) -> None:
@@ -81,16 +80,18 @@ async def delete_group_state(services: Services, group_id: str) -> None:
             raise error
 
 
-def _each(
-    services: Services, group_id: str, named: Mapping[Named, Any], command: Callable[[Named], Any]
-) -> Later[Outcomes]:
-    shares = services.shares
-    try:
-        if named:
-            shares.ensure_topic()
-    except ApiError as error:
-        failed: Later[Outcomes] = Later()
-        failed.set(dict.fromkeys(named, error))
-        return failed
-    asked = [shares.submit(SharePartitionId(group_id, *one).coordinator_key, command(one)) for one in named]
-    return gather(asked).map(lambda values: dict(zip(named, values, strict=True)))
+def _each(services: Services, named: Mapping[Named, Any], command: Callable[[Named], Any]) -> Later[Outcomes]:
+    outcomes: Later[Outcomes] = Later()
+
+    def ready(error: ApiError | None) -> None:
+        if error is not None:
+            outcomes.set(dict.fromkeys(named, error))
+            return
+        asked = [services.share_states.submit(command(one)) for one in named]
+        gather(asked).then(lambda values: outcomes.set(dict(zip(named, values, strict=True))))
+
+    if named:
+        services.shares.ensure_topic().then(ready)
+    else:
+        outcomes.set({})
+    return outcomes

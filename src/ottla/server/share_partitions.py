@@ -151,7 +151,7 @@ class SharePartitions:
 
     def get(self, id: SharePartitionId) -> LivePartition:
         """The live partition, perhaps still loading. Raises what finding the partition raises."""
-        partition = self.services.partitions.find_by_id(id.topic_id, id.partition)
+        partition = led(self.services, id)
         live = self._live.get(id)
         if live is not None and live.partition is partition:
             return live
@@ -159,7 +159,7 @@ class SharePartitions:
             self.drop(live, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         live = self._live[id] = LivePartition(self, id, partition)
         command = ReadState(*id, leader_epoch=partition.leader_epoch)
-        self.services.shares.submit(id.coordinator_key, command).then(partial(self._loaded, live))
+        self.services.share_states.submit(command).then(partial(self._loaded, live))
         return live
 
     def _loaded(self, live: LivePartition, found: State | ApiError) -> None:
@@ -198,10 +198,14 @@ class SharePartitions:
             self._store(live, Transition(0, ()), lambda _: None)
 
     def follow(self) -> None:
-        """Topics may be gone: so are their share partitions."""
+        """Topics may be gone, or led by others: so are their share partitions."""
         for live in tuple(self._live.values()):
-            if not self.services.partitions.holds(live.partition):
-                self.drop(live, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            try:
+                if led(self.services, live.id) is not live.partition:
+                    raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            except ApiError as error:
+                gone = live.id.topic_id not in self.services.metadata.state.topic_by_id
+                self.drop(live, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if gone else error)
 
     def drop(self, live: LivePartition, error: ApiError) -> None:
         """Nothing is known of it any more; who waits for it learns why."""
@@ -277,7 +281,7 @@ class SharePartitions:
             delivery_complete_count=state.done,
             batches=change.batches,
         )
-        self.services.shares.submit(live.id.coordinator_key, command).then(done)
+        self.services.share_states.submit(command).then(done)
 
     def _stored(
         self,
@@ -317,6 +321,13 @@ class SharePartitions:
         for live in self._live.values():
             live.close()
         self._live.clear()
+
+
+def led(services: Services, id: SharePartitionId) -> Partition:
+    """The partition, which this node leads. Raises what finding it raises, NOT_LEADER_OR_FOLLOWER where it does not."""
+    partition = services.partitions.find_by_id(id.topic_id, id.partition)
+    partition.require_leader()
+    return partition
 
 
 def _done(error: ApiError | None) -> Later[ApiError | None]:

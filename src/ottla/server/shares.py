@@ -17,7 +17,8 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, uuid_bytes
 from ottla.model.names import SHARE_STATE_TOPIC
 from ottla.server.answer import Later, gather
-from ottla.server.hosts import Coordinators, Host
+from ottla.server.host import Host
+from ottla.server.hosts import Coordinators
 from ottla.shares.state.machine import SharesMachine
 from ottla.shares.state.partition import SharePartitionId
 from ottla.shares.state.upkeep import PruneBelow
@@ -49,7 +50,14 @@ def share_coordinators(loop: Any, services: Services) -> ShareCoordinators:
         start = partition.log.log_start_offset if partition is not None else 0
         return SharesMachine(View(SharesState(start), partitions_of, lambda: configs.broker))
 
-    made: ShareCoordinators = Coordinators(loop, services, SHARE_STATE_TOPIC, types_of(share_state), make)
+    made: ShareCoordinators = Coordinators(
+        loop,
+        services,
+        SHARE_STATE_TOPIC,
+        types_of(share_state),
+        make,
+        lambda: configs.broker.get("share.coordinator.write.timeout.ms"),
+    )
     made.on_effect(PruneBelow, partial(_prune, services))
     return made
 
@@ -73,8 +81,7 @@ Named = tuple[bytes, int]  # a topic's id and a partition
 
 
 def ask_each(
-    shares: ShareCoordinators,
-    group_id: str,
+    submit: Callable[[Any], Later[Any]],
     commands: dict[Named, Any],
     respond: Callable[[int, Any], ResultT],
     refuse: Callable[[int, ApiError], ResultT],
@@ -82,9 +89,8 @@ def ask_each(
     """The answers for all of them, by topic; each is made of the partition's number and the reply."""
 
     def answer(named: Named) -> Later[ResultT]:
-        topic_id, partition = named
-        key = SharePartitionId(group_id, topic_id, partition).coordinator_key
-        return shares.submit(key, commands[named]).map(
+        _, partition = named
+        return submit(commands[named]).map(
             lambda value: refuse(partition, value) if isinstance(value, ApiError) else respond(partition, value)
         )
 
@@ -105,14 +111,20 @@ def ask_partitions(
     refuse: Callable[[int, ApiError], Any],
     topic_answer: type[Any],
 ) -> Later[list[Any]]:
-    """`ask_each` for a request that lists topics with partitions: `command(topic id, partition)` for each of them. The
-    answers come in `topic_answer`s, as all of these APIs have them."""
+    """`ask_each` of the coordinators here, for a request that lists topics with partitions: `command(topic id,
+    partition)` for each of them. The answers come in `topic_answer`s, as all of these APIs have them."""
+    shares = context.services.shares
+
+    def submit(command: Any) -> Later[Any]:
+        key = SharePartitionId(command.group_id, command.topic_id, command.partition).coordinator_key
+        return shares.submit(key, command)
+
     commands = {
         (topic.topic_id, each.partition): command(topic.topic_id, each)
         for topic in request.topics
         for each in topic.partitions
     }
-    return ask_each(context.services.shares, request.group_id, commands, respond, refuse).map(
+    return ask_each(submit, commands, respond, refuse).map(
         lambda topics: [topic_answer(topic_id=each, partitions=answers) for each, answers in topics.items()]
     )
 

@@ -122,8 +122,12 @@ class SparkReaders:
                 query.changed = changed | query.changed
 
         outsider = Committer(member_id="", instance_id=None, epoch=-1, request_version=0)
-        try:
-            services.groups.ensure_topic()
-            services.groups.submit(query.group_id, CommitOffsets(query.group_id, outsider, offsets)).map(settle)
-        except ApiError as error:
-            settle(error)
+        command = CommitOffsets(query.group_id, outsider, offsets)
+
+        def ready(error: ApiError | None) -> None:
+            if error is not None:
+                settle(error)
+            else:
+                services.groups.submit(query.group_id, command).then(settle)
+
+        services.groups.ensure_topic().then(ready)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.cluster.commands.create_topics import DEFAULT, CreateTopics, NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import DEFAULT, NewTopic, TopicOutcome
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.streams.internal_topics import CreateInternalTopics, InternalTopicsFailed
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.hosts import Coordinators, Host
+from ottla.server.host import Host
+from ottla.server.hosts import Coordinators
+from ottla.server.internal_topics import create_topics
 
 if TYPE_CHECKING:
     from ottla.server.context import Context, Services
@@ -42,11 +45,10 @@ def _create(services: Services, effect: CreateInternalTopics) -> None:
         NewTopic(topic.name, topic.partitions, topic.replication_factor or DEFAULT, configs=topic.configs)
         for topic in effect.topics
     )
-    outcomes: list[TopicOutcome]
-    try:
-        outcomes = services.metadata.submit(CreateTopics(topics))
-    except ApiError as error:
-        outcomes = [TopicOutcome(topic.name, error) for topic in topics]
+    create_topics(services, topics).then(partial(_created, services, effect))
+
+
+def _created(services: Services, effect: CreateInternalTopics, outcomes: list[TopicOutcome]) -> None:
     errors = {each.name: each.error for each in outcomes if each.error is not None}
     failed = tuple(
         (name, error.text or error.code.name)

@@ -5,7 +5,8 @@ nobody will ever end. Which question it asks depends on the client, which shows 
 understands: newer ones leave it to the leader to add the partition; for others, who have to add it themselves, the
 leader asks whether they have. A partition in which the transaction already is needs no question.
 
-The coordinator's answer and the append that follows happen in one go, so no marker can come between them. While a
+The coordinator's answer and the append that follows happen in one go, so no marker can come between them; where the
+coordinator is another node, `server/verification.py` sees to that. While a
 produce waits for that answer, those that came after it on the same connection stand in `Line` behind it: batches of one
 producer are appended in the order in which they were sent.
 """
@@ -20,11 +21,9 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.answer import Later
 from ottla.server.context import Context
+from ottla.server.verification import Question, Refusals
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
-
-# By partition; only those that are refused.
-Refusals = dict[TopicPartition, ErrorCode]
 
 
 class Admission(Enum):
@@ -108,7 +107,14 @@ def admit(
             return dict.fromkeys(wanted, _told(reply.code, admission))
         return dict.fromkeys(reply or (), _told(ErrorCode.TRANSACTION_ABORTABLE, admission))
 
-    return context.services.txns.submit(transactional_id, command).map(refusals)
+    services = context.services
+    elsewhere = services.txns.elsewhere(transactional_id)
+    if elsewhere is None:
+        return services.txns.submit(transactional_id, command).map(refusals)
+    question = Question(transactional_id, producer_id, epoch, wanted, verify_only=admission is not Admission.ADD)
+    return services.coordination.parts.verification.ask(elsewhere, question).map(
+        lambda codes: {where: _told(code, admission) for where, code in codes.items()}
+    )
 
 
 def admit_patiently(context: Context, ask: Callable[[], Later[Refusals]]) -> Later[Refusals]:

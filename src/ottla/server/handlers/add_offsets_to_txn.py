@@ -8,7 +8,7 @@ from __future__ import annotations
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
-from ottla.server.answer import Answer
+from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.txns.commands.add_partitions import AddPartitions
@@ -25,14 +25,25 @@ def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> Ans
         fenced = error.code == ErrorCode.PRODUCER_FENCED and not knows_fenced
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if fenced else error.code)
 
-    groups = context.groups
-    try:
-        groups.ensure_topic()
-        home = TopicPartition(CONSUMER_OFFSETS_TOPIC, groups.partition_of(request.group_id))
-    except ApiError as error:
-        return refuse(error)
+    def respond(value: ApiError | None) -> AddOffsetsToTxnResponse:
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.NONE) if value is None else refuse(value)
+
     id = request.transactional_id
     if not id:
         return refuse(ApiError(ErrorCode.INVALID_REQUEST))
-    command = AddPartitions(id, request.producer_id, request.producer_epoch, (home,))
-    return context.services.txns.ask(id, command, lambda _: AddOffsetsToTxnResponse(error_code=ErrorCode.NONE), refuse)
+    groups = context.groups
+    outcome: Later[ApiError | None] = Later()
+
+    def ready(error: ApiError | None) -> None:
+        try:
+            if error is not None:
+                raise error
+            home = TopicPartition(CONSUMER_OFFSETS_TOPIC, groups.partition_of(request.group_id))
+        except ApiError as refusal:
+            outcome.set(refusal)
+            return
+        command = AddPartitions(id, request.producer_id, request.producer_epoch, (home,))
+        context.services.txns.submit(id, command).then(outcome.set)
+
+    groups.ensure_topic().then(ready)
+    return outcome.map(respond).soonest()

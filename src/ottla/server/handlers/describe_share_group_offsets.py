@@ -84,8 +84,7 @@ def _summaries(
         (topic_id, index): ReadSummary(group_id, topic_id, index) for topic_id, each in wanted.items() for index in each
     }
     return ask_each(
-        context.services.shares,
-        group_id,
+        context.services.share_states.submit,
         commands,
         lambda partition, summary: (partition, summary),
         lambda partition, _: (partition, _NOTHING),

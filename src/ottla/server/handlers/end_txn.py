@@ -9,6 +9,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.transactions import ask_with_ids
 from ottla.txns.commands.end import EndTransaction
 from ottla.txns.commands.init_producer import Producer
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
@@ -41,4 +42,4 @@ def end_txn(request: EndTxnRequest, context: Context) -> Answer[EndTxnResponse]:
         request.committed,
         EPOCH_BUMPS_SINCE if version >= _FIRST_VERSION_OF_BUMPS else 0,
     )
-    return context.services.txns.ask(id, command, respond, refuse)
+    return ask_with_ids(context.services, id, command, respond, refuse)

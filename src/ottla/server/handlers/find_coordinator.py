@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import bounded
+from ottla.server.answer import Answer, Later, bounded, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.hosts import Coordinators
@@ -23,14 +23,18 @@ SHARE = 2
 _FIRST_VERSION_OF_MANY = 4
 _FIRST_VERSION_OF_SHARES = 6
 _NOBODY = (-1, "", -1)
+_NO_ERROR = ApiError(ErrorCode.NONE, "")
 
 
 @handles(FindCoordinatorRequest)
-def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+def find_coordinator(request: FindCoordinatorRequest, context: Context) -> Answer[FindCoordinatorResponse]:
     if context.request_version >= _FIRST_VERSION_OF_MANY:
         found = [_find(key, request.key_type, context) for key in bounded(request.coordinator_keys)]
-        return FindCoordinatorResponse(coordinators=found)
-    one = _find(request.key, request.key_type, context)
+        return gather(found).map(lambda them: FindCoordinatorResponse(coordinators=them)).soonest()
+    return _find(request.key, request.key_type, context).map(_alone).soonest()
+
+
+def _alone(one: Coordinator) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=one.error_code,
         # Kafka's own answer where there is nothing to tell.
@@ -41,15 +45,39 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindC
     )
 
 
-def _find(key: str, key_type: int, context: Context) -> Coordinator:
-    node_id, host, port = _NOBODY
-    error = ApiError(ErrorCode.NONE, "")
+def _find(key: str, key_type: int, context: Context) -> Later[Coordinator]:
     try:
-        _coordinators(key, key_type, context).ensure_topic()
-        node_id = context.node_id
-        host, port = context.advertised(context.connection.listener)
-    except ApiError as refusal:
-        error = refusal
+        coordinators = _coordinators(key, key_type, context)
+    except ApiError as error:
+        refused: Later[Coordinator] = Later()
+        refused.set(_answer(key, _NOBODY, error))
+        return refused
+
+    def found(error: ApiError | None) -> Coordinator:
+        try:
+            if error is not None:
+                raise error
+            return _answer(key, _place(coordinators.leader_of(key), context))
+        except ApiError as refusal:
+            return _answer(key, _NOBODY, refusal)
+
+    return coordinators.ensure_topic().map(found)
+
+
+def _place(node_id: int, context: Context) -> tuple[int, str, int]:
+    """A node, and where a client of this listener finds it. Raises COORDINATOR_NOT_AVAILABLE."""
+    listener = context.connection.listener
+    if node_id == context.node_id:
+        return node_id, *context.advertised(listener)
+    broker = context.metadata.state.brokers.get(node_id)
+    for endpoint in broker.endpoints if broker is not None and not broker.fenced else ():
+        if endpoint.name == listener:
+            return node_id, endpoint.host, endpoint.port
+    raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _answer(key: str, place: tuple[int, str, int], error: ApiError = _NO_ERROR) -> Coordinator:
+    node_id, host, port = place
     return Coordinator(
         key=key,
         node_id=node_id,

@@ -9,6 +9,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.transactions import ask_with_ids
 from ottla.txns.commands.init_producer import InitProducer, Producer
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -22,11 +23,7 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
         return _refuse(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         # Without a transactional id nobody can be fenced: a new id is as good as the old one with a higher epoch.
-        try:
-            producer_id = context.metadata.next_producer_id()
-        except ApiError as error:  # a new block of ids could not be written
-            return _refuse(error.code)
-        return _respond(Producer(producer_id, 0))
+        return context.services.channel.producer_ids.ready().map(lambda problem: _next(problem, context)).soonest()
     if request.transactional_id == "":
         return _refuse(ErrorCode.INVALID_REQUEST)
     expected = Producer(request.producer_id, request.producer_epoch) if request.producer_id != _NONE else None
@@ -38,7 +35,16 @@ def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer
             return _refuse(ErrorCode.INVALID_PRODUCER_EPOCH)
         return _refuse(error.code)
 
-    return context.services.txns.ask(request.transactional_id, command, _respond, refuse)
+    return ask_with_ids(context.services, request.transactional_id, command, _respond, refuse)
+
+
+def _next(problem: ApiError | None, context: Context) -> InitProducerIdResponse:
+    if problem is not None:  # a new block of ids could not be had
+        return _refuse(problem.code)
+    try:
+        return _respond(Producer(context.services.channel.producer_ids.next_producer_id(), 0))
+    except ApiError as error:  # others were faster
+        return _refuse(error.code)
 
 
 def _respond(producer: Producer) -> InitProducerIdResponse:

@@ -62,7 +62,10 @@ def _commit(
     )
 
     def admitted(code: ErrorCode) -> None:
-        if code:
+        if code == ErrorCode.NETWORK_EXCEPTION:
+            # Not what a client expects here; with this it asks again, and asks the same broker.
+            response.set(_refuse(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        elif code:
             response.set(_refuse(request, code))
         else:
             context.groups.submit(request.group_id, command).then(committed)
