@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SEED   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-full bench-spark bench-cluster sim docs clean
+.PHONY: help run test check bench bench-full bench-spark bench-cluster chaos sim docs clean
 
 help:            ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,9 @@ bench-spark: $(VENV)/.dev .tools/.ready  ## Spark and contracts alone, full leng
 
 bench-cluster: $(VENV)/.dev .tools/.ready  ## three nodes against three of Kafka's: failover, throughput, many partitions (some 20 min)
 	@$(BIN)/python -m bench.cluster
+
+chaos: $(VENV)/.dev .tools/.ready  ## break a cluster of three real nodes; SECONDS=120 AGAINST=ottla|kafka SEED=n
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) --against $(or $(AGAINST),ottla) $(if $(SEED),--seed $(SEED))
 
 sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|coordinated
 	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))

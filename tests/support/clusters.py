@@ -120,6 +120,14 @@ class ProcessCluster:
     def pids(self) -> list[int]:
         return [self.nodes[id].pid for id in self.ids if id in self.running]
 
+    def data_directory(self, id: int) -> Path:
+        return self.directory / f"node-{id}" / "data"
+
+    def is_alive(self, id: int) -> bool:
+        """Whether its process still runs; one that was started and ended by itself is not."""
+        status = Path(f"/proc/{self.nodes[id].pid}/status")
+        return status.exists() and "State:\tZ" not in status.read_text()
+
     # --- what is done to it
 
     def start(self, timeout_s: float = 120) -> ProcessCluster:

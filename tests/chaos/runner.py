@@ -1,0 +1,115 @@
+"""One run: a cluster, its network and disks, the workloads, the faults, and at the end the judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.chaos import network
+from tests.chaos.copier import OUTPUT, Copier
+from tests.chaos.faults import Faults
+from tests.chaos.network import Network
+from tests.chaos.readers import Readers
+from tests.chaos.work import PARTITIONS, Work, connect
+from tests.chaos.writers import TOPIC, Writers
+from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
+
+from ottla.client.admin import Admin
+from ottla.model.resources import Resource, ResourceType
+
+DISK_MIB = 512
+NODES = (1, 2, 3)
+# Small enough for tmpfs of that size, and quick to notice silence; all else is as people have it.
+SETTINGS = {
+    "log.segment.bytes": str(16 * 1024 * 1024),
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.num.partitions": "5",
+}
+
+
+@dataclass(slots=True)
+class Verdict:
+    problems: list[str] = field(default_factory=list)
+    facts: dict[str, int] = field(default_factory=dict)
+
+
+def run(kind: str, directory: Path, seconds: float, seed: int, tell: Callable[[str], None]) -> Verdict:
+    """Breaks a cluster of this kind ("ottla", "kafka") for `seconds`; what is wrong with it afterwards."""
+    with ExitStack() as stack:
+        missing = network.unavailable()
+        if missing:
+            tell(f"links are not cut: {missing}")
+        place = None if missing else stack.enter_context(_network())
+        mounted = [stack.enter_context(_small_disk(directory / f"node-{id}" / "data")) for id in NODES]
+        small_disks = all(mounted)
+        if not small_disks:
+            tell("disks are not filled: a tmpfs cannot be mounted here (needs root)")
+        kinds: dict[str, type[ProcessCluster]] = {"ottla": OttlaCluster, "kafka": KafkaCluster}
+        cluster = kinds[kind](directory, properties=SETTINGS, place=place)
+        stack.callback(cluster.stop)
+        cluster.start()
+        faults = Faults(cluster, place, random.Random(seed), tell, small_disks=small_disks)
+        return asyncio.run(_run(cluster, faults, directory, seconds, tell))
+
+
+async def _run(
+    cluster: ProcessCluster, faults: Faults, directory: Path, seconds: float, tell: Callable[[str], None]
+) -> Verdict:
+    bootstrap = cluster.bootstrap
+    await _prepare(bootstrap)
+    works: list[Work] = [
+        Writers(bootstrap),
+        Copier(bootstrap, directory),
+        Readers("classic", bootstrap),
+        Readers("consumer", bootstrap),
+        Readers("share", bootstrap),
+    ]
+    for work in works:
+        work.start()
+    await asyncio.sleep(3)
+    await faults.play(seconds)
+    tell("the faults are over")
+    verdict = Verdict(facts={"faults": faults.count})
+    for work in works:  # the writers first: the others come to the end of what they wrote
+        tell(f"{work.name} come to rest")
+        await work.rest()
+    for work in works:
+        verdict.problems += await work.judge()
+        verdict.facts |= {f"{work.name}: {name.replace('_', ' ')}": count for name, count in work.facts().items()}
+    return verdict
+
+
+async def _prepare(bootstrap: str) -> None:
+    async with connect(bootstrap) as cluster, Admin(cluster) as admin:
+        for topic in (TOPIC, OUTPUT):
+            await admin.topics.create(topic, PARTITIONS, len(NODES))
+        share = Resource(ResourceType.GROUP, "chaos-share")
+        await admin.configs.set(share, {"share.auto.offset.reset": "earliest"})
+
+
+@contextmanager
+def _network() -> Iterator[Network]:
+    made = Network(NODES).start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@contextmanager
+def _small_disk(path: Path) -> Iterator[bool]:
+    """A file system of its own for a node's data, where that is possible."""
+    path.mkdir(parents=True)
+    words = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(path)]
+    mounted = subprocess.run(words, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(path)], check=True)
