@@ -5,6 +5,7 @@ Every answer goes through its bytes in the version asked for, so a field that a 
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -12,11 +13,13 @@ from typing import Any
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.log import checkpoint
+from ottla.model.errors import ApiError
 from ottla.server import dispatch
+from ottla.server.channel import ControllerChannel
 from ottla.server.configs import Configs
 from ottla.server.context import Context, Peer
 from ottla.server.directories import open_directories
-from ottla.server.metadata import MetadataHost
+from ottla.server.member import Member
 from ottla.server.node import Ports
 from ottla.server.partitions import Partitions
 from ottla.sim.disk import SimDisk
@@ -48,7 +51,16 @@ class Admin:
             executor=None,
         )
         self.directories = open_directories(self.configs.log_dirs(), ports.disk)
-        self.host = MetadataHost.open(self.directories, self.configs, ports)
+        self.loop = asyncio.new_event_loop()  # never runs: a sole voter needs none
+        try:
+            self._start(ports, advertised)
+        finally:
+            self.loop.close()
+
+    def _start(self, ports: Any, advertised: tuple[str, int] | None) -> None:
+        self.member = Member.open(self.directories, self.configs, ports, None)
+        self.member.start_alone(self.loop)
+        self.host = self.member.metadata
         self.configs.follow(self.host.state)
         self.partitions = Partitions(
             self.directories,
@@ -61,16 +73,23 @@ class Admin:
         self.partitions.load(self.host.state)
         self.changes: list[Any] = []
         self.host.on_change = self._changed
+        channel: Any = ControllerChannel(self.loop)
         services: Any = SimpleNamespace(
             node_id=self.host.node_id,
             cluster_id=self.host.cluster_id,
             configs=self.configs,
             metadata=self.host,
+            quorum=self.member.quorum,
+            controller=self.member.controller,
+            channel=channel,
+            liveness=SimpleNamespace(heard=lambda broker_id, context: None),
+            rng=ports.rng,
             partitions=self.partitions,
             waiters=SimpleNamespace(notify=lambda key: None),
             now_ms=ports.now_ms,
             advertised=lambda listener: advertised,
         )
+        channel.services = services
         self.context = Context(services, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
 
     def _changed(self, changes: list[Any]) -> None:
@@ -89,14 +108,24 @@ class Admin:
         answer: Any = route.handler(asked, self.context)
         return compile.decode(api.response_class(key), version, compile.encode(answer, version))
 
+    def submit(self, command: Any) -> Any:
+        """Have a command carried out; its reply, or ApiError."""
+        reply = self.member.controller.submit(command).taken()
+        if isinstance(reply, ApiError):
+            raise reply
+        return reply
+
+    def next_producer_id(self) -> int:
+        return self.context.services.channel.producer_ids.next_producer_id()
+
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         settings = tuple((key.replace("_", "."), value) for key, value in configs.items())
-        (outcome,) = self.host.submit(CreateTopics((NewTopic(name, partitions, 1, configs=settings),)))
+        (outcome,) = self.submit(CreateTopics((NewTopic(name, partitions, 1, configs=settings),)))
         assert outcome.error is None, outcome.error
 
     def stop(self) -> Mapping[str, SimDisk]:
         """A clean stop; the disks for the next start."""
-        self.host.close()
+        self.member.close()
         self.partitions.close()
         assert all(disk.exists(checkpoint.CLEAN_SHUTDOWN) for disk in self.disks.values())
         return self.disks

@@ -64,7 +64,7 @@ def test_changes_reach_the_partitions_before_the_reply() -> None:
     assert isinstance(added, PartitionsAdded) and len(added.partitions) == 3
     assert admin.partitions.get("t", 2) is not None
     admin.changes.clear()
-    admin.host.submit(DeleteTopics((Doomed("t"),)))
+    admin.submit(DeleteTopics((Doomed("t"),)))
     assert [type(change) for change in admin.changes] == [TopicDeleted]
     assert admin.partitions.get("t", 0) is None
 
@@ -74,25 +74,25 @@ def test_settings_change_at_once() -> None:
     admin.create("t")
     partition = admin.partitions.find("t", 0)
     resource = Resource(2, "t")
-    admin.host.submit(IncrementalAlterConfigs(((resource, (Alteration("max.message.bytes", Op.SET, "99"),)),)))
+    admin.submit(IncrementalAlterConfigs(((resource, (Alteration("max.message.bytes", Op.SET, "99"),)),)))
     assert partition.log.config.max_message_bytes == 99
     broker = Resource(4, "1")
-    admin.host.submit(IncrementalAlterConfigs(((broker, (Alteration("log.retention.ms", Op.SET, "7"),)),)))
+    admin.submit(IncrementalAlterConfigs(((broker, (Alteration("log.retention.ms", Op.SET, "7"),)),)))
     assert partition.log.config.retention_ms == 7
 
 
 def test_defaults_may_change_while_the_node_runs() -> None:
     admin = Admin(properties={"num.partitions": "2"})
-    (outcome,) = admin.host.submit(CreateTopics((NewTopic("t"),)))
+    (outcome,) = admin.submit(CreateTopics((NewTopic("t"),)))
     assert outcome.partitions == 2
 
 
 def test_producer_ids_never_repeat() -> None:
     admin = Admin()
-    first = [admin.host.next_producer_id() for _ in range(1_500)]
+    first = [admin.next_producer_id() for _ in range(1_500)]
     assert first == list(range(1_500))
     again = Admin(admin.stop())
-    assert again.host.next_producer_id() == 2_000
+    assert again.next_producer_id() == 2_000
 
 
 def test_directories_of_another_node_or_cluster_are_refused() -> None:
@@ -139,7 +139,7 @@ def test_a_disk_that_cannot_be_written_refuses_commands_and_recovers() -> None:
     admin = Admin({"data": disk})
     disk.faults.capacity_bytes = 0
     with pytest.raises(ApiError) as refused:
-        admin.host.submit(CreateTopics((NewTopic("t", 1, 1),)))
+        admin.submit(CreateTopics((NewTopic("t", 1, 1),)))
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "t" not in admin.host.state.topics
     disk.faults.capacity_bytes = None

@@ -24,7 +24,9 @@ OUTSIDE = (
 )
 # Where the outside world may be touched, and with what.
 PORTS = {
-    "server/node.py": {"time", "random", "signal"},  # system_ports, run
+    "server/node.py": {"signal"},  # run
+    "server/ports.py": {"time", "random"},
+    "server/context.py": {"random"},  # the type of a port
     "server/net.py": {"socket"},
     "server/system.py": {"os"},  # locks and limits of the real world
     "server/directories.py": {"threading"},  # a lock: workers write checkpoints, too

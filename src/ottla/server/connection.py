@@ -25,6 +25,7 @@ from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
 from ottla.server.answer import FAILED, Disconnect, Later
 from ottla.server.context import Context
+from ottla.server.forwarding import Forwarded
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.memory import RequestMemory
 from ottla.server.outbound import Outbound
@@ -77,6 +78,8 @@ class Connection:
         self._waits_for_memory = False
         self._on_close = on_close
         self._intercept = context.services.intercept
+        self._route = dispatch.controller_route if context.connection.controller else dispatch.route
+        self._forwarding = None if context.connection.controller else context.services.forwarding
         self._resume_reading()
 
     # Reading
@@ -171,7 +174,7 @@ class Connection:
     def _handle(self, frame: memoryview) -> None:
         try:
             key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
-            route = dispatch.route(key, version)
+            route = self._route(key, version)
             if route is not None:
                 position = 10 + client_id_size if client_id_size > 0 else 10
                 raw_client_id = frame[10:position]
@@ -185,14 +188,15 @@ class Connection:
             raise Disconnect(f"a malformed request: {error}") from error
         answer: Any
         if route is None:
-            route, answer = _unserved(key, version)
+            route, answer = _unserved(key, version, self._route)
         else:
             self.context.request_version = version
-            intercept = self._intercept
-            if intercept is None:
-                answer = route.handler(request, self.context)
+            if self._intercept is not None:
+                answer = self._intercept(route.endpoint, request, self.context)
+            elif route.forwarded and self._forwarding is not None:
+                answer = self._forwarding.handle(route, request, frame, self.context)
             else:
-                answer = intercept(route.endpoint, request, self.context)
+                answer = route.handler(request, self.context)
             if answer is None:
                 return
         if not isinstance(answer, Response):
@@ -237,7 +241,9 @@ class Connection:
             return
         slots = self._slots
         try:
-            slot.parts = self._outbound.hold(slot.route.reply(response, slot.correlation_id))
+            forwarded = response.__class__ is Forwarded
+            parts = response.parts() if forwarded else slot.route.reply(response, slot.correlation_id)
+            slot.parts = self._outbound.hold(parts)
         except Exception:
             # Whoever gave the answer (a producer's append, say) must not suffer for it.
             log.exception("an answer to %s could not be written", self.context.connection.remote_address)
@@ -246,8 +252,8 @@ class Connection:
         self.last_active = self._loop.time()
         if slots[0] is not slot:
             return
-        while slots and (parts := slots[0].parts) is not None:
-            self._outbound.queue.extend(parts)
+        while slots and (ready := slots[0].parts) is not None:
+            self._outbound.queue.extend(ready)
             slots.popleft()
         self._flush()
         if not self._reading and not self._writing:
@@ -332,11 +338,13 @@ class Connection:
         self._on_close(self)
 
 
-def _unserved(key: int, version: int) -> tuple[dispatch.Route, ApiVersionsResponse]:
+def _unserved(
+    key: int, version: int, served: Callable[[int, int], dispatch.Route | None]
+) -> tuple[dispatch.Route, ApiVersionsResponse]:
     """KIP-511: an ApiVersions we do not know is answered in version 0, with the versions we do know of it."""
     if key != ApiVersionsRequest.key:
         raise Disconnect(f"API key {key} version {version} is not served")
-    route = dispatch.route(key, 0)
+    route = served(key, 0)
     assert route is not None, "ApiVersions is always served"
     known = ApiVersionsResponse.ApiVersion(api_key=key, min_version=route.endpoint.low, max_version=route.endpoint.high)
     return route, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])

@@ -11,18 +11,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.model.config import Config
+from ottla.server.guards import Guards
 
 if TYPE_CHECKING:
+    from random import Random
+
+    from ottla.server.channel import ControllerChannel
     from ottla.server.configs import Configs
+    from ottla.server.controller import ActiveController
     from ottla.server.coordination import Coordination
     from ottla.server.coordinators import GroupCoordinators
     from ottla.server.dead_letters import Placed
     from ottla.server.dispatch import Served
     from ottla.server.durability import Syncer
+    from ottla.server.forwarding import Forwarding
+    from ottla.server.liveness import Liveness
     from ottla.server.metadata import MetadataHost
     from ottla.server.partitions import Partitions
+    from ottla.server.peers import Peers
+    from ottla.server.quorum import Quorum
+    from ottla.server.replication.replication import Replication
     from ottla.server.sessions import Sessions
     from ottla.server.share_partitions import SharePartitions
+    from ottla.server.share_states import ShareStates
     from ottla.server.shares import ShareCoordinators
     from ottla.server.spark_readers import SparkReaders
     from ottla.server.transactional import Line
@@ -42,15 +53,25 @@ class Services:
     cluster_id: str
     configs: Configs
     metadata: MetadataHost
+    quorum: Quorum
+    controller: ActiveController
+    channel: ControllerChannel
+    forwarding: Forwarding
+    liveness: Liveness
+    peers: Peers
+    inter_broker_listener: str  # the listener by which brokers talk to each other
     partitions: Partitions
     waiters: Waiters
     syncer: Syncer
     sessions: Sessions
     spark_readers: SparkReaders
     now_ms: Callable[[], int]
+    rng: Random
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination
     intercept: Intercept | None = None
+    replication: Replication | None = None  # None where there are no partitions
+    guards: Guards = field(default_factory=Guards)
     letters: list[Placed] = field(default_factory=list)  # dead letters that the append being made led to
 
     @property
@@ -60,6 +81,10 @@ class Services:
     @property
     def shares(self) -> ShareCoordinators:
         return self.coordination.parts.shares
+
+    @property
+    def share_states(self) -> ShareStates:
+        return self.coordination.parts.share_states
 
     @property
     def share_partitions(self) -> SharePartitions:
@@ -77,6 +102,7 @@ class Peer:
     listener: str
     local_address: tuple[str, int]
     remote_address: tuple[str, int]
+    controller: bool = False  # a listener of controllers, not of brokers
 
 
 class Context:
@@ -85,6 +111,7 @@ class Context:
         "cluster_id",
         "configs",
         "connection",
+        "controller",
         "line",
         "metadata",
         "node_id",
@@ -101,6 +128,7 @@ class Context:
         self.node_id = services.node_id
         self.cluster_id = services.cluster_id
         self.metadata = services.metadata
+        self.controller = services.controller
         self.partitions = services.partitions
         self.now_ms = services.now_ms
         self.connection = connection

@@ -84,11 +84,12 @@ def load_handlers() -> None:
 class Route:
     """All that is needed to decode one request version, handle it, and encode the answer."""
 
-    __slots__ = ("decode", "encode", "endpoint", "flexible_request", "handler", "header_version")
+    __slots__ = ("decode", "encode", "endpoint", "flexible_request", "forwarded", "handler", "header_version")
 
     def __init__(self, endpoint: Served, version: int) -> None:
         self.endpoint = endpoint
         self.handler = endpoint.handler
+        self.forwarded = endpoint.forwarded
         self.decode = compile.decoder(endpoint.request, version)
         self.encode = compile.encoder(api.response_class(endpoint.key), version)
         self.flexible_request = header.request_header_version(endpoint.key, version) >= 2

@@ -28,13 +28,16 @@ class Endpoint:
 
 
 class Listener:
-    def __init__(self, endpoint: Endpoint, sock: Any, loop: Any, services: Services, door: Door) -> None:
+    def __init__(
+        self, endpoint: Endpoint, sock: Any, loop: Any, services: Services, door: Door, *, controller: bool = False
+    ) -> None:
         self.endpoint = endpoint
         self.address: tuple[str, int] = sock.getsockname()[:2]
         self._sock = sock
         self._loop = loop
         self._services = services
         self._door = door
+        self._controller = controller
         self._accepting = False
         self._closed = False
         self._resume()
@@ -80,7 +83,7 @@ class Listener:
         except OSError:  # gone before we looked
             sock.close()
             return
-        peer = Peer(self.endpoint.name, (local[0], local[1]), (address[0], address[1]))
+        peer = Peer(self.endpoint.name, (local[0], local[1]), (address[0], address[1]), self._controller)
         door = self._door
         context = Context(self._services, peer)
         door.entered(Connection(sock, self._loop, context, door.memory, door.max_frame_bytes, door.left))

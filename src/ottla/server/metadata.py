@@ -1,119 +1,129 @@
-"""MetadataHost: runs the cluster machine on this node's metadata journal.
+"""MetadataHost: the cluster's state as this node knows it: everything that is committed, and nothing else.
 
-On a single node every command is decided, written, synced, applied and answered in one call. What changed goes to
-`on_change` before the reply, so whoever is told that a topic exists can use it at once.
+Records come from the quorum in order, each once, on every node; what they changed goes to `on_change`. Whoever was told
+that a topic exists can use it at once on the node that told it: the active controller's replies leave after the
+records behind them have arrived here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from ottla.cluster import journal
-from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, Block
-from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
-from ottla.cluster.entities import Broker, Change, Controller, PartitionsAdded
+from ottla.cluster.entities import Change, PartitionsAdded
 from ottla.cluster.entry import Entry
-from ottla.cluster.features import DEFAULT_LEVELS, SUPPORTED_FEATURES
-from ottla.cluster.machine import ClusterMachine, Command
-from ottla.cluster.snapshot import feature, snapshot
+from ottla.cluster.journal import Item
+from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
-from ottla.cluster.store import Store, StoreConfig
-from ottla.cluster.view import View
-from ottla.log.disk import Disk, StorageError, read_all
-from ottla.machine.runner import Runner
-from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import random_uuid
-from ottla.server.configs import Configs
-from ottla.server.directories import DataDirectory
-from ottla.server.endpoints import broker_endpoints, controller_endpoints
-from ottla.server.identity import BOOTSTRAP, Identity, identify
+from ottla.log.disk import StorageError
+from ottla.model.errors import ApiError
+from ottla.server.identity import Identity
 
 if TYPE_CHECKING:
-    from ottla.server.node import Ports
+    from ottla.server.quorum import Quorum
 
 log = logging.getLogger(__name__)
 
 
 class MetadataHost:
-    """Use `MetadataHost.open`. `state` may be read at any time; it changes only inside `submit`."""
+    """What the quorum tells. `state` may be read at any time and kept by nobody: a snapshot puts another in its place.
 
-    def __init__(self, identity: Identity, store: Store, configs: Configs, now_ms: Callable[[], int], rng: Any) -> None:
+    `on_change` hears what changed, `on_reload` that the state is another one, `on_lead` that this node leads (True) or
+    no longer does, `on_committed` how far everything is committed and applied.
+    """
+
+    controller: Any
+    next_producer_id: Callable[[], int]
+    quorum: Quorum  # set when it is opened: it needs this one to tell
+
+    def __init__(self, identity: Identity, snapshot_interval_ms: int, now_ms: Callable[[], int]) -> None:
         self.node_id = identity.node_id
         self.cluster_id = identity.cluster_id
         self.directory_ids = identity.directory_ids
         self.state = ClusterState()
+        self.end_offset = 0  # everything below is applied
         self.on_change: Callable[[list[Change]], None] = _ignore
-        self._store = store
+        self.on_reload: Callable[[], None] = _do_nothing
+        self.on_lead: Callable[[bool], None] = _ignore
+        self.on_committed: Callable[[int], None] = _ignore
         self._now_ms = now_ms
-        self._rng = rng
-        self._sync = True
-        self._producer_ids = Block(0, 0)
-        self._snapshot_interval_ms: int = configs.broker.get("metadata.log.max.snapshot.interval.ms")
-        self._snapshot_at_ms = now_ms() + self._snapshot_interval_ms
-        view = View(self.state, identity.node_id, lambda: configs.node, rng)
-        self._runner: Runner[Command, Entry] = Runner(ClusterMachine(view), self._append, self._changed)
-
-    @classmethod
-    def open(cls, directories: Sequence[DataDirectory], configs: Configs, ports: Ports) -> MetadataHost:
-        """Format what is fresh, read the journal, take the lead, register this broker."""
-        settings = configs.broker
-        metadata_path = settings.get("metadata.log.dir") or configs.log_dirs()[0]
-        identity = identify(directories, configs.node_id, metadata_path, ports.now_ms(), ports.rng)
-        home = identity.home
-        store_config = StoreConfig(
-            segment_bytes=settings.get("metadata.log.segment.bytes"),
-            segment_ms=settings.get("metadata.log.segment.ms"),
-            bytes_between_snapshots=settings.get("metadata.log.max.record.bytes.between.snapshots"),
-        )
-        store = Store.open(home.disk, store_config, now_ms=ports.now_ms(), clean=home.clean)
-        host = cls(identity, store, configs, ports.now_ms, ports.rng)
-        store.replay(host.state.apply, ports.now_ms())
-        host._start(configs, _bootstrap(home.disk), clean=all(directory.clean for directory in directories))
-        return host
+        self._last_epoch = 0  # of the last record that was applied
+        self._holds = 0
+        self._held: list[tuple[Sequence[Item], int]] = []
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._snapshot_interval_ms = snapshot_interval_ms
+        self._snapshot_at_ms = now_ms() + snapshot_interval_ms
 
     # --- for handlers
 
-    def submit(self, command: Command) -> Any:
-        """Run a command; its reply, or ApiError if it was refused as a whole or could not be written."""
-        replies: list[Any] = []
-        try:
-            self._runner.submit(command, self._now_ms(), replies.append)
-        except StorageError as error:
-            log.error("the metadata log cannot be written: %s", error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        self._runner.commit(self._store.end_offset)
-        if self._store.snapshot_due:
-            self._write_snapshot()
-        (reply,) = replies
-        if isinstance(reply, ApiError):
-            raise reply
-        return reply
-
-    def next_producer_id(self) -> int:
-        """An id that no producer ever had; blocks of them are allocated through the journal."""
-        first, size = self._producer_ids
-        if size == 0:
-            broker = self.state.brokers[self.node_id]
-            first, size = self.submit(AllocateProducerIds(broker.id, broker.epoch))
-        self._producer_ids = Block(first + 1, size - 1)
-        return first
-
     @property
     def epoch(self) -> int:
-        """Of the quorum's leader, which is this node."""
-        return self._store.epoch
-
-    @property
-    def end_offset(self) -> int:
-        return self._store.end_offset
+        """Of the quorum."""
+        return self.quorum.epoch
 
     @property
     def features_epoch(self) -> int:
         """Clients keep the features with the highest epoch: the offset up to which they are known."""
-        return self._store.end_offset - 1
+        return self.end_offset - 1
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Waits until something that was committed, or a new leader, makes `condition` true."""
+        while not condition():
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting[future] = None
+            try:
+                await future
+            finally:
+                self._waiting.pop(future, None)
+
+    def submit(self, command: Any) -> Any:
+        """For who has not learned of the active controller yet; on a sole voter only."""
+        reply = self.controller.submit(command).taken()
+        if isinstance(reply, ApiError):
+            raise reply
+        return reply
+
+    # --- from the quorum
+
+    def committed(self, items: Sequence[Item], high_watermark: int) -> None:
+        if self._holds:
+            self._held.append((items, high_watermark))
+        else:
+            self._take(items, high_watermark)
+
+    def load_snapshot(self, items: Sequence[Item], offset: int, epoch: int) -> None:
+        state = ClusterState()
+        for item in items:
+            if isinstance(item.content, Entry):
+                state.apply(item.content.record)
+        self.state = state
+        self.end_offset, self._last_epoch = offset, epoch
+        self._held.clear()
+        self.on_reload()
+        self._wake()
+
+    def lead(self, epoch: int) -> None:
+        log.info("node %d is the active controller of epoch %d", self.node_id, epoch)
+        self.on_lead(True)
+        self._wake()
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        self.on_lead(False)
+        self._wake()
+
+    # --- for the active controller
+
+    def hold(self) -> None:
+        """What is committed until `release` is applied then: a command that is being carried out comes first."""
+        self._holds += 1
+
+    def release(self) -> None:
+        self._holds -= 1
+        while self._held and not self._holds:
+            self._take(*self._held.pop(0))
 
     # --- for the node
 
@@ -121,60 +131,37 @@ class MetadataHost:
         """By the clock: a snapshot now and then, so that a start never has much to read."""
         if self._snapshot_interval_ms and now_ms >= self._snapshot_at_ms:
             self._snapshot_at_ms = now_ms + self._snapshot_interval_ms
-            if self._store.changed:
+            if self.quorum.snapshot_offset < self.end_offset:
                 self._write_snapshot()
-
-    def close(self) -> None:
-        self._store.close()
 
     # --- inside
 
-    def _start(self, configs: Configs, bootstrap: tuple[Entry, ...], *, clean: bool) -> None:
-        """Everything a start writes is synced once, at its end."""
-        now_ms = self._now_ms()
-        begin = self._store.end_offset
-        self._sync = False
-        features = tuple(SUPPORTED_FEATURES.items())
-        self._store.lead(self.node_id, now_ms)
-        self.submit(Activate(bootstrap))
-        controller = Controller(self.node_id, random_uuid(self._rng), controller_endpoints(configs.broker), features)
-        self.submit(RegisterController(controller))
-        broker = Broker(
-            id=self.node_id,
-            epoch=self._store.end_offset,
-            incarnation_id=random_uuid(self._rng),
-            endpoints=broker_endpoints(configs.broker),
-            features=features,
-            rack=configs.broker.get("broker.rack"),
-            fenced=True,
-            directories=self.directory_ids,
-            cordoned=(),
-        )
-        self.submit(StartBroker(broker, clean))
-        self._sync = True
-        self._store.sync(begin, now_ms)
+    def _take(self, items: Sequence[Item], high_watermark: int) -> None:
+        changes: list[Change] = []
+        apply = self.state.apply
+        for item in items:
+            if isinstance(item.content, Entry):
+                changes.extend(apply(item.content.record))
+        if items:
+            self._last_epoch = items[-1].epoch
+        self.end_offset = high_watermark
+        if changes:
+            self.on_change(_merged(changes))
+        self.on_committed(high_watermark)
+        self._wake()
+        if self.quorum.snapshot_due and not self.state.in_transaction:
+            self._write_snapshot()
 
-    def _append(self, entries: Sequence[Entry]) -> int:
-        return self._store.append(entries, self._now_ms(), sync=self._sync)
-
-    def _changed(self, changes: list[Change]) -> None:
-        self.on_change(_merged(changes))
+    def _wake(self) -> None:
+        for future in tuple(self._waiting):
+            if not future.done():
+                future.set_result(None)
 
     def _write_snapshot(self) -> None:
         try:
-            self._store.write_snapshot(snapshot(self.state), self._now_ms())
+            self.quorum.write_snapshot(snapshot(self.state), self.end_offset, self._last_epoch)
         except StorageError as error:  # the journal itself is complete; the next change tries again
             log.error("no metadata snapshot could be written: %s", error)
-
-
-def _bootstrap(disk: Disk) -> tuple[Entry, ...]:
-    """What the formatter, ours or Kafka's, wants an empty journal to begin with."""
-    try:
-        data = read_all(disk.open(BOOTSTRAP))
-    except FileNotFoundError:
-        return tuple(feature(name, level) for name, level in DEFAULT_LEVELS.items())
-    items = journal.snapshot_items(data, BOOTSTRAP)
-    return tuple(item.content for item in items if isinstance(item.content, Entry))
 
 
 def _merged(changes: list[Change]) -> list[Change]:
@@ -189,5 +176,9 @@ def _merged(changes: list[Change]) -> list[Change]:
     return merged
 
 
-def _ignore(_: list[Change]) -> None:
+def _ignore(_: object) -> None:
+    """Until the node is listening."""
+
+
+def _do_nothing() -> None:
     """Until the node is listening."""

@@ -1,7 +1,9 @@
-"""Node: one broker and controller in one process, composed from its parts; the only place that knows them all.
+"""Node: a broker, a controller or both in one process, composed from its parts; the only place that knows them all.
 
-Start: data directories, then the metadata journal, then the partitions (recovered if the last stop was not clean),
-then the listeners; only then is the node ready. Stop goes the other way round and ends with the mark of a clean stop.
+Start: data directories, the metadata journal, its place in the quorum, the partitions (recovered if the last stop was
+not clean), then the listeners; only then is the node ready. A node that is the only voter has decided everything it
+needs by itself when `start` returns; any other one waits for the quorum, and a broker registers with the active
+controller. Stop goes the other way round and ends with the mark of a clean stop.
 """
 
 from __future__ import annotations
@@ -9,37 +11,39 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import random
 import signal
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ottla.log.config import Inspect
-from ottla.log.disk import Disk
 from ottla.model.config import Config
 from ottla.model.ids import TopicPartition
+from ottla.server.channel import ControllerChannel
 from ottla.server.configs import Configs
-from ottla.server.context import Intercept, Services
+from ottla.server.context import Services
 from ottla.server.coordination import Coordination
 from ottla.server.directories import open_directories
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
+from ottla.server.endpoints import controller_names, inter_broker_listener, registered_endpoints
+from ottla.server.forwarding import Forwarding
+from ottla.server.lifecycle import Lifecycle, register_controller
 from ottla.server.listener import Endpoint, Listener
 from ottla.server.listeners import advertised, listened
-from ottla.server.metadata import MetadataHost
-from ottla.server.net import Net, OsNet
-from ottla.server.osdisk import OsDisk
+from ottla.server.liveness import Liveness
+from ottla.server.member import Member
 from ottla.server.partitions import Partitions
+from ottla.server.peers import Peers
+from ottla.server.ports import Ports as Ports  # known to everybody by this module
+from ottla.server.ports import system_ports as system_ports
 from ottla.server.refusals import check_start
 from ottla.server.sessions import Sessions
 from ottla.server.spark_readers import SparkReaders
-from ottla.server.system import lock_directory, open_files_max, raise_descriptor_limit
+from ottla.server.system import raise_descriptor_limit
 from ottla.server.upkeep import Upkeep
 from ottla.server.waiters import Waiters
+from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
     from ottla.server.contracts import Contracts
@@ -51,33 +55,6 @@ log = logging.getLogger(__name__)
 Recovery = Callable[[TopicPartition, int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """The outside world: where disks, sockets, time, chance and threads come from. The simulator has its own."""
-
-    disk: Callable[[str], Disk]
-    net: Net
-    now_ms: Callable[[], int]
-    rng: random.Random
-    executor: Executor | None
-    lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
-    intercept: Intercept | None = None  # a test's way to put itself before the handlers
-
-
-def system_ports(values: Mapping[str, str] | None = None) -> Ports:
-    """The real world, for a node with these settings."""
-    configs = Configs(values or {})
-    files_max = open_files_max(configs.broker.get("ottla.open.files.max"), len(configs.log_dirs()))
-    return Ports(
-        disk=lambda path: OsDisk(path, open_files_max=files_max),
-        net=OsNet(),
-        now_ms=lambda: time.time_ns() // 1_000_000,
-        rng=random.SystemRandom(),
-        executor=ThreadPoolExecutor(configs.broker.get("ottla.worker.threads"), thread_name_prefix="ottla-worker"),
-        lock=lock_directory,
-    )
-
-
 class Node:
     def __init__(self, values: Mapping[str, str], ports: Ports, on_recovery: Recovery | None = None) -> None:
         """`values` are server properties by Kafka's names; what is not given has its default."""
@@ -86,24 +63,35 @@ class Node:
         self._on_recovery = on_recovery or _tell_progress
         self.addresses: list[tuple[str, int]] = []
         self._stop_requested: asyncio.Event | None = None
+        self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
+        self._sockets: dict[Endpoint, Any] = {}  # bound, but nobody is let in yet
         self._steps_back: list[Callable[[], Awaitable[None] | None]] = []  # how to undo the start, the last step last
 
     async def start(self) -> None:
         """Returns when clients may connect. A start that fails leaves everything as it was."""
         try:
+            loop = asyncio.get_running_loop()
             self._open()
-            self._serve(asyncio.get_running_loop())
-        except Exception:
+            self._compose(loop)
+            if self.is_broker and self.is_controller and self.member.alone:
+                self._start_alone(loop)
+            else:
+                await self._join(loop)
+        except BaseException:
             await self.stop()
             raise
 
+    # --- the parts
+
     def _open(self) -> None:
-        """From the settings to the partitions, recovered if the last stop was not clean."""
+        """From the settings to the metadata journal."""
         ports = self.ports
-        self._stop_requested = asyncio.Event()
+        self._stop_requested = self._stop_requested or asyncio.Event()
         self.configs = Configs(self.values)
         self.configs.contracts = self._contract
         settings = self.configs.broker
+        roles = settings.get("process.roles")
+        self.is_broker, self.is_controller = "broker" in roles, "controller" in roles
         self._endpoints = listened(settings)
         check_start(self.configs, self._endpoints)
         self._steps_back.append(self._end_workers)
@@ -111,9 +99,9 @@ class Node:
             self._steps_back.append(ports.lock(path))
         self.directories = open_directories(self.configs.log_dirs(), ports.disk)
         self._steps_back.append(self._close_disks)
-        self.metadata = MetadataHost.open(self.directories, self.configs, ports)
-        self._steps_back.append(self._close_untouched)
-        self.configs.follow(self.metadata.state)
+        self.peers = Peers(f"node-{self.configs.node_id}")
+        self.member = Member.open(self.directories, self.configs, ports, self.peers)
+        self.metadata = self.member.metadata
         self.partitions = Partitions(
             self.directories,
             self.configs.log_config,
@@ -122,23 +110,25 @@ class Node:
             all_usable=len(self.directories) == len(self.configs.log_dirs()),
             node_id=self.metadata.node_id,
         )
-        self.partitions.load(self.metadata.state)
-        self.partitions.recover(self._on_recovery)
-        self._steps_back[-1] = self._close_storage
+        self._steps_back.append(self._close_storage)
+        self._steps_back.append(self.peers.close)
 
-    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _compose(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.channel = ControllerChannel(loop)
+        self.liveness = Liveness(loop)
         self.services = self._services(loop)
+        self.channel.services = self.liveness.services = self.services
+        self.metadata.next_producer_id = self.channel.producer_ids.next_producer_id
+        self._steps_back.append(self.channel.close)
+        self._steps_back.append(self.liveness.close)
         self._steps_back.append(self.services.syncer.idle)
         self._steps_back.append(self.services.coordination.close)
         self.partitions.on_change = self.services.waiters.notify
+        self.member.controller.on_active = self.liveness.active
+        self.metadata.on_change = self._before_loading
+        self.metadata.on_reload = self._reloaded
         self.door = Door(self.configs.broker)
         self._steps_back.append(self.door.close)
-        for endpoint in self._endpoints:
-            self._listen(endpoint, loop)
-        self.upkeep = Upkeep(loop, self)
-        self._steps_back.append(self.upkeep.stop)
-        self.metadata.on_change = self._changed
-        self.services.coordination.start(self.metadata.state)
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
@@ -149,12 +139,20 @@ class Node:
             cluster_id=self.metadata.cluster_id,
             configs=self.configs,
             metadata=self.metadata,
+            quorum=self.member.quorum,
+            controller=self.member.controller,
+            channel=self.channel,
+            forwarding=Forwarding(loop, self.channel),
+            liveness=self.liveness,
+            peers=self.peers,
+            inter_broker_listener=inter_broker_listener(settings),
             partitions=self.partitions,
             waiters=waiters,
             syncer=Syncer(loop, self.ports.executor, self.partitions, waiters.notify),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             spark_readers=SparkReaders(),
             now_ms=self.ports.now_ms,
+            rng=self.ports.rng,
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop)),
             intercept=self.ports.intercept,
@@ -183,11 +181,92 @@ class Node:
 
         return Contracts(self.services)
 
+    # --- starting alone: all of it in one turn of the loop
+
+    def _start_alone(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.member.start_alone(loop)
+        self._steps_back.append(self.member.quorum.stop)
+        self.configs.follow(self.metadata.state)
+        self._loaded = True
+        self.partitions.load(self.metadata.state)
+        self.partitions.recover(self._on_recovery)
+        for endpoint in self._endpoints:
+            self._listen(endpoint, loop)
+        self._begin(loop)
+
+    # --- starting with others
+
+    async def _join(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The quorum forms through the controllers' listeners, so those come first."""
+        names = controller_names(self.configs.broker)
+        theirs = [endpoint for endpoint in self._endpoints if endpoint.name in names]
+        ours = [endpoint for endpoint in self._endpoints if endpoint.name not in names]
+        for endpoint in theirs:
+            self._listen(endpoint, loop)
+        for endpoint in ours:
+            self._bind(endpoint)
+        member = self.member
+        member.quorum.start(loop)
+        self._steps_back.append(member.quorum.stop)
+        member.controller.start(loop)
+        self.configs.follow(self.metadata.state)
+        await self.metadata.until(lambda: member.quorum.leader_id >= 0)
+        if self.is_controller:
+            self.channel.spawn(register_controller(self.services, member.registration))
+        if self.is_broker:
+            await self._join_as_broker(loop, ours)
+        else:
+            self._loaded = True
+            self._begin(loop)
+
+    async def _join_as_broker(self, loop: asyncio.AbstractEventLoop, endpoints: list[Endpoint]) -> None:
+        ports = {endpoint.name: sock.getsockname()[1] for endpoint, sock in self._sockets.items()}
+        broker = self.member.broker
+        broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
+        self.lifecycle = Lifecycle(loop, self.services, broker)
+        self._steps_back.append(self.lifecycle.stop)
+        await self.lifecycle.register()
+        # Now everything is known that was decided before, so what has no place in the metadata has none at all.
+        late: list[Any] = []
+        self.metadata.on_change = late.extend
+        self.configs.follow(self.metadata.state)
+        self._loaded = True
+        self.partitions.load(self.metadata.state)
+        await in_worker(loop, self.ports.executor, self.partitions.recover, self._on_recovery)
+        for endpoint in endpoints:
+            self._listen(endpoint, loop)
+        self._begin(loop)
+        if late:
+            self._changed(late)
+        await self.lifecycle.unfence()
+        self._steps_back.append(self.lifecycle.leave)
+
+    # --- running
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Everything that goes on by itself."""
+        self.upkeep = Upkeep(loop, self)
+        self._steps_back.append(self.upkeep.stop)
+        self.member.controller.start(loop)
+        self.metadata.on_change = self._changed if self.is_broker else self._before_loading
+        if self.is_broker:
+            self.services.coordination.start(self.metadata.state)
+
+    def _bind(self, endpoint: Endpoint) -> Any:
+        sock = self._sockets[endpoint] = self.ports.net.listen(endpoint.host, endpoint.port)
+        self._steps_back.append(sock.close)
+        return sock
+
     def _listen(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> None:
-        sock = self.ports.net.listen(endpoint.host, endpoint.port)
-        listener = Listener(endpoint, sock, loop, self.services, self.door)
+        sock = self._sockets.get(endpoint) or self._bind(endpoint)
+        controller = endpoint.name in controller_names(self.configs.broker)
+        listener = Listener(endpoint, sock, loop, self.services, self.door, controller=controller)
         self._steps_back.append(listener.close)
         self.addresses.append(listener.address)
+
+    def _before_loading(self, _: Any) -> None:
+        self.configs.forget()
+        self.door.configure(self.configs.broker)
 
     def _changed(self, changes: Any) -> None:
         self.configs.forget()
@@ -195,6 +274,16 @@ class Node:
         self.door.configure(self.configs.broker)
         self.upkeep.follow(changes)
         self.services.coordination.tell(changes)
+
+    def _reloaded(self) -> None:
+        """A snapshot took the place of the state: everybody looks at all of it."""
+        state = self.metadata.state
+        self.configs.follow(state)
+        if self.is_broker and self._loaded:
+            self.partitions.load(state)
+            self.services.coordination.reload()
+
+    # --- stopping
 
     def request_stop(self) -> None:
         """Makes `stopped` shut the node down; from the node's own loop."""
@@ -218,13 +307,11 @@ class Node:
                 log.exception("the stop goes on, but the next start will have to recover")
 
     def _close_storage(self) -> None:
-        self.metadata.close()
-        self.partitions.close()  # ends with the mark of a clean stop, which vouches for the metadata too
-
-    def _close_untouched(self) -> None:
-        """The start failed before a partition was opened: what was closed cleanly still is."""
-        self.metadata.close()
-        for directory in self.directories:
+        self.member.close()
+        if self._loaded:
+            self.partitions.close()  # ends with the mark of a clean stop, which vouches for the metadata too
+            return
+        for directory in self.directories:  # nothing was touched: what was closed cleanly still is
             if directory.clean:
                 directory.mark_clean()
 
@@ -247,10 +334,17 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery
     async def serve() -> None:
         raise_descriptor_limit()
         node = Node(values, system_ports(values), on_recovery)
-        await node.start()
+        loop = asyncio.get_running_loop()
+        # A node may wait for others for as long as they are not there: it can be told to stop meanwhile.
+        starting = loop.create_task(node.start())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, starting.cancel)
+        try:
+            await starting
+        except asyncio.CancelledError:
+            return
         # What a start leaves behind lives as long as the node: no collection needs to look at it again.
         gc.freeze()
-        loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, node.request_stop)
         on_ready(node)

@@ -11,7 +11,7 @@ from ottla.cluster.features import SUPPORTED_FEATURES
 from ottla.model.errors import ErrorCode
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.served import SERVED
+from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 # What Kafka accepts as a client's name and version; versions 0 to 2 do not carry them.
@@ -30,11 +30,12 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
     state = context.metadata.state
+    served = SERVED_TO_CONTROLLERS if context.connection.controller else SERVED
     return ApiVersionsResponse(
         error_code=0,
         api_keys=[
             ApiVersionsResponse.ApiVersion(api_key=key, min_version=TOLD_MINIMUM.get(key, low), max_version=high)
-            for key, (low, high) in SERVED.items()
+            for key, (low, high) in served.items()
         ],
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)

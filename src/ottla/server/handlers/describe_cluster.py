@@ -8,36 +8,56 @@ from __future__ import annotations
 from ottla.model.errors import ErrorCode
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.nodes import listed_brokers
+from ottla.server.nodes import listed_brokers, some_broker
 from ottla.server.operations import CLUSTER_OPERATIONS, NOT_ASKED
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 _BROKERS, _CONTROLLERS = 1, 2
+_NAMES = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
 @handles(DescribeClusterRequest, on="both")
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
-    if request.endpoint_type == _CONTROLLERS:
+    if request.endpoint_type not in _NAMES:
+        return _refuse(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    here = _CONTROLLERS if context.connection.controller else _BROKERS
+    if request.endpoint_type != here:
         return _refuse(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+            f"The request was sent to an endpoint of type {_NAMES[here]}, "
+            f"but we wanted an endpoint of type {_NAMES[request.endpoint_type]}",
         )
-    if request.endpoint_type != _BROKERS:
-        return _refuse(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    controllers = here == _CONTROLLERS
     return DescribeClusterResponse(
         error_code=0,
+        endpoint_type=here,
         cluster_id=context.cluster_id,
-        controller_id=context.node_id,
-        brokers=[
-            DescribeClusterResponse.Broker(
-                broker_id=broker.id, host=host, port=port, rack=broker.rack, is_fenced=broker.fenced
-            )
-            for broker, host, port in listed_brokers(context, fenced=request.include_fenced_brokers)
-        ],
+        controller_id=context.services.quorum.leader_id if controllers else some_broker(context),
+        brokers=_controllers(context) if controllers else _brokers(context, request.include_fenced_brokers),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+def _brokers(context: Context, fenced: bool) -> list[DescribeClusterResponse.Broker]:
+    return [
+        DescribeClusterResponse.Broker(
+            broker_id=broker.id, host=host, port=port, rack=broker.rack, is_fenced=broker.fenced
+        )
+        for broker, host, port in listed_brokers(context, fenced=fenced)
+    ]
+
+
+def _controllers(context: Context) -> list[DescribeClusterResponse.Broker]:
+    """Those that have the listener by which the question came."""
+    listener = context.connection.listener
+    return [
+        DescribeClusterResponse.Broker(broker_id=controller.id, host=end.host, port=end.port, rack=None)
+        for controller in context.metadata.state.controllers.values()
+        for end in controller.endpoints
+        if end.name == listener
+    ]
 
 
 def _refuse(code: ErrorCode, message: str) -> DescribeClusterResponse:

@@ -8,6 +8,7 @@ from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.nodes import ListenerView
 from ottla.server.operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -72,26 +73,26 @@ def _missing(name: str, code: ErrorCode, operations: int = TOPIC_OPERATIONS) -> 
 
 
 def _describe(topic: Topic, start: int, limit: int, context: Context) -> TopicAnswer:
-    alive = {id for id, broker in context.metadata.state.brokers.items() if not broker.fenced}
+    view = ListenerView.of(context)
     return TopicAnswer(
         error_code=0,
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(state, alive) for state in topic.partitions[start : start + limit]],
+        partitions=[_partition(state, view) for state in topic.partitions[start : start + limit]],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
-def _partition(state: PartitionState, alive: set[int]) -> PartitionAnswer:
+def _partition(state: PartitionState, view: ListenerView) -> PartitionAnswer:
     return PartitionAnswer(
         error_code=0,
         partition_index=state.index,
-        leader_id=state.leader if state.leader in alive else -1,
+        leader_id=state.leader if state.leader in view.reachable else -1,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
         eligible_leader_replicas=list(state.elr),
         last_known_elr=list(state.last_known_elr),
-        offline_replicas=[id for id in state.replicas if id not in alive],
+        offline_replicas=view.offline(state),
     )

@@ -2,22 +2,24 @@
 
 v1 controller, internal topics   v4 no auto-creation on wish   v8 authorized operations   v10 topic ids   v12 by id
 
-Every broker tells the address under which the client reached this node, unless `advertised.listeners` says otherwise.
+A node that is alone tells the address under which the client reached it, unless `advertised.listeners` says otherwise.
+Brokers of a cluster are told as they registered; a client may ask any of them for what the controller does, so any of
+them is said to be the controller, as Kafka does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.cluster.entities import PartitionState, Topic
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
+from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.internal_topics import new_topic
-from ottla.server.nodes import listed_brokers
+from ottla.server.nodes import ListenerView, listed_brokers, some_broker
 from ottla.server.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -25,17 +27,19 @@ TopicAsk = MetadataRequest.Topic
 TopicAnswer = MetadataResponse.Topic
 PartitionAnswer = TopicAnswer.Partition
 
+_FIRST_WITH_LISTENERS = 6  # before it, there was no word for a leader without the client's listener
 _FIRST_WITH_IDS = 12  # versions 10 and 11 have the field, but an id there was never answered
 
 
 @handles(MetadataRequest)
-def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
+def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
     version = context.request_version
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     # In version 0 an empty list meant all topics; since then that is null.
     if request.topics is None or (version == 0 and not request.topics):
-        topics = _describe(context.metadata.state.topics.values(), context, operations)
-    elif _is_malformed(request.topics, version):
+        topics = _describe(context.metadata.state.topics.values(), context, version, operations)
+        return _respond(request, topics, context)
+    if _is_malformed(request.topics, version):
         return MetadataResponse(
             brokers=[],
             topics=[
@@ -43,15 +47,28 @@ def metadata(request: MetadataRequest, context: Context) -> MetadataResponse:
                 for topic in request.topics
             ],
         )
-    else:
-        topics = _named(request.topics, request.allow_auto_topic_creation, context, operations)
+    if any(topic.topic_id != NO_ID for topic in request.topics):
+        return _respond(request, _by_id(request.topics, context, version, operations), context)
+    names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
+
+    def respond(problems: dict[str, ErrorCode]) -> MetadataResponse:
+        return _respond(request, _by_name(names, problems, context, version, operations), context)
+
+    missing = [name for name in names if name not in context.metadata.state.topics]
+    if not (missing and request.allow_auto_topic_creation and context.settings.get("auto.create.topics.enable")):
+        return respond({})
+    return _create(missing, context).map(respond).soonest()
+
+
+def _respond(request: MetadataRequest, topics: list[TopicAnswer], context: Context) -> MetadataResponse:
+    brokers = listed_brokers(context)
     return MetadataResponse(
         brokers=[
             MetadataResponse.Broker(node_id=broker.id, host=host, port=port, rack=broker.rack)
-            for broker, host, port in listed_brokers(context)
+            for broker, host, port in brokers
         ],
         cluster_id=context.cluster_id,
-        controller_id=context.node_id,
+        controller_id=some_broker(context),
         topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -65,40 +82,44 @@ def _is_malformed(topics: list[TopicAsk], version: int) -> bool:
     return any(topic.name is None and topic.topic_id == NO_ID for topic in topics)
 
 
-def _named(topics: list[TopicAsk], may_create: bool, context: Context, operations: int) -> list[TopicAnswer]:
-    state = context.metadata.state
+def _by_id(topics: list[TopicAsk], context: Context, version: int, operations: int) -> list[TopicAnswer]:
+    """One id makes it a request by ids; names beside them are ignored, as Kafka does."""
+    known = context.metadata.state.topic_by_id
     ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != NO_ID)
-    if ids:  # one id makes it a request by ids; names beside them are ignored, as Kafka does
-        unknown = [_missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id=id) for id in ids if id not in state.topic_by_id]
-        known = [state.topic_by_id[id] for id in ids if id in state.topic_by_id]
-        return unknown + _describe(known, context, operations)
-    names = dict.fromkeys(topic.name for topic in topics if topic.name is not None)
-    missing = [name for name in names if name not in state.topics]
-    problems: dict[str, ErrorCode] = {}
-    if missing and may_create and context.settings.get("auto.create.topics.enable"):
-        problems = _create(missing, context)
-    answers = _describe([state.topics[name] for name in names if name in state.topics], context, operations)
-    for name in missing:
-        if name not in state.topics:
+    unknown = [_missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id=id) for id in ids if id not in known]
+    return unknown + _describe([known[id] for id in ids if id in known], context, version, operations)
+
+
+def _by_name(
+    names: list[str], problems: dict[str, ErrorCode], context: Context, version: int, operations: int
+) -> list[TopicAnswer]:
+    known = context.metadata.state.topics
+    answers = _describe([known[name] for name in names if name in known], context, version, operations)
+    for name in names:
+        if name not in known:
             invalid = topic_name_problem(name) is not None
             code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             answers.append(_missing(problems.get(name, code), name, operations=operations))
     return answers
 
 
-def _create(names: Iterable[str], context: Context) -> dict[str, ErrorCode]:
+def _create(names: Iterable[str], context: Context) -> Later[dict[str, ErrorCode]]:
     """Create what may be created; a Kafka client asks again until the topic is there, ours is there at once."""
-    brokers = len(context.metadata.state.brokers)
-    topics: list[NewTopic] = [
-        new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None
-    ]
+    brokers = sum(not broker.fenced for broker in context.metadata.state.brokers.values())
+    topics = tuple(new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
     if not topics:
-        return {}
-    try:
-        outcomes: list[TopicOutcome] = context.metadata.submit(CreateTopics(tuple(topics)))
-    except ApiError as error:
-        return {topic.name: error.code for topic in topics}
-    return {outcome.name: outcome.error.code for outcome in outcomes if outcome.error is not None}
+        nothing: Later[dict[str, ErrorCode]] = Later()
+        nothing.set({})
+        return nothing
+    return context.services.channel.create_topics(topics).map(
+        lambda outcomes: {outcome.name: _told(outcome.error) for outcome in outcomes if outcome.error is not None}
+    )
+
+
+def _told(error: ApiError) -> ErrorCode:
+    """Another was faster, and this node has not heard of it yet: who asks again finds it."""
+    exists = error.code == ErrorCode.TOPIC_ALREADY_EXISTS
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if exists else error.code
 
 
 def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, operations: int = NOT_ASKED) -> TopicAnswer:
@@ -112,30 +133,43 @@ def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, oper
     )
 
 
-def _describe(topics: Iterable[Topic], context: Context, operations: int) -> list[TopicAnswer]:
-    brokers = context.metadata.state.brokers
-    alive = {id for id, broker in brokers.items() if not broker.fenced}
+def _describe(topics: Iterable[Topic], context: Context, version: int, operations: int) -> list[TopicAnswer]:
+    view = ListenerView.of(context)
+    partition = _partition if version else _partition_in_version_0
+    no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= _FIRST_WITH_LISTENERS else ErrorCode.LEADER_NOT_AVAILABLE
     return [
         TopicAnswer(
             error_code=0,
             name=topic.name,
             topic_id=topic.id,
             is_internal=is_internal(topic.name),
-            partitions=[_partition(state, alive) for state in topic.partitions],
+            partitions=[partition(state, view, no_listener) for state in topic.partitions],
             topic_authorized_operations=operations,
         )
         for topic in topics
     ]
 
 
-def _partition(state: PartitionState, alive: set[int]) -> PartitionAnswer:
-    led = state.leader in alive
+def _partition(state: PartitionState, view: ListenerView, no_listener: ErrorCode) -> PartitionAnswer:
+    led = state.leader in view.reachable
+    code = ErrorCode.NONE if led else no_listener if state.leader in view.alive else ErrorCode.LEADER_NOT_AVAILABLE
     return PartitionAnswer(
-        error_code=0 if led else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=code,
         partition_index=state.index,
         leader_id=state.leader if led else -1,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
-        offline_replicas=[id for id in state.replicas if id not in alive],
+        offline_replicas=view.offline(state),
     )
+
+
+def _partition_in_version_0(state: PartitionState, view: ListenerView, no_listener: ErrorCode) -> PartitionAnswer:
+    """Clients of that time did not expect brokers that they were not told of."""
+    answer = _partition(state, view, no_listener)
+    answer.replica_nodes = [id for id in state.replicas if id in view.reachable]
+    answer.isr_nodes = [id for id in state.isr if id in view.reachable]
+    is_complete = len(answer.replica_nodes) == len(state.replicas) and len(answer.isr_nodes) == len(state.isr)
+    if not answer.error_code and not is_complete:
+        answer.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+    return answer

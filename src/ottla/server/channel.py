@@ -1,0 +1,188 @@
+"""ControllerChannel: what this node asks of the active controller, wherever that is.
+
+Where it is here, a request goes through its handler without a socket, and a command is answered in the call on a sole
+voter. Elsewhere it goes to the leader's controller listener. Nobody who asks has to know: a controller that is gone or
+no longer leads is asked for until another one answers or the time is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.errors import ClientError, RequestTimedOut, error_code
+from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server import dispatch
+from ottla.server.answer import FAILED, Later
+from ottla.server.context import Context, Peer
+from ottla.server.producer_ids import ProducerIds
+from ottla.server.served import SERVED_TO_CONTROLLERS
+from ottla.wire.message import Request
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from ottla.server.context import Services
+
+log = logging.getLogger(__name__)
+
+_HERE = ("127.0.0.1", 0)
+_Wanted = CreateTopicsRequest.CreatableTopic
+
+
+class ControllerChannel:
+    """`services` is complete before anybody asks."""
+
+    services: Services
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.producer_ids = ProducerIds(self)
+        self._loop = loop
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    async def ask(self, request: Request, *, timeout_ms: int = limits.CONTROLLER_ANSWER_MS) -> Any:
+        """The answer of the active controller; `RequestTimedOut` if none came in time. Its error codes are the
+        caller's business, but for NOT_CONTROLLER."""
+        services = self.services
+        deadline_s = self._loop.time() + timeout_ms / 1000
+        why: object = "no controller is known"
+        while True:
+            left_ms = int((deadline_s - self._loop.time()) * 1000)
+            if left_ms <= 0:
+                raise RequestTimedOut(f"no answer to {type(request).name} within {timeout_ms} ms: {why}")
+            before = (services.quorum.leader_id, services.quorum.epoch)
+            try:
+                if services.controller.active:
+                    answer = await self._ask_here(request)
+                elif (address := services.quorum.leader_address()) is not None:
+                    answer = await services.peers.ask(address, request, timeout_ms=left_ms, purpose="controller")
+                else:
+                    answer = None
+                if answer is not None:
+                    if getattr(answer, "error_code", 0) != ErrorCode.NOT_CONTROLLER:
+                        return answer
+                    why = "the one that was asked is not the controller"
+            except ClientError as error:
+                why = error
+            await self.next_controller(before)
+
+    async def next_controller(self, before: tuple[int, int]) -> None:
+        """A moment, or less if another leads meanwhile than the `before` (id, epoch)."""
+        quorum = self.services.quorum
+        try:
+            async with asyncio.timeout(limits.CONTROLLER_RETRY_MS / 1000):
+                await self.services.metadata.until(lambda: before != (quorum.leader_id, quorum.epoch))
+        except TimeoutError:
+            return
+
+    async def _ask_here(self, request: Request) -> Any:
+        key = type(request).key
+        high = SERVED_TO_CONTROLLERS[key][1]
+        route = dispatch.controller_route(key, high)
+        assert route is not None, "the table has it"
+        context = Context(self.services, Peer("", _HERE, _HERE, controller=True))
+        context.request_version = high
+        answer: Any = route.handler(request, context)
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        if answer is FAILED:
+            raise ClientError(f"{type(request).name} failed")
+        return answer
+
+    # --- topics
+
+    def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
+        """What became of them, once this node knows of those that were made."""
+        controller = self.services.controller
+        if not controller.active:
+            return self._later(self._create_elsewhere(topics))
+        made: Later[list[TopicOutcome]] = Later()
+
+        def settle(reply: Any) -> None:
+            if not isinstance(reply, ApiError):
+                made.set(reply)
+            elif reply.code == ErrorCode.NOT_CONTROLLER:
+                self._later(self._create_elsewhere(topics)).then(made.set)
+            else:
+                made.set(_refused(topics, reply))
+
+        controller.submit(CreateTopics(topics)).then(settle)
+        return made
+
+    async def _create_elsewhere(self, topics: tuple[NewTopic, ...]) -> list[TopicOutcome]:
+        wanted = [_wanted(topic) for topic in topics]
+        request = CreateTopicsRequest(topics=wanted, timeout_ms=limits.CONTROLLER_ANSWER_MS)
+        try:
+            answer = await self.ask(request)
+        except ClientError as error:
+            return _refused(topics, ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
+        outcomes = [
+            TopicOutcome(
+                each.name,
+                ApiError(error_code(each.error_code), each.error_message) if each.error_code else None,
+                each.topic_id,
+                each.num_partitions,
+                each.replication_factor,
+            )
+            for each in answer.topics
+        ]
+        made = [outcome.id for outcome in outcomes if outcome.error is None]
+        metadata = self.services.metadata
+        try:
+            async with asyncio.timeout(limits.CONTROLLER_ANSWER_MS / 1000):
+                await metadata.until(lambda: all(each in metadata.state.topic_by_id for each in made))
+        except TimeoutError:
+            log.warning("this node has not heard of the topics that the controller made")
+        return outcomes
+
+    # --- tasks
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Runs until it ends or the node stops."""
+        task: asyncio.Task[Any] = self._loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the controller could not be asked", exc_info=error)
+
+    def _later(self, work: Coroutine[Any, Any, Any]) -> Later[Any]:
+        later: Later[Any] = Later()
+
+        def done(ended: asyncio.Task[Any]) -> None:
+            if ended.cancelled() or ended.exception() is not None:
+                later.fail()
+            else:
+                later.set(ended.result())
+
+        self.spawn(work).add_done_callback(done)
+        return later
+
+    async def close(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _refused(topics: tuple[NewTopic, ...], error: ApiError) -> list[TopicOutcome]:
+    return [TopicOutcome(topic.name, error) for topic in topics]
+
+
+def _wanted(topic: NewTopic) -> _Wanted:
+    return _Wanted(
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[
+            _Wanted.CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in topic.assignments
+        ],
+        configs=[_Wanted.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs],
+    )

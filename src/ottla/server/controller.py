@@ -1,0 +1,217 @@
+"""ActiveController: decides what changes in the cluster, on the node that leads the quorum and only while it does.
+
+Commands are decided on a state of its own, a copy of the committed one that is ahead of it by what was appended and is
+not committed yet. Replies leave when their records are committed and this node's `MetadataHost` has applied them. When
+the lead is lost the copy is thrown away and whoever waits is told NOT_CONTROLLER: the next active controller knows
+whether the command was carried out.
+
+On a sole voter an append is committed when it returns, so the reply is there when `submit` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ottla.cluster.commands.start import Activate
+from ottla.cluster.entry import Entry
+from ottla.cluster.machine import ClusterMachine, Command
+from ottla.cluster.view import View
+from ottla.log.disk import StorageError
+from ottla.machine.runner import Runner
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import BitSource
+from ottla.server.answer import Answer, Later
+from ottla.server.configs import Configs
+from ottla.server.metadata import MetadataHost
+
+if TYPE_CHECKING:
+    from ottla.server.quorum import Quorum
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class ActiveController:
+    """Where this node does not lead, `active` is False and everything is refused with NOT_CONTROLLER."""
+
+    def __init__(
+        self,
+        quorum: Quorum,
+        metadata: MetadataHost,
+        configs: Configs,
+        bootstrap: tuple[Entry, ...],
+        now_ms: Callable[[], int],
+        rng: BitSource,
+    ) -> None:
+        self.on_active: Callable[[bool], None] = _ignore
+        self._quorum = quorum
+        self._metadata = metadata
+        self._configs = configs
+        self._bootstrap = bootstrap
+        self._now_ms = now_ms
+        self._rng = rng
+        self._runner: Runner[Command, Entry] | None = None
+        self._view: View | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
+        metadata.controller = self
+        metadata.on_lead = self._led
+        metadata.on_committed = self._committed
+
+    @property
+    def active(self) -> bool:
+        return self._runner is not None
+
+    @property
+    def view(self) -> View:
+        """What commands see, for who answers from it without changing anything."""
+        if self._view is None:
+            raise self._not_controller()
+        return self._view
+
+    # --- commands
+
+    def submit(self, command: Command) -> Later[Any]:
+        """The reply, or the ApiError that refused the command as a whole; done at once on a sole voter."""
+        later: Later[Any] = Later()
+        runner = self._runner
+        if runner is None:
+            later.set(self._not_controller())
+            return later
+        self._metadata.hold()
+        try:
+            runner.submit(command, self._now_ms(), lambda value: _answer(later, value))
+        except StorageError as error:
+            log.error("the metadata log cannot be written: %s", error)
+            later.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        except ApiError as error:  # the quorum's: it is about to say that another leads
+            later.set(error)
+        finally:
+            self._metadata.release()
+            self._check(runner)
+            self._arm()
+        return later
+
+    def ask(self, command: Command, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
+        """`submit`, with the reply made into a response; at once where the reply is there at once."""
+        reply = self.submit(command)
+        if reply.done:
+            value = reply.taken()
+            return refuse(value) if isinstance(value, ApiError) else respond(value)
+        return reply.map(lambda value: refuse(value) if isinstance(value, ApiError) else respond(value))
+
+    # --- for the node
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on timers are followed."""
+        self._loop = loop
+        self._arm()
+
+    def close(self) -> None:
+        self._resign()
+        self._loop = None
+
+    # --- inside
+
+    def _led(self, leading: bool) -> None:
+        self._resign()
+        if leading:
+            self._take_over()
+        self.on_active(leading)
+
+    def _take_over(self) -> None:
+        view = View(
+            self._metadata.state.copy(),
+            self._metadata.node_id,
+            lambda: self._configs.node,
+            self._rng,
+            lambda: self._quorum.end_offset,
+        )
+        runner: Runner[Command, Entry] = Runner(ClusterMachine(view), self._quorum.append, _ignore)
+        runner.next_offset = self._quorum.end_offset
+        runner.committed_offset = self._metadata.end_offset
+        self._view, self._runner = view, runner
+        self.submit(Activate(self._bootstrap)).then(self._activated)
+
+    def _activated(self, reply: Any) -> None:
+        if isinstance(reply, ApiError) and reply.code != ErrorCode.NOT_CONTROLLER:
+            log.error("the lead cannot be taken: %s", reply)
+
+    def _resign(self) -> None:
+        runner, self._runner, self._view = self._runner, None, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._timer_ms = None
+        if runner is not None:
+            runner.resign(self._not_controller())
+
+    def _committed(self, high_watermark: int) -> None:
+        if self._runner is not None:
+            self._runner.commit(high_watermark)
+
+    def _check(self, runner: Runner[Command, Entry]) -> None:
+        """A mistake of ours was met after an append: the copy lacks something that the journal has."""
+        if runner.broken and runner is self._runner:
+            log.error("the active controller begins anew")
+            self._resign()
+            self._quorum.resign()
+
+    def _not_controller(self) -> ApiError:
+        leader = self._quorum.leader_id
+        return ApiError(
+            ErrorCode.NOT_CONTROLLER,
+            f"The active controller appears to be node {leader}." if leader >= 0 else "No controller appears active.",
+        )
+
+    # --- timers
+
+    def _arm(self) -> None:
+        if self._loop is None or self._runner is None:
+            return
+        deadline_ms = self._runner.next_deadline_ms
+        if deadline_ms == self._timer_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms, self._timer = deadline_ms, None
+        if deadline_ms is not None:
+            delay_ms = max(0, deadline_ms - self._now_ms())
+            self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = self._timer_ms = None
+        runner = self._runner
+        if runner is None:
+            return
+        self._metadata.hold()
+        try:
+            runner.wake(self._now_ms())
+        except StorageError as error:
+            log.error("the metadata log cannot be written: %s", error)
+        except ApiError as error:
+            log.warning("what was due in the cluster was put off: %s", error)
+        except Exception:
+            log.exception("what was due in the cluster failed")
+        finally:
+            self._metadata.release()
+            self._check(runner)
+            self._arm()
+
+
+def _answer(later: Later[Any], value: Any) -> None:
+    """Whoever cannot take an answer hurts nobody else who waits."""
+    if later.done:
+        return
+    try:
+        later.set(value)
+    except Exception:
+        log.exception("an answer of the active controller could not be given")
+
+
+def _ignore(_: Any) -> None:
+    """Nobody listens."""

@@ -1,0 +1,159 @@
+"""Forwarding: requests that only the active controller may handle, passed on to it in an Envelope (KIP-590).
+
+The bytes of the request go there as they came and those of the answer come back as they are, with the same correlation
+id. The client never learns that a controller was asked that no longer is one: another is found within the time that
+the client gave. When none is, the request's own handler says REQUEST_TIMED_OUT in the form of its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.errors import ClientError
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import FAILED, Answer, Later
+from ottla.server.context import Context
+from ottla.wire import compile
+from ottla.wire.journal.principal import DefaultPrincipalData
+from ottla.wire.message import Request, Response, Struct, fields
+from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+if TYPE_CHECKING:
+    from ottla.server.channel import ControllerChannel
+    from ottla.server.dispatch import Route
+
+log = logging.getLogger(__name__)
+
+_VERSION = 0  # of the principal's form
+_ANONYMOUS = _VERSION.to_bytes(2, "big") + compile.encode(
+    DefaultPrincipalData(type="User", name="ANONYMOUS", token_authenticated=False), _VERSION
+)
+
+
+class Forwarded:
+    """An answer as the controller wrote it, header included."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def parts(self) -> list[Any]:
+        """The frame of it."""
+        return [len(self.data).to_bytes(4, "big") + self.data]
+
+
+class Forwarding:
+    def __init__(self, loop: asyncio.AbstractEventLoop, channel: ControllerChannel) -> None:
+        self._loop = loop
+        self._channel = channel
+
+    def handle(self, route: Route, request: Request, frame: memoryview, context: Context) -> Answer[Any]:
+        """The answer of the active controller, here or elsewhere."""
+        if not context.controller.active:
+            return self._forward(route, request, bytes(frame), context, context.request_version)
+        answer = route.handler(request, context)
+        if answer is None or isinstance(answer, Response):
+            return answer
+        return self._unless_lost(answer, route, request, bytes(frame), context, context.request_version)
+
+    async def _unless_lost(
+        self, answer: Any, route: Route, request: Request, frame: bytes, context: Context, version: int
+    ) -> Any:
+        """The answer, unless the lead was lost before it was committed."""
+        answer = await answer
+        if answer is FAILED or not is_refused_by_role(answer):
+            return answer
+        return await self._forward(route, request, frame, context, version)
+
+    async def _forward(self, route: Route, request: Request, frame: bytes, context: Context, version: int) -> Any:
+        services = context.services
+        wanted_ms = getattr(request, "timeout_ms", limits.CONTROLLER_ANSWER_MS)
+        deadline_s = self._loop.time() + min(max(wanted_ms, 0), limits.CONTROLLER_ANSWER_MS) / 1000
+        envelope = EnvelopeRequest(
+            request_data=frame,
+            request_principal=_ANONYMOUS,
+            client_host_address=_packed(context.connection.remote_address[0]),
+        )
+        while True:
+            before = (services.quorum.leader_id, services.quorum.epoch)
+            left_ms = int((deadline_s - self._loop.time()) * 1000)
+            if left_ms <= 0:
+                return await _refused(route, request, context, version)
+            address = services.quorum.leader_address()
+            try:
+                if services.controller.active:
+                    answer = await _handled(route, request, context, version)
+                    if answer is FAILED or not is_refused_by_role(answer):
+                        return answer
+                elif address is not None:
+                    reply: EnvelopeResponse = await services.peers.ask(
+                        address, envelope, timeout_ms=left_ms, purpose="forwarding"
+                    )
+                    if not reply.error_code:
+                        return Forwarded(bytes(reply.response_data or b""))
+                    if reply.error_code != ErrorCode.NOT_CONTROLLER:
+                        log.error("the controller refused %s: error %d", route.endpoint.name, reply.error_code)
+                        return FAILED
+            except ClientError as error:
+                log.info("%s was not forwarded: %s", route.endpoint.name, error)
+            await self._channel.next_controller(before)
+
+
+async def _handled(route: Route, request: Request, context: Context, version: int, controller: Any = None) -> Any:
+    """The handler's answer, in a context of its own: that of the connection has gone on to other requests."""
+    own = Context(context.services, context.connection)
+    own.client_id, own.request_version = context.client_id, version
+    if controller is not None:
+        own.controller = controller
+    answer: Any = route.handler(request, own)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+async def _refused(route: Route, request: Request, context: Context, version: int) -> Any:
+    return await _handled(route, request, context, version, _NobodyAnswers())
+
+
+class _NobodyAnswers:
+    """Stands for a controller that could not be reached."""
+
+    active = False
+
+    def submit(self, command: Any) -> Later[Any]:
+        later: Later[Any] = Later()
+        later.set(_timed_out())
+        return later
+
+    def ask(self, command: Any, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
+        return refuse(_timed_out())
+
+    @property
+    def view(self) -> Any:
+        raise _timed_out()
+
+
+def _timed_out() -> ApiError:
+    return ApiError(ErrorCode.REQUEST_TIMED_OUT, "The request timed out before the controller could handle it.")
+
+
+def _packed(host: str) -> bytes:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).packed
+    except ValueError:
+        return ipaddress.ip_address("0.0.0.0").packed
+
+
+def is_refused_by_role(answer: Struct) -> bool:
+    """Whether an answer says, for all of it or for a part, that this node is not the controller."""
+    if getattr(answer, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+        return True
+    for field in fields(type(answer)):
+        value = getattr(answer, field.name)
+        if isinstance(value, list) and value and isinstance(value[0], Struct) and any(map(is_refused_by_role, value)):
+            return True
+    return False

@@ -1,0 +1,67 @@
+"""Envelope (key 58): a broker passes a client's request on, because the active controller may be here (KIP-590)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable
+from struct import Struct
+from struct import error as StructError
+from typing import Any
+
+from ottla.model.errors import ErrorCode
+from ottla.server import dispatch
+from ottla.server.answer import FAILED, Answer, Disconnect
+from ottla.server.context import Context, Peer
+from ottla.server.dispatch import handles
+from ottla.server.forwarding import is_refused_by_role
+from ottla.wire.message import Response
+from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from ottla.wire.types import WireError
+from ottla.wire.varint import skip_tags
+
+_HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
+_LENGTH_BYTES = 4
+
+
+@handles(EnvelopeRequest, on="controller")
+def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeResponse]:
+    if not context.controller.active:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    frame = memoryview(request.request_data)
+    try:
+        key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
+        route = dispatch.route(key, version)
+        if route is None or not route.endpoint.forwarded:
+            return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        position = 10 + max(client_id_size, 0)
+        inner = Context(context.services, _client(request, context.connection))
+        inner.client_id, inner.request_version = bytes(frame[10:position]).decode(), version
+        if route.flexible_request:
+            tags = frame[position]
+            position = skip_tags(frame, position + 1, tags) if tags else position + 1
+        asked, _ = route.decode(frame, position)
+    except (WireError, StructError, IndexError, UnicodeDecodeError, ValueError) as error:
+        raise Disconnect(f"a malformed request in an envelope: {error}") from error
+    answer: Any = route.handler(asked, inner)
+    if isinstance(answer, Response):
+        return _sealed(answer, route, correlation_id)
+    return _sealed_later(answer, route, correlation_id)
+
+
+async def _sealed_later(answer: Awaitable[Any], route: dispatch.Route, correlation_id: int) -> EnvelopeResponse:
+    return _sealed(await answer, route, correlation_id)
+
+
+def _sealed(answer: Any, route: dispatch.Route, correlation_id: int) -> EnvelopeResponse:
+    if answer is FAILED:
+        return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    if is_refused_by_role(answer):  # the lead was lost meanwhile: whoever forwarded this finds the next one
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    frame = b"".join(bytes(part) for part in route.reply(answer, correlation_id))
+    return EnvelopeResponse(response_data=frame[_LENGTH_BYTES:], error_code=0)
+
+
+def _client(request: EnvelopeRequest, forwarder: Peer) -> Peer:
+    """The client behind the broker; where it comes in is of no importance here."""
+    address = str(ipaddress.ip_address(bytes(request.client_host_address)))
+    return Peer(forwarder.listener, forwarder.local_address, (address, 0), controller=True)

@@ -1,0 +1,43 @@
+"""Ports: the outside world of a node: where disks, sockets, time, chance and threads come from."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from ottla.log.disk import Disk
+from ottla.server.configs import Configs
+from ottla.server.context import Intercept
+from ottla.server.net import Net, OsNet
+from ottla.server.osdisk import OsDisk
+from ottla.server.system import lock_directory, open_files_max
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The simulator has its own."""
+
+    disk: Callable[[str], Disk]
+    net: Net
+    now_ms: Callable[[], int]
+    rng: random.Random
+    executor: Executor | None
+    lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
+    intercept: Intercept | None = None  # a test's way to put itself before the handlers
+
+
+def system_ports(values: Mapping[str, str] | None = None) -> Ports:
+    """The real world, for a node with these settings."""
+    configs = Configs(values or {})
+    files_max = open_files_max(configs.broker.get("ottla.open.files.max"), len(configs.log_dirs()))
+    return Ports(
+        disk=lambda path: OsDisk(path, open_files_max=files_max),
+        net=OsNet(),
+        now_ms=lambda: time.time_ns() // 1_000_000,
+        rng=random.SystemRandom(),
+        executor=ThreadPoolExecutor(configs.broker.get("ottla.worker.threads"), thread_name_prefix="ottla-worker"),
+        lock=lock_directory,
+    )
