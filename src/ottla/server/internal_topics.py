@@ -25,8 +25,15 @@ def create_topics(services: Services, topics: tuple[NewTopic, ...]) -> Later[lis
 
 def create_topic(services: Services, name: str) -> Later[ApiError | None]:
     """Creates a topic that nobody has described: None when it is there, or why it cannot be made now."""
-    wanted = new_topic(name, services.configs.broker, len(services.metadata.state.brokers))
+    wanted = new_topic(name, services.configs.broker, _brokers(services))
     return create_topics(services, (wanted,)).map(created)
+
+
+def _brokers(services: Services) -> int:
+    """How many brokers there are, or will be: where this one is a voter, too, all voters are taken for brokers. Else the
+    first of them to be up would make its internal topics for itself alone."""
+    quorum = services.quorum
+    return max(len(services.metadata.state.brokers), len(quorum.voters) if quorum.is_voter else 0)
 
 
 def created(outcomes: list[TopicOutcome]) -> ApiError | None:

@@ -9,6 +9,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Later
 from ottla.server.context import Context
+from ottla.server.leaders import leader_of, reachable
 from ottla.server.share_partitions import led
 from ottla.server.share_sessions import Named
 from ottla.shares.partition.forms import acks_of
@@ -50,3 +51,20 @@ def _one(context: Context, id: SharePartitionId, member_id: str, partition: Any,
         refused.set(error)
         return refused
     return shares.acknowledge(id, member_id, acks)
+
+
+def name_leaders(response: Any, context: Context) -> None:
+    """Says in the response who leads what is not led here (KIP-951)."""
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for each in topic.partitions:
+            codes = (each.error_code, getattr(each, "acknowledge_error_code", 0))
+            leader = leader_of(context, topic.topic_id, each.partition_index)
+            if ErrorCode.NOT_LEADER_OR_FOLLOWER in codes and leader is not None:
+                each.current_leader.leader_id, each.current_leader.leader_epoch = leader
+                leaders.add(leader.id)
+    if leaders:
+        response.node_endpoints = [
+            type(response).NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in reachable(context, leaders)
+        ]

@@ -17,13 +17,18 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ottla.client.errors import error_code
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_PARTITIONS_NOTED_MAX, SPARK_READERS_MAX
+from ottla.server.answer import Later
+from ottla.server.elsewhere import ask
+from ottla.wire.messages.offset_commit import OffsetCommitRequest
 
 if TYPE_CHECKING:
     from ottla.cluster.state import ClusterState
@@ -102,32 +107,68 @@ class SparkReaders:
                 self._commit(query, services)
 
     def _commit(self, query: _Query, services: Services) -> None:
-        # A node that no Spark reads from needs no coordinator's code for this (ADR 0012).
-        from ottla.groups.group import Committer
-        from ottla.groups.offsets.commit import CommitOffsets, NewOffset
-
         topics = services.metadata.state.topics
         changed, query.changed = query.changed, {}
-        offsets = tuple(
-            NewOffset(partition, query.positions[partition], -1, METADATA, topics[partition.topic].id)
-            for partition in changed
-            if partition.topic in topics
-        )
-        if not offsets:
+        positions = {each: query.positions[each] for each in changed if each.topic in topics}
+        if not positions:
             return
 
-        def settle(reply: Any) -> None:
-            if isinstance(reply, ApiError):
-                log.debug("offsets of Spark's group %s were not stored: %s", query.group_id, reply)
+        def settle(error: ApiError | None) -> None:
+            if error is not None:
+                log.debug("offsets of Spark's group %s were not stored: %s", query.group_id, error)
                 query.changed = changed | query.changed
-
-        outsider = Committer(member_id="", instance_id=None, epoch=-1, request_version=0)
-        command = CommitOffsets(query.group_id, outsider, offsets)
 
         def ready(error: ApiError | None) -> None:
             if error is not None:
                 settle(error)
-            else:
-                services.groups.submit(query.group_id, command).then(settle)
+                return
+            elsewhere = services.groups.elsewhere(query.group_id)
+            commit = _commit_here if elsewhere is None else partial(_commit_elsewhere, elsewhere)
+            commit(services, query.group_id, positions).then(settle)
 
         services.groups.ensure_topic().then(ready)
+
+
+def _commit_here(services: Services, group_id: str, positions: Mapping[TopicPartition, int]) -> Later[ApiError | None]:
+    # A node that no Spark reads from needs no coordinator's code for this (ADR 0012).
+    from ottla.groups.group import Committer
+    from ottla.groups.offsets.commit import CommitOffsets, NewOffset
+
+    topics = services.metadata.state.topics
+    offsets = tuple(
+        NewOffset(partition, offset, -1, METADATA, topics[partition.topic].id)
+        for partition, offset in positions.items()
+    )
+    outsider = Committer(member_id="", instance_id=None, epoch=-1, request_version=0)
+    return services.groups.submit(group_id, CommitOffsets(group_id, outsider, offsets)).map(
+        lambda reply: reply if isinstance(reply, ApiError) else None
+    )
+
+
+def _commit_elsewhere(
+    node_id: int, services: Services, group_id: str, positions: Mapping[TopicPartition, int]
+) -> Later[ApiError | None]:
+    by_topic: dict[str, list[OffsetCommitRequest.Topic.Partition]] = {}
+    for (name, index), offset in positions.items():
+        by_topic.setdefault(name, []).append(
+            OffsetCommitRequest.Topic.Partition(
+                partition_index=index, committed_offset=offset, committed_metadata=METADATA
+            )
+        )
+    topics = services.metadata.state.topics
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        member_id="",
+        topics=[
+            OffsetCommitRequest.Topic(name=name, topic_id=topics[name].id, partitions=partitions)
+            for name, partitions in by_topic.items()
+        ],
+    )
+
+    def outcome(answer: Any) -> ApiError | None:
+        if isinstance(answer, ApiError):
+            return answer
+        codes = [each.error_code for topic in answer.topics for each in topic.partitions if each.error_code]
+        return ApiError(error_code(codes[0])) if codes else None
+
+    return ask(services, node_id, request, "offsets").map(outcome)

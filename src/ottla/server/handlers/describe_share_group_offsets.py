@@ -8,11 +8,12 @@ from __future__ import annotations
 from ottla.groups.share.book import ReadBook
 from ottla.groups.share.group import BookSide
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID
+from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.limits import INT64_MAX
 from ottla.server.answer import Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.ends import high_watermarks
 from ottla.server.shares import ask_each, check_enabled
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import ReadSummary, Summary
@@ -61,12 +62,16 @@ async def _group(group: DescribeShareGroupOffsetsRequest.Group, context: Context
         return _answer(group.group_id, [], ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))  # Kafka's own words for it
     summaries = await _summaries(group.group_id, wanted, context)
     names = context.metadata.state.topic_by_id
+    places = [
+        TopicPartition(names[id].name, index) for id, each in summaries.items() if id in names for index, _ in each
+    ]
+    ends = await high_watermarks(context.services, places)
     known = [
         TopicAnswer(
             topic_name=names[topic_id].name,
             topic_id=topic_id,
             partitions=[
-                _partition(index, summary, _lag(names[topic_id].name, index, summary, context))
+                _partition(index, summary, _lag(summary, ends.get(TopicPartition(names[topic_id].name, index))))
                 for index, summary in each
             ],
         )
@@ -91,16 +96,11 @@ def _summaries(
     )
 
 
-def _lag(topic: str, index: int, summary: Summary, context: Context) -> int:
+def _lag(summary: Summary, end: int | None) -> int:
     """Records from the start on that are neither acknowledged nor archived."""
-    if summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
+    if end is None or summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
         return _NO_LAG
-    try:
-        partition = context.partitions.find(topic, index)
-    except ApiError:
-        return _NO_LAG
-    lag = partition.high_watermark - summary.start_offset - summary.delivery_complete_count
-    return min(lag, INT64_MAX)  # what is stored may be absurd
+    return min(end - summary.start_offset - summary.delivery_complete_count, INT64_MAX)  # what is stored may be absurd
 
 
 def _partition(index: int, summary: Summary, lag: int) -> PartitionAnswer:

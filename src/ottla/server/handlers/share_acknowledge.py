@@ -9,7 +9,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.share_acks import acknowledge, check_member
+from ottla.server.share_acks import acknowledge, check_member, name_leaders
 from ottla.server.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named
 from ottla.wire.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 
@@ -44,12 +44,14 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
         if final:
             shares.closed(session)
         by_name = dict(zip(outcomes, errors, strict=True))
-        return ShareAcknowledgeResponse(
+        response = ShareAcknowledgeResponse(
             error_code=0,
             acquisition_lock_timeout_ms=lock_ms,
             responses=_topics({name: by_name[name] for name in named}),
             node_endpoints=[],
         )
+        name_leaders(response, context)
+        return response
 
     answer = gather(list(outcomes.values())).map(respond)
     return answer.taken() if answer.done else answer

@@ -17,7 +17,7 @@ from ottla.replica.partition import Partition
 from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.share_acks import acknowledge, check_member
+from ottla.server.share_acks import acknowledge, check_member, name_leaders
 from ottla.server.share_partitions import LivePartition
 from ottla.server.share_reading import NOTHING, Taken, take, waiting_bytes
 from ottla.server.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
@@ -223,7 +223,9 @@ class _ShareFetch:
             name: _data(name[1], self.found.get(name, NOTHING), self.errors.get(name), acked.get(name))
             for name in names
         }
-        return _response(_topics(data), self.shares.rules.of(self.session.group_id).records.lock_ms)
+        response = _response(_topics(data), self.shares.rules.of(self.session.group_id).records.lock_ms)
+        name_leaders(response, self.context)
+        return response
 
 
 def gather_both(acks: Later[list[ApiError | None]], records: Later[None]) -> Later[list[ApiError | None]]:
