@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-from ottla.cluster.commands.alter_configs import AlterConfigs, Altered
-from ottla.model.errors import ApiError, ErrorCode
+from collections.abc import Sequence
+
+from ottla.cluster.commands.alter_configs import Alteration, AlterConfigs, Altered, Op
+from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource
+from ottla.server.answer import Answer
+from ottla.server.config_changes import Asked, alter
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
+_Resource = AlterConfigsRequest.Resource
 
-@handles(AlterConfigsRequest, on="both", forwarded=True)
-def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
-    asked = tuple(
+
+@handles(AlterConfigsRequest, on="both")
+def alter_configs(request: AlterConfigsRequest, context: Context) -> Answer[AlterConfigsResponse]:
+    asked = [
         (
             Resource(resource.resource_type, resource.resource_name),
-            tuple((each.name, each.value) for each in resource.configs),
+            tuple(Alteration(each.name, Op.SET, each.value) for each in resource.configs),
         )
         for resource in request.resources
+    ]
+    only = request.validate_only
+    return alter(asked, only, context, lambda rest: _command(rest, only), lambda rest: _request(rest, only), _response)
+
+
+def _command(asked: Sequence[Asked], validate_only: bool) -> AlterConfigs:
+    resources = tuple(
+        (resource, tuple((name, value) for name, _, value in alterations)) for resource, alterations in asked
     )
-    try:
-        outcomes: list[Altered] = context.metadata.submit(AlterConfigs(asked, request.validate_only))
-    except ApiError as error:
-        outcomes = [Altered(resource, error) for resource, _ in asked]
+    return AlterConfigs(resources, validate_only)
+
+
+def _request(asked: Sequence[Asked], validate_only: bool) -> AlterConfigsRequest:
+    resources = [
+        _Resource(
+            resource_type=resource.type,
+            resource_name=resource.name,
+            configs=[_Resource.AlterableConfig(name=name, value=value) for name, _, value in alterations],
+        )
+        for resource, alterations in asked
+    ]
+    return AlterConfigsRequest(resources=resources, validate_only=validate_only)
+
+
+def _response(outcomes: list[Altered]) -> AlterConfigsResponse:
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResponse.ResourceResponse(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.create_partitions import CreatePartitions, Grown, Growth
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ErrorCode
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 
 @handles(CreatePartitionsRequest, on="both", forwarded=True)
-def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+def create_partitions(request: CreatePartitionsRequest, context: Context) -> Answer[CreatePartitionsResponse]:
     command = CreatePartitions(
         tuple(
             Growth(
@@ -22,10 +23,12 @@ def create_partitions(request: CreatePartitionsRequest, context: Context) -> Cre
         ),
         request.validate_only,
     )
-    try:
-        outcomes: list[Grown] = context.metadata.submit(command)
-    except ApiError as error:
-        outcomes = [Grown(topic.name, error) for topic in command.topics]
+    return context.controller.ask(
+        command, _response, lambda error: _response([Grown(topic.name, error) for topic in command.topics])
+    )
+
+
+def _response(outcomes: list[Grown]) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         results=[
             CreatePartitionsResponse.TopicResult(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.node_config import NodeConfig
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -18,7 +20,7 @@ _FIRST_WITH_CONFIGS = 5
 
 
 @handles(CreateTopicsRequest, on="both", forwarded=True)
-def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+def create_topics(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:
     topics = tuple(
         NewTopic(
             topic.name,
@@ -29,15 +31,20 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopic
         )
         for topic in request.topics
     )
-    try:
-        outcomes: list[TopicOutcome] = context.metadata.submit(CreateTopics(topics, request.validate_only))
-    except ApiError as error:
-        outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in topics)]
     configs = {topic.name: topic.configs for topic in topics}
-    return CreateTopicsResponse(topics=[_answer(outcome, configs[outcome.name], context) for outcome in outcomes])
+    # Another request may have come on this connection when the topics are made.
+    node = context.configs.node if context.request_version >= _FIRST_WITH_CONFIGS else None
+
+    def respond(outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
+        return CreateTopicsResponse(topics=[_answer(outcome, configs[outcome.name], node) for outcome in outcomes])
+
+    def refuse(error: ApiError) -> CreateTopicsResponse:
+        return respond([TopicOutcome(name, error) for name in configs])
+
+    return context.controller.ask(CreateTopics(topics, request.validate_only), respond, refuse)
 
 
-def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], context: Context) -> TopicAnswer:
+def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], node: NodeConfig | None) -> TopicAnswer:
     if outcome.error is not None:
         return TopicAnswer(name=outcome.name, error_code=outcome.error.code, error_message=outcome.error.text)
     return TopicAnswer(
@@ -47,11 +54,11 @@ def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], 
         error_message=None,
         num_partitions=outcome.partitions,
         replication_factor=outcome.replication_factor,
-        configs=_configs(configs, context) if context.request_version >= _FIRST_WITH_CONFIGS else [],
+        configs=[] if node is None else _configs(configs, node),
     )
 
 
-def _configs(configs: tuple[tuple[str, str | None], ...], context: Context) -> list[TopicAnswer.CreatableTopicConfigs]:
+def _configs(configs: tuple[tuple[str, str | None], ...], node: NodeConfig) -> list[TopicAnswer.CreatableTopicConfigs]:
     overrides = {name: value for name, value in configs if value is not None}
     return [
         TopicAnswer.CreatableTopicConfigs(
@@ -61,5 +68,5 @@ def _configs(configs: tuple[tuple[str, str | None], ...], context: Context) -> l
             config_source=entry.source,
             is_sensitive=entry.sensitive,
         )
-        for entry in sorted(describe_topic(context.configs.node, overrides))
+        for entry in sorted(describe_topic(node, overrides))
     ]

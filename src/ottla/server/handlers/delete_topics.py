@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.cluster.commands.delete_topics import DeleteTopics, Deletion, Doomed
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -13,19 +14,24 @@ _FIRST_WITH_DISABLED = 3
 
 
 @handles(DeleteTopicsRequest, on="both", forwarded=True)
-def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
-    if context.request_version >= _FIRST_WITH_IDS:
+def delete_topics(request: DeleteTopicsRequest, context: Context) -> Answer[DeleteTopicsResponse]:
+    version = context.request_version
+    if version >= _FIRST_WITH_IDS:
         doomed = tuple(Doomed(topic.name, topic.topic_id) for topic in request.topics)
     else:
         doomed = tuple(Doomed(name) for name in request.topic_names)
-    try:
-        deletions: list[Deletion] = context.metadata.submit(DeleteTopics(doomed))
-    except ApiError as error:
-        deletions = [Deletion(name, id, _for_version(error, context.request_version)) for name, id in doomed]
+
+    def refuse(error: ApiError) -> DeleteTopicsResponse:
+        return _response([Deletion(name, id, _for_version(error, version)) for name, id in doomed], version)
+
+    return context.controller.ask(DeleteTopics(doomed), lambda deletions: _response(deletions, version), refuse)
+
+
+def _response(deletions: list[Deletion], version: int) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeleteTopicsResponse.DeletableTopicResult(
-                name=name if context.request_version >= _FIRST_WITH_IDS else name or "",
+                name=name if version >= _FIRST_WITH_IDS else name or "",
                 topic_id=id,
                 error_code=error.code if error else ErrorCode.NONE,
                 error_message=error.text if error else None,

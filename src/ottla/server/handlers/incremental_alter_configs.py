@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 
-from ottla.cluster.commands.alter_configs import Alteration, Altered, IncrementalAlterConfigs, check_form
-from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.resources import Resource, ResourceType
-from ottla.server import loggers
+from ottla.cluster.commands.alter_configs import Alteration, Altered, IncrementalAlterConfigs
+from ottla.model.errors import ErrorCode
+from ottla.model.resources import Resource
+from ottla.server.answer import Answer
+from ottla.server.config_changes import Asked, alter
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.incremental_alter_configs import (
@@ -15,30 +16,47 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-Asked = tuple[Resource, tuple[Alteration, ...]]
+_Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
-@handles(IncrementalAlterConfigsRequest, on="both", forwarded=True)
+@handles(IncrementalAlterConfigsRequest, on="both")
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
-) -> IncrementalAlterConfigsResponse:
-    asked: list[Asked] = [
+) -> Answer[IncrementalAlterConfigsResponse]:
+    asked = [
         (
             Resource(resource.resource_type, resource.resource_name),
             tuple(Alteration(each.name, each.config_operation, each.value) for each in resource.configs),
         )
         for resource in request.resources
     ]
-    # Log levels belong to this process, everything else to the cluster; the answers keep the order of the questions.
-    stored = tuple(item for item in asked if item[0].type != ResourceType.BROKER_LOGGER)
-    outcomes = iter(_alter(stored, request.validate_only, context))
-    times = Counter(resource for resource, _ in asked)
-    answers = [
-        next(outcomes)
-        if resource.type != ResourceType.BROKER_LOGGER
-        else _alter_loggers(resource, alterations, times[resource], request.validate_only, context)
+    only = request.validate_only
+    return alter(
+        asked,
+        only,
+        context,
+        lambda rest: IncrementalAlterConfigs(tuple(rest), only),
+        lambda rest: _request(rest, only),
+        _response,
+    )
+
+
+def _request(asked: Sequence[Asked], validate_only: bool) -> IncrementalAlterConfigsRequest:
+    resources = [
+        _Resource(
+            resource_type=resource.type,
+            resource_name=resource.name,
+            configs=[
+                _Resource.AlterableConfig(name=name, config_operation=op, value=value)
+                for name, op, value in alterations
+            ],
+        )
         for resource, alterations in asked
     ]
+    return IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+
+
+def _response(outcomes: list[Altered]) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         responses=[
             IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
@@ -47,25 +65,6 @@ def incremental_alter_configs(
                 resource_type=resource.type,
                 resource_name=resource.name,
             )
-            for resource, error in answers
+            for resource, error in outcomes
         ]
     )
-
-
-def _alter(asked: tuple[Asked, ...], validate_only: bool, context: Context) -> list[Altered]:
-    try:
-        outcomes: list[Altered] = context.metadata.submit(IncrementalAlterConfigs(asked, validate_only))
-    except ApiError as error:
-        return [Altered(resource, error) for resource, _ in asked]
-    return outcomes
-
-
-def _alter_loggers(
-    resource: Resource, alterations: tuple[Alteration, ...], times: int, validate_only: bool, context: Context
-) -> Altered:
-    try:
-        check_form(alterations, times)
-        loggers.alter(context.node_id, resource.name, alterations, validate_only=validate_only)
-    except ApiError as error:
-        return Altered(resource, error)
-    return Altered(resource, None)

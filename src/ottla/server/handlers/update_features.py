@@ -6,7 +6,7 @@ v1 upgrade types and validate-only instead of allow_downgrade   v2 one answer fo
 from __future__ import annotations
 
 from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
-from ottla.model.errors import ApiError
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -15,18 +15,18 @@ _KNOWN = frozenset(Upgrade)
 
 
 @handles(UpdateFeaturesRequest, on="both", forwarded=True)
-def update_features(request: UpdateFeaturesRequest, context: Context) -> UpdateFeaturesResponse:
+def update_features(request: UpdateFeaturesRequest, context: Context) -> Answer[UpdateFeaturesResponse]:
     updates = tuple(
         FeatureUpdate(update.feature, update.max_version_level, _direction(update, context.request_version))
         for update in {update.feature: update for update in request.feature_updates}.values()
     )
-    try:
-        context.metadata.submit(UpdateFeatures(updates, request.validate_only))
-    except ApiError as error:
-        return UpdateFeaturesResponse(error_code=error.code, error_message=error.text)
     done = UpdateFeaturesResponse.UpdatableFeatureResult
     results = [done(feature=name, error_code=0, error_message="NONE") for name, _, _ in updates]
-    return UpdateFeaturesResponse(error_code=0, error_message=None, results=results)
+    return context.controller.ask(
+        UpdateFeatures(updates, request.validate_only),
+        lambda _: UpdateFeaturesResponse(error_code=0, error_message=None, results=results),
+        lambda error: UpdateFeaturesResponse(error_code=error.code, error_message=error.text),
+    )
 
 
 def _direction(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> Upgrade:
