@@ -389,3 +389,5 @@ RAFT_ELECTION_BACKOFF_MS = 20
 BALANCE_EXCHANGES_MAX = 10_000
 # Quiet partitions that are looked at for each busy one.
 BALANCE_CANDIDATES_MAX = 16
+# An observer that did not fetch for so long is not shown any more.
+RAFT_OBSERVER_MS_MAX = 300_000

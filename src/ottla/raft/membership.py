@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ottla import __version__
 from ottla.model.errors import ErrorCode
 from ottla.raft import answers, leading, serving
 from ottla.raft.port import ReplicaKey
@@ -85,7 +86,8 @@ def add_asked(node: RaftNode, token: Any, request: AddRaftVoterRequest) -> None:
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
     timeout_ms = max(request.timeout_ms, 0)
     node.state.change = Change(token, AddRaftVoterResponse, node.now_ms + timeout_ms, voter, request.ack_when_committed)
-    node.send(voter.id, endpoints[0], ApiVersionsRequest())
+    question = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+    node.send(voter.id, endpoints[0], question)
 
 
 def versions_answered(

@@ -23,6 +23,7 @@ from ottla.cluster.store import Store
 from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.raft import effects, events
+from ottla.raft.describe import ReplicaView, describe
 from ottla.raft.node import RaftNode
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.voters import VoterSet
@@ -212,6 +213,21 @@ class Quorum:
         later.on_abandon = lambda: self._step(events.Abandoned(later))
         self._step(events.Asked(later, request))
         return later.soonest()
+
+    def describe(self) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
+        """Voters and observers, with times of day; None if this node does not lead."""
+        now_ms = self._now_ms()
+        found = describe(self.node, now_ms)
+        if found is None:
+            return None
+        shift_ms = self._ports.now_ms() - now_ms
+
+        def shifted(view: ReplicaView) -> ReplicaView:
+            fetched_ms, caught_up_ms = (at if at < 0 else at + shift_ms for at in (view.fetched_ms, view.caught_up_ms))
+            return view._replace(fetched_ms=fetched_ms, caught_up_ms=caught_up_ms)
+
+        voters, observers = found
+        return [shifted(view) for view in voters], [shifted(view) for view in observers]
 
     # --- inside
 

@@ -27,6 +27,7 @@ SERVED = {
     28: (0, 5),  # TxnOffsetCommit
     32: (1, 4),  # DescribeConfigs
     33: (0, 2),  # AlterConfigs
+    34: (1, 2),  # AlterReplicaLogDirs
     35: (1, 5),  # DescribeLogDirs
     37: (0, 3),  # CreatePartitions
     42: (0, 2),  # DeleteGroups
@@ -50,6 +51,8 @@ SERVED = {
     77: (1, 1),  # ShareGroupDescribe
     78: (1, 2),  # ShareFetch
     79: (1, 2),  # ShareAcknowledge
+    80: (0, 1),  # AddRaftVoter
+    81: (0, 0),  # RemoveRaftVoter
     83: (0, 0),  # InitializeShareGroupState
     84: (0, 0),  # ReadShareGroupState
     85: (0, 1),  # WriteShareGroupState
@@ -74,10 +77,14 @@ SERVED_TO_CONTROLLERS = {
     44: (0, 1),  # IncrementalAlterConfigs
     45: (0, 1),  # AlterPartitionReassignments
     46: (0, 0),  # ListPartitionReassignments
+    52: (0, 2),  # Vote
+    53: (0, 1),  # BeginQuorumEpoch
+    54: (0, 1),  # EndQuorumEpoch
     55: (0, 2),  # DescribeQuorum
     56: (2, 3),  # AlterPartition
     57: (0, 2),  # UpdateFeatures
     58: (0, 0),  # Envelope
+    59: (0, 1),  # FetchSnapshot
     60: (0, 2),  # DescribeCluster
     62: (0, 4),  # BrokerRegistration
     63: (0, 2),  # BrokerHeartbeat
@@ -85,4 +92,7 @@ SERVED_TO_CONTROLLERS = {
     67: (0, 0),  # AllocateProducerIds
     70: (0, 0),  # ControllerRegistration
     73: (0, 0),  # AssignReplicasToDirs
+    80: (0, 1),  # AddRaftVoter
+    81: (0, 0),  # RemoveRaftVoter
+    82: (0, 0),  # UpdateRaftVoter
 }

@@ -1,12 +1,15 @@
-"""DescribeQuorum (key 55): who leads the metadata journal and how far its voters are.
+"""DescribeQuorum (key 55): who leads the metadata journal and how far the others are. Only the leader knows.
 
 v1 when the voters were last heard of   v2 directory ids and the listeners of the controllers
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ottla.model.errors import ErrorCode
 from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.raft.describe import ReplicaView
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
@@ -21,22 +24,19 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context) -> Describ
     if asked != [(CLUSTER_METADATA_TOPIC, [0])]:
         # There is one quorum: any other question is answered, partition by partition, with the same error.
         return _refuse(request)
-    host = context.metadata
-    now_ms = context.now_ms()
-    me = ReplicaState(
-        replica_id=context.node_id,
-        log_end_offset=host.end_offset,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
-    )
+    quorum = context.services.quorum
+    found = quorum.describe()
+    error = ErrorCode.NONE if found is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    voters, observers = found if found is not None else ([], [])
     partition = PartitionAnswer(
         partition_index=0,
-        error_code=ErrorCode.NONE,
-        leader_id=context.node_id,
-        leader_epoch=host.epoch,
-        high_watermark=host.end_offset,
-        current_voters=[me],
-        observers=[],
+        error_code=error,
+        error_message=error.message if error else "",
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=_states(voters),
+        observers=_states(observers),
     )
     node = DescribeQuorumResponse.Node
     return DescribeQuorumResponse(
@@ -44,12 +44,25 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context) -> Describ
         topics=[TopicAnswer(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
         nodes=[
             node(
-                node_id=controller.id,
-                listeners=[node.Listener(name=end.name, host=end.host, port=end.port) for end in controller.endpoints],
+                node_id=voter.id,
+                listeners=[node.Listener(name=end.name, host=end.host, port=end.port) for end in voter.endpoints],
             )
-            for controller in host.state.controllers.values()
+            for voter in quorum.voters.values()
         ],
     )
+
+
+def _states(views: Sequence[ReplicaView]) -> list[ReplicaState]:
+    return [
+        ReplicaState(
+            replica_id=view.key.id,
+            replica_directory_id=view.key.directory,
+            log_end_offset=view.end_offset,
+            last_fetch_timestamp=view.fetched_ms,
+            last_caught_up_timestamp=view.caught_up_ms,
+        )
+        for view in views
+    ]
 
 
 def _refuse(request: DescribeQuorumRequest) -> DescribeQuorumResponse:

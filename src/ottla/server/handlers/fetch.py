@@ -43,6 +43,8 @@ _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 @handles(FetchRequest, on="both")
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
+    if context.connection.controller:
+        return context.services.quorum.ask(request)  # controllers have the metadata journal, and nothing else to read
     by_id = context.request_version >= FIRST_VERSION_BY_ID
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR)

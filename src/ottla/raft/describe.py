@@ -1,0 +1,42 @@
+"""What a leader knows of the replicas, for DescribeQuorum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.model.limits import RAFT_OBSERVER_MS_MAX
+from ottla.raft import leading
+from ottla.raft.port import ReplicaKey
+from ottla.raft.roles import Leader
+
+if TYPE_CHECKING:
+    from ottla.raft.node import RaftNode
+
+
+class ReplicaView(NamedTuple):
+    """One replica; the times are those of the node's clock, -1 for never."""
+
+    key: ReplicaKey
+    end_offset: int
+    fetched_ms: int
+    caught_up_ms: int
+
+
+def describe(node: RaftNode, now_ms: int) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
+    """(voters, observers) as the leader sees them; None if this node does not lead."""
+    state = node.state
+    if not isinstance(state, Leader):
+        return None
+    me = ReplicaView(node.me, node.journal.end_offset, now_ms, now_ms)
+    voters = {node.me.id: me} if node.is_voter else {}
+    for each in leading.voter_progress(node, state):
+        voters[each.key.id] = ReplicaView(each.key, each.end_offset, each.fetched_ms, each.caught_up_ms)
+    observers = [] if node.is_voter else [me]
+    observers += [
+        ReplicaView(key, each.end_offset, each.fetched_ms, each.caught_up_ms)
+        for key, each in sorted(state.replicas.items())
+        if not node.voters.has(key) and now_ms - each.fetched_ms <= RAFT_OBSERVER_MS_MAX
+    ]
+    # A static voter is named without its directory, whatever it says that it has.
+    named = [voters[voter_id]._replace(key=node.voters[voter_id].key) for voter_id in node.voters]
+    return named, observers
