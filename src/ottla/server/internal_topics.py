@@ -30,8 +30,8 @@ def create_topic(services: Services, name: str) -> Later[ApiError | None]:
 
 
 def _brokers(services: Services) -> int:
-    """How many brokers there are, or will be: where this one is a voter, too, all voters are taken for brokers. Else the
-    first of them to be up would make its internal topics for itself alone."""
+    """How many brokers there are, or will be: where this one is a voter, too, all voters are taken for brokers. Else
+    the first of them to be up would make its internal topics for itself alone."""
     quorum = services.quorum
     return max(len(services.metadata.state.brokers), len(quorum.voters) if quorum.is_voter else 0)
 
