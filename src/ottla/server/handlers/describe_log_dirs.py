@@ -6,6 +6,8 @@ v3 an error for the request as a whole   v4 total and usable bytes   v5 cordoned
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ottla.log.disk import Disk
 from ottla.log.names import LOG
@@ -16,6 +18,9 @@ from ottla.server.context import Context
 from ottla.server.directories import DataDirectory
 from ottla.server.dispatch import handles
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+if TYPE_CHECKING:
+    from ottla.server.replication.log_dirs import Move
 
 Answer = DescribeLogDirsResponse.Result
 PartitionAnswer = Answer.Topic.Partition
@@ -29,14 +34,28 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Desc
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    replication = context.services.replication
+    moves = (
+        {}
+        if replication is None
+        else {
+            directory.path: replication.log_dirs.futures_in(directory) for directory in context.partitions.directories
+        }
+    )
     return DescribeLogDirsResponse(
         error_code=ErrorCode.NONE,
-        results=[_describe(directory, wanted, opened) for directory in context.partitions.directories],
+        results=[
+            _describe(directory, wanted, opened, moves.get(directory.path, []))
+            for directory in context.partitions.directories
+        ],
     )
 
 
 def _describe(
-    directory: DataDirectory, wanted: set[TopicPartition] | None, opened: dict[TopicPartition, Partition]
+    directory: DataDirectory,
+    wanted: set[TopicPartition] | None,
+    opened: dict[TopicPartition, Partition],
+    moves: Sequence[Move],
 ) -> Answer:
     if directory.failure is not None:
         return Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
@@ -48,8 +67,18 @@ def _describe(
                 PartitionAnswer(
                     partition_index=name.partition,
                     partition_size=_size_bytes(directory.disk, name) if partition is None else partition.log.size_bytes,
-                    offset_lag=0,  # the leader is never behind itself
+                    offset_lag=0,  # a high watermark is never beyond the log it is of
                     is_future_key=False,
+                )
+            )
+    for move in moves:
+        if wanted is None or move.name in wanted:
+            topics.setdefault(move.name.topic, []).append(
+                PartitionAnswer(
+                    partition_index=move.name.partition,
+                    partition_size=move.copy.size_bytes,
+                    offset_lag=move.partition.log.next_offset - move.copy.next_offset,
+                    is_future_key=True,
                 )
             )
     total_bytes, usable_bytes = _room(directory.path)

@@ -247,6 +247,9 @@ class Fetcher:
     def _take(self, followed: Followed, data: _PartitionData) -> None:
         """What one partition got; nothing that goes wrong here touches the others."""
         partition = followed.partition
+        if not self._services.partitions.holds(partition):
+            self.session.remove(followed.key)  # its directory failed
+            return
         try:
             if data.error_code:
                 self._refused(followed, data.error_code)

@@ -30,7 +30,6 @@ from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
 from ottla.server.context import Services
-from ottla.server.directories import DataDirectory
 from ottla.server.peers import broker_address
 from ottla.server.placing import assigned_directory
 from ottla.server.replication.assignments import Assignments
@@ -93,13 +92,6 @@ class Replication:
     def consider(self, partition: Partition) -> None:
         """A partition that is led here may want another ISR."""
         self.isr_changes.consider(partition)
-
-    def directory_failed(self, directory: DataDirectory) -> None:
-        """None of its partitions is followed any more."""
-        for name in directory.partitions:
-            topic_id = self._partitions.topic_id(name.topic)
-            if topic_id is not None:
-                self._gone(Key(topic_id, name.partition))
 
     async def close(self) -> None:
         if self._opening is not None:

@@ -1,0 +1,236 @@
+"""Followers fetch: everything, at once, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.server.replicas import FOLLOWER, LEADER, Pair, content, eventually, now_ms, place, topic_id
+
+from ottla.records.build import build_batch
+from ottla.replica.terms import Terms
+from ottla.wire.journal import cluster_metadata as journal
+
+
+def on_a_pair(
+    test: Callable[[Pair], Coroutine[Any, Any, None]],
+    values: dict[str, str] | None = None,
+    disks: tuple[str, ...] = ("data",),
+) -> None:
+    async def run() -> None:
+        pair = Pair(values, disks)
+        try:
+            await test(pair)
+        finally:
+            await pair.close()
+
+    asyncio.run(run())
+
+
+def test_a_follower_copies_the_log_and_its_fetches_move_the_high_watermark() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t", 3)
+        for index in range(3):
+            pair.leader.produce(index=index, count=index + 1)
+        for index in range(3):
+            await pair.same("t", index)
+        pair.leader.produce(index=1)
+        await pair.same("t", 1)
+
+    on_a_pair(test)
+
+
+def test_a_fetch_names_only_what_changed() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t", 50)
+        for index in range(50):
+            pair.leader.produce(index=index)
+        for index in range(50):
+            await pair.same("t", index)
+        await eventually(lambda: not pair.wire.fetches[-1].topics or len(pair.wire.fetches[-1].topics[0].partitions))
+        before = len(pair.wire.fetches)
+        pair.leader.produce(index=7)
+        await pair.same("t", 7)
+        after = pair.wire.fetches[before:]
+        assert [[ask.partition for topic in each.topics for ask in topic.partitions] for each in after] == [[7]]
+
+    on_a_pair(test)
+
+
+def test_who_joins_during_a_long_poll_does_not_wait_for_its_end() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("a")
+        pair.leader.produce("a")
+        await pair.same("a")
+        polls = len(pair.wire.fetches)  # the last of them waits for a minute
+        pair.create("b")
+        pair.leader.produce("b")
+        await pair.same("b")
+        assert len(pair.wire.fetches) > polls
+        pair.leader.produce("a")
+        await pair.same("a")
+
+    on_a_pair(test)
+
+
+def test_a_follower_cuts_what_another_leader_wrote() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t")
+        pair.leader.produce(count=3)
+        await pair.same()
+        pair.wire.cut()
+        pair.elect(FOLLOWER)
+        lost = pair.follower.partitions.find("t", 0)
+        lost.append(build_batch([(None, b"nobody else has this")] * 5, timestamp=now_ms()), now_ms=now_ms())
+        pair.elect(LEADER)
+        pair.leader.produce(count=2, value=b"what counts")
+        assert lost.log.next_offset == 8
+        pair.wire.is_cut = False
+        await pair.same()
+        assert lost.log.next_offset == 5
+
+    on_a_pair(test)
+
+
+def test_a_lost_connection_is_made_again_and_everything_named_anew() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t", 2)
+        pair.leader.produce()
+        await pair.same()
+        pair.wire.cut()
+        pair.leader.produce()
+        pair.leader.produce(index=1)
+        await asyncio.sleep(0.05)
+        assert pair.follower.log().next_offset == 1
+        pair.wire.is_cut = False
+        await pair.same()
+        await pair.same(index=1)
+
+    on_a_pair(test)
+
+
+def test_a_session_that_the_leader_forgot_is_opened_anew() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create()
+        pair.leader.produce()
+        await pair.same()
+        pair.leader.services.sessions._sessions.clear()
+        pair.leader.produce()  # answers the fetch that waits; the next one finds no session
+        await pair.same()
+        assert sum(each.session_id == 0 for each in pair.wire.fetches) == 2
+
+    on_a_pair(test)
+
+
+def test_a_partition_that_fails_does_not_hold_up_the_others() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t", 2)
+        pair.leader.produce()
+        await pair.same()
+        # The follower hears of an election that the leader has not heard of yet.
+        ahead = pair.follower.partitions.find("t", 1)
+        ahead.follow(Terms(LEADER, 5, 9, (LEADER, FOLLOWER), (LEADER, FOLLOWER)))
+        pair.replication.reload(pair.state)
+        pair.leader.produce(index=0)
+        pair.leader.produce(index=1)
+        await pair.same(index=0)
+        assert ahead.log.next_offset == 0
+        for _ in range(5):
+            pair.elect(LEADER, index=1)
+        await pair.same(index=1)
+
+    on_a_pair(test, {"replica.fetch.backoff.ms": "50"})
+
+
+def test_a_follower_begins_anew_where_its_leader_has_deleted_more_than_it_has() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create()
+        pair.leader.produce(count=3)
+        await pair.same()
+        pair.wire.cut()
+        for _ in range(4):
+            pair.leader.produce(count=10)
+        partition = pair.leader.partitions.find("t", 0)
+        partition.high_watermark = 23
+        partition.delete_records(23)
+        pair.wire.is_cut = False
+        await eventually(lambda: partition.high_watermark == 43)
+        log = pair.follower.log()
+        assert log.log_start_offset == 23
+        assert log.next_offset == 43
+
+    on_a_pair(test)
+
+
+def test_a_durable_follower_acknowledges_when_it_has_synced() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create()
+        pair.configure("flush.messages", "1")
+        disk = pair.follower.disks["data"]
+        pair.leader.produce()
+        await pair.same()
+        assert pair.follower.log().recovery_point == 1
+        syncs = disk.syncs
+        pair.leader.produce()
+        await pair.same()
+        assert disk.syncs > syncs
+        assert pair.follower.log().recovery_point == 2
+
+    on_a_pair(test)
+
+
+def test_a_throttled_replica_that_catches_up_is_held_back_and_others_are_not() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("slow")
+        pair.create("quick")
+        pair.configure("follower.replication.throttled.replicas", "*", "slow")
+        pair.replication.quotas.follower.limit = 1000
+        for name in ("slow", "quick"):
+            state = pair.state.topics[name].partitions[0]
+            pair.state.topics[name].partitions[0] = state._replace(isr=(LEADER,))
+        pair.leader.produce("slow", value=b"x" * 2000)
+        await eventually(lambda: pair.follower.log("slow").next_offset == 1)
+        pair.leader.produce("slow", value=b"x" * 2000)
+        pair.leader.produce("quick", value=b"x" * 2000)
+        await eventually(lambda: pair.follower.log("quick").next_offset == 1)
+        assert pair.follower.log("slow").next_offset == 1
+        pair.replication.quotas.follower.limit = None
+        await eventually(lambda: pair.follower.log("slow").next_offset == 2)
+
+    on_a_pair(test)
+
+
+def test_a_directory_that_fails_stops_its_partitions_alone() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t", 2)
+        for index in range(2):
+            pair.leader.produce(index=index)
+            await eventually(lambda index=index: pair.follower.log("t", index).next_offset == 1)
+        failing = pair.follower.partitions.directory_of(place("t", 0))
+        assert failing is not pair.follower.partitions.directory_of(place("t", 1))
+        assert failing is not None
+        pair.follower.disks[failing.path].faults.read_only = True
+        for index in range(2):
+            pair.leader.produce(index=index)
+        await eventually(lambda: pair.follower.partitions.offline_directories() == [failing.id])
+        await eventually(lambda: pair.follower.log("t", 1).next_offset == 2)
+
+    on_a_pair(test, disks=("one", "two"))
+
+
+def test_a_replica_that_is_assigned_elsewhere_is_not_followed_any_more_and_goes() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create()
+        pair.leader.produce()
+        await pair.same()
+        pair.apply(
+            journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), replicas=[LEADER], isr=[LEADER])
+        )
+        assert pair.follower.partitions.get("t", 0) is None
+        names = pair.follower.disks["data"].list("")
+        assert "t-0" not in names
+        assert any(name.endswith("-delete") for name in names)
+        assert content(pair.leader.log())
+
+    on_a_pair(test)
