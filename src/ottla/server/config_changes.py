@@ -34,10 +34,20 @@ def alter(
     command_of: Callable[[Sequence[Asked]], Command],
     request_of: Callable[[Sequence[Asked]], Request],
     respond: Callable[[list[Altered]], ResponseT],
+    *,
+    log_levels: bool,
 ) -> Answer[ResponseT]:
-    """Change what is asked; `command_of` and `request_of` say how the controller is asked for a part of it."""
+    """Change what is asked; `command_of` and `request_of` say how the controller is asked for a part of it.
+
+    `log_levels`: whether this kind of request may set them.
+    """
     times = Counter(resource for resource, _ in asked)
-    judged = [_judge(item, times[item[0]], validate_only, context) for item in asked]
+    judged = [
+        _alter_levels(item, times[item[0]], validate_only, context)
+        if log_levels and item[0].type == ResourceType.BROKER_LOGGER
+        else _refuse(item, times[item[0]], context)
+        for item in asked
+    ]
     rest = [item for item, outcome in zip(asked, judged, strict=True) if outcome is None]
 
     def complete(decided: list[Altered]) -> ResponseT:
@@ -57,17 +67,24 @@ def alter(
     return _unless_lost(reply, context, request_of(rest), rest, complete)
 
 
-def _judge(item: Asked, times: int, validate_only: bool, context: Context) -> Altered | None:
-    """What this node decides by itself; None: it is for the controller."""
+def _alter_levels(item: Asked, times: int, validate_only: bool, context: Context) -> Altered:
     resource, alterations = item
     try:
-        if resource.type == ResourceType.BROKER_LOGGER:
-            check_form(alterations, times)
-            loggers.alter(context.node_id, resource.name, alterations, validate_only=validate_only)
-            return Altered(resource, None)
-        if resource.type == ResourceType.BROKER and resource.name and not context.connection.controller:
-            check_form(alterations, times)
-            _check_broker(resource.name, context.node_id)
+        check_form(alterations, times)
+        loggers.alter(context.node_id, resource.name, alterations, validate_only=validate_only)
+    except ApiError as error:
+        return Altered(resource, error)
+    return Altered(resource, None)
+
+
+def _refuse(item: Asked, times: int, context: Context) -> Altered | None:
+    """The refusal, if this node need not ask the controller for it."""
+    resource, alterations = item
+    if resource.type != ResourceType.BROKER or not resource.name or context.connection.controller:
+        return None
+    try:
+        check_form(alterations, times)
+        _check_broker(resource.name, context.node_id)
     except ApiError as error:
         return Altered(resource, error)
     return None

@@ -26,7 +26,15 @@ def alter_configs(request: AlterConfigsRequest, context: Context) -> Answer[Alte
         for resource in request.resources
     ]
     only = request.validate_only
-    return alter(asked, only, context, lambda rest: _command(rest, only), lambda rest: _request(rest, only), _response)
+    return alter(
+        asked,
+        only,
+        context,
+        lambda rest: _command(rest, only),
+        lambda rest: _request(rest, only),
+        _response,
+        log_levels=False,
+    )
 
 
 def _command(asked: Sequence[Asked], validate_only: bool) -> AlterConfigs:

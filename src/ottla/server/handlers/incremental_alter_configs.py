@@ -38,6 +38,7 @@ def incremental_alter_configs(
         lambda rest: IncrementalAlterConfigs(tuple(rest), only),
         lambda rest: _request(rest, only),
         _response,
+        log_levels=True,
     )
 
 
