@@ -252,3 +252,49 @@ def test_same_seed_same_trace() -> None:
         return world.loop.trace
 
     assert trace(1) == trace(1) != trace(2)
+
+
+def test_a_link_that_is_cut_twice_is_mended_twice() -> None:
+    world = World()
+
+    async def client() -> float:
+        reader, writer = await world.dial()
+        for _ in range(2):
+            world.net.cut(world.client, world.server)
+        writer.write(b"x")
+        for at in (5, 10):
+            world.loop.call_later(at, world.net.join, world.client, world.server)
+        await reader.readexactly(1)
+        return world.loop.time()
+
+    assert 10 < world.run(client()) < 15
+
+
+def test_a_far_host_is_slow_and_nobody_else() -> None:
+    world = World(spike_rate=0.0)
+
+    async def client() -> list[float]:
+        reader, writer = await world.dial()
+        times = []
+        for delay in (0.0, 50.0, 0.0):
+            world.net.delay(world.server, delay)
+            start = world.loop.time()
+            writer.write(b"x")
+            await reader.readexactly(1)
+            times.append(world.loop.time() - start)
+        return times
+
+    near, far, near_again = world.run(client())
+    assert far > 1 > max(near, near_again)
+
+
+def test_messages_that_cost_their_connections() -> None:
+    world = World(reset_rate=1.0)
+
+    async def client() -> None:
+        reader, writer = await world.dial()
+        writer.write(b"x")
+        with pytest.raises(ConnectionResetError):
+            await reader.readexactly(2)
+
+    world.run(client())

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.sim.coordinated import CoordinatedSimulation, coordinated
+from ottla.sim.replicated.run import ClusterSimulation
+from ottla.sim.replicated.scenario import clustered
 from ottla.sim.run import Outcome, Simulation
 from ottla.sim.scenario import scenario
 from ottla.sim.seeds import keep_seed
@@ -33,6 +35,7 @@ KINDS = {
     "transactions": Kind(
         _TESTS / "transacting_seeds.txt", lambda seed, tell: TransactionSimulation(transacting(seed), tell).run()
     ),
+    "cluster": Kind(_TESTS / "cluster_seeds.txt", lambda seed, tell: ClusterSimulation(clustered(seed), tell).run()),
     "coordinated": Kind(
         _TESTS / "coordinated_seeds.txt", lambda seed, tell: CoordinatedSimulation(coordinated(seed), tell).run()
     ),
@@ -42,13 +45,17 @@ KINDS = {
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     if options.seed is not None:
-        return _replay(KINDS[options.kind or "records"], options.seed, quiet=options.quiet)
+        kind = KINDS[options.kind or "records"]
+        if options.runs is None:
+            return _replay(kind, options.seed, quiet=options.quiet)
+        return max(_replay(kind, options.seed + number, quiet=True) for number in range(options.runs))
     return _search([options.kind] if options.kind else list(KINDS), options.count, options.seconds, options.seeds_file)
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m ottla.sim", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay this seed and tell what happens")
+    parser.add_argument("--runs", type=int, help="replay so many seeds, from --seed on, without their stories")
     parser.add_argument("--kind", choices=KINDS, help="of simulation; default: records for a replay, else all in turn")
     parser.add_argument("--quiet", action="store_true", help="replay without the story")
     parser.add_argument("--count", type=int, default=1000, help="random seeds to try at most (default %(default)s)")

@@ -96,8 +96,10 @@ class _Partition:
 class History:
     """What clients did and saw, and what was wrong with it."""
 
-    def __init__(self, guarantee: Guarantee) -> None:
+    def __init__(self, guarantee: Guarantee, *, replicated: bool = False) -> None:
+        """`replicated`: only what was acknowledged by all in-sync replicas is promised."""
         self.guarantee = guarantee
+        self._replicated = replicated
         self.violations: list[str] = []
         self.writers: dict[int, Writer] = {}
         self.sent: dict[Payload, None] = {}
@@ -122,7 +124,7 @@ class History:
         if offset < 0:
             return  # acks=0: nothing is promised
         self.acknowledged += 1
-        if self.guarantee is not Guarantee.SAFE:
+        if self.guarantee is not Guarantee.SAFE or (self._replicated and self.writers[payload.writer].acks != -1):
             return  # the offset may belong to another record tomorrow
         known = self._of(partition)
         known.acknowledged[payload] = offset

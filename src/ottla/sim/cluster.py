@@ -19,6 +19,7 @@ from ottla.sim.loop import SimLoop
 from ottla.sim.net import SimNet
 
 PORT = 9092
+CONTROLLER_PORT = 9093
 EPOCH_MS = 1_700_000_000_000  # what wall clocks show when virtual time is zero
 
 
@@ -77,6 +78,11 @@ class Machine:
     @property
     def running(self) -> bool:
         return self._ready.is_set()
+
+    @property
+    def ends(self) -> int:
+        """How many lives of the node are over."""
+        return self._ends
 
     @property
     def disturbances(self) -> int:

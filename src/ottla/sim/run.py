@@ -68,7 +68,7 @@ class Simulation:
         self._rng = random.Random(f"simulation {scenario.seed}")
         self.loop = SimLoop(self._stream("loop"), step_limit=STEP_LIMIT)
         self.net = SimNet(self.loop, self._stream("net"), scenario.quality)
-        self.history = History(scenario.guarantee)
+        self.history = self._history()
         self.machines = self._machines()
         for disk in (disk for machine in self.machines for disk in machine.disks.values()):
             disk.faults.garbage_rate = scenario.garbage_rate
@@ -92,6 +92,9 @@ class Simulation:
     def machine(self) -> Machine:
         """The only one, where there is one."""
         return self.machines[0]
+
+    def _history(self) -> History:
+        return History(self.scenario.guarantee)
 
     def _machines(self) -> list[Machine]:
         return [Machine("node-0", self.net, self._settings(), self._stream("machine"), self.tell)]
@@ -144,7 +147,14 @@ class Simulation:
         return counts | self._chaos_done
 
     async def _main(self) -> None:
-        supervisors = [self.loop.create_task(machine.supervise()) for machine in self.machines]
+        supervisor = self.loop.create_task(self.machine.supervise())
+        await self._work()
+        await self._retire()
+        await supervisor
+        self._verify_disks()
+
+    async def _work(self) -> None:
+        """From the first topic to the last look."""
         await self._begin()
         for company in self.companies:
             await company.prepare()
@@ -160,9 +170,6 @@ class Simulation:
         for company in self.companies:
             await company.finish()
         await self._look_again()
-        await self._retire()
-        await asyncio.gather(*supervisors)
-        self._verify_disks()
 
     async def _begin(self) -> None:
         """Until clients can work: nothing goes wrong before."""

@@ -47,9 +47,16 @@ class Fault(enum.Enum):
     CLOCK_JUMP = "the clock jumps"
     BIT_ROT = "a bit flips"
     CLIENT_PAUSE = "a client stands still"
+    KILL_SEVERAL = "several nodes are killed at once"
+    ISOLATE = "a node is cut off"
+    SPLIT = "the nodes are split in two"
+    ONE_WAY = "a link between two nodes works one way only"
+    FAR_NODE = "a node is far away"
+    RESETS = "messages cost their connections"
 
 
 POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
+BETWEEN_NODES = (Fault.KILL_SEVERAL, Fault.ISOLATE, Fault.SPLIT, Fault.ONE_WAY, Fault.FAR_NODE, Fault.RESETS)
 DISK_FAULTS = (
     Fault.FULL_DISK,
     Fault.READ_ONLY_DISK,
@@ -162,7 +169,7 @@ def _quality(rng: random.Random) -> LinkQuality:
 
 def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
     """A few kinds of fault per seed: rare ones get their turn, and a failure is easier to read."""
-    special = (Fault.BIT_ROT, Fault.CLIENT_PAUSE)  # chosen by whoever has a use for them
+    special = (Fault.BIT_ROT, Fault.CLIENT_PAUSE, *BETWEEN_NODES)  # chosen by whoever has a use for them
     kinds = [fault for fault in Fault if fault not in special and (power or fault not in POWER_FAULTS)]
     chosen: dict[Fault, float] = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
     crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]

@@ -1,0 +1,118 @@
+"""What must be true of one replicated log at every step: the quorum's metadata log, or that of a partition.
+
+Claims:
+1. one leader per epoch: nobody else leads in an epoch in which somebody led, not even a later life of the same node;
+2. the high watermark of a leader never goes back within its epoch;
+3. nothing is committed that too few have: when a leader's high watermark moves, those that must have the records
+   (a majority of the voters; all in-sync replicas) do have them;
+4. committed is committed: every node's log below its high watermark is the same, batch by batch, and never cut off;
+5. a new leader has everything that was ever committed.
+
+A partition may be led uncleanly where that is asked for, and power may be lost by more machines than the settings
+survive: then there is nothing to claim of its records (`lossy`), and only 1 to 3 are checked.
+
+The books are pure: they are told what was seen and remember it. `watch.py` does the seeing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from ottla.sim.replicated.line import Batch, Line
+
+
+class Life(NamedTuple):
+    """One incarnation of a node."""
+
+    node_id: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"node {self.node_id}" + (f" (life {self.number})" if self.number > 1 else "")
+
+
+class LogBook:
+    """One replicated log; see the module."""
+
+    def __init__(self, name: str, blame: Callable[[str], None], *, lossy: bool = False) -> None:
+        self.name = name
+        self.line = Line()
+        self.lossy = lossy
+        self._blame = blame
+        self._leaders: dict[int, Life] = {}
+        self._high_watermarks: dict[tuple[Life, int], int] = {}
+
+    @property
+    def epochs(self) -> int:
+        """How many had a leader."""
+        return len(self._leaders)
+
+    def leads(self, life: Life, epoch: int, end_offset: int) -> None:
+        """A node believes that it leads from now on."""
+        first = self._leaders.setdefault(epoch, life)
+        if first != life:
+            self._wrong(f"{life} leads in epoch {epoch}, in which {first} led")
+        if end_offset < self.line.end_offset and not self.lossy:
+            self._wrong(
+                f"{life} leads from epoch {epoch} on, but its log ends at {end_offset}, and "
+                f"{self.line.end_offset} was committed"
+            )
+
+    def moved(self, life: Life, epoch: int, high_watermark: int) -> None:
+        """The high watermark of a leader is here now."""
+        before = self._high_watermarks.get((life, epoch), -1)
+        if high_watermark < before:
+            self._wrong(f"{life}: the high watermark went back from {before} to {high_watermark} in epoch {epoch}")
+        self._high_watermarks[life, epoch] = high_watermark
+
+    def lacks(self, life: Life, high_watermark: int, missing: Iterable[str]) -> None:
+        """Some of those that must have everything below a leader's high watermark do not."""
+        for who in missing:
+            self._wrong(f"{life} says that everything below {high_watermark} is committed, but {who}")
+
+    def committed(self, life: Life, batches: Iterable[Batch], *, leads: bool) -> None:
+        """A node knows of these batches of its log that they are committed."""
+        for batch in batches:
+            if self.lossy:
+                return
+            wrong = self.line.compare(batch)
+            if wrong is not None:
+                self._wrong(f"{life}: {wrong}")
+            elif not leads and batch.next_offset > self.line.end_offset:
+                self._wrong(f"{life} follows and says that {batch} is committed, which no leader said")
+            self.line.extend(batch)
+
+    def has(self, life: Life, batches: Iterable[Batch]) -> None:
+        """A node that begins to lead has these batches, which were committed at other nodes."""
+        for batch in batches:
+            wrong = None if self.lossy else self.line.compare(batch)
+            if wrong is not None:
+                self._wrong(f"{life} begins to lead: {wrong}")
+
+    def cut(self, life: Life, committed_offset: int, end_offset: int) -> None:
+        """A log became shorter."""
+        if end_offset < committed_offset and not self.lossy:
+            self._wrong(f"{life} cut its log to {end_offset}, although it knew {committed_offset} to be committed")
+
+    def _wrong(self, what: str) -> None:
+        self._blame(f"{self.name}: {what}")
+
+
+class Ballots:
+    """Who voted for whom: once per epoch, whatever happens to the voter in between."""
+
+    def __init__(self, blame: Callable[[str], None]) -> None:
+        self._blame = blame
+        self._votes: dict[tuple[int, int], int] = {}
+        self._leaders: dict[int, int] = {}
+
+    def voted(self, voter_id: int, epoch: int, candidate_id: int) -> None:
+        before = self._votes.setdefault((voter_id, epoch), candidate_id)
+        if before != candidate_id:
+            self._blame(f"quorum: node {voter_id} voted for {before} and for {candidate_id} in epoch {epoch}")
+
+    def follows(self, node_id: int, epoch: int, leader_id: int) -> None:
+        before = self._leaders.setdefault(epoch, leader_id)
+        if before != leader_id:
+            self._blame(f"quorum: node {node_id} follows {leader_id} in epoch {epoch}, others followed {before}")

@@ -1,0 +1,117 @@
+"""The faults of a cluster: those of a single node, on any of them, and those between them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from ottla.sim.cluster import Machine
+from ottla.sim.disk import Crash
+from ottla.sim.faults import Chaos
+from ottla.sim.loop import Host
+from ottla.sim.net import SimNet
+from ottla.sim.replicated.power import Power
+from ottla.sim.scenario import Fault, Scenario
+
+
+class ClusterChaos(Chaos):
+    """As `Chaos`, with a `Power` that says who may lose it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        net: SimNet,
+        machines: list[Machine],
+        clients: list[Host],
+        rng: random.Random,
+        tell: Callable[[str], None],
+        power: Power,
+    ) -> None:
+        super().__init__(scenario, net, machines, clients, rng, tell)
+        self._power = power
+        self._actions |= {
+            Fault.KILL_SEVERAL: self._kill_several,
+            Fault.ISOLATE: self._isolate,
+            Fault.SPLIT: self._split,
+            Fault.ONE_WAY: self._one_way,
+            Fault.FAR_NODE: self._far_node,
+            Fault.RESETS: self._resets,
+        }
+
+    def _duration(self) -> float:
+        return self._rng.choice((0.1, 0.5, 2.0, 4.0)) * self._rng.uniform(0.5, 1.5)
+
+    # -- crashes
+
+    async def _crash(self, machine: Machine, kind: Crash) -> None:
+        if kind is Crash.POWER and not self._power.may_lose(machine):
+            kind = Crash.PROCESS
+        machine.crash(kind)
+
+    async def _crash_within(self, machine: Machine, kind: Crash) -> None:
+        if kind is Crash.POWER and not self._power.may_lose(machine):
+            kind = Crash.PROCESS
+        operations = self._rng.choice((1, 3, 10)) + self._rng.randint(0, 10)
+        _, disk = self._disk_of(machine)
+        machine.crash_within(kind, disk, operations)
+        await asyncio.sleep(2.0)
+        disk.crash_never()
+        self._power.spared(machine)
+
+    async def _kill_several(self, machine: Machine) -> None:
+        for each in self._rng.sample(self._machines, self._rng.randint(2, len(self._machines))):
+            each.crash(Crash.PROCESS)
+            if self._rng.random() < 0.5:
+                await asyncio.sleep(self._rng.uniform(0, 0.2))
+
+    # -- network
+
+    async def _isolate(self, machine: Machine) -> None:
+        """From all other nodes, and from the clients now and then; they may hear it, or it them, still."""
+        others: list[Host] = [each.host for each in self._machines if each is not machine]
+        if self._rng.random() < 0.5:
+            others += self._clients
+        way = self._rng.choice(("both", "both", "in", "out"))
+        await self._cut_for_a_while(
+            [(other, machine.host) if way == "in" else (machine.host, other) for other in others],
+            both_ways=way == "both",
+        )
+
+    async def _split(self, machine: Machine) -> None:
+        """Into two parts of any size; clients are in one of them, or see both."""
+        one = self._rng.sample(self._machines, self._rng.randint(1, len(self._machines) - 1))
+        links = [(a.host, b.host) for a in one for b in self._machines if b not in one]
+        for client in self._clients:
+            side = self._rng.randrange(3)
+            links += [(client, each.host) for each in self._machines if (each in one) == bool(side) and side < 2]
+        await self._cut_for_a_while(links, both_ways=self._rng.random() < 0.7)
+
+    async def _one_way(self, machine: Machine) -> None:
+        other = self._rng.choice([each for each in self._machines if each is not machine])
+        await self._cut_for_a_while([(machine.host, other.host)], both_ways=False)
+
+    async def _cut(self, machine: Machine) -> None:
+        """Between some clients and a node; the nodes see each other."""
+        links = [(client, machine.host) for client in self._clients if self._rng.random() < 0.6]
+        if self._rng.random() < 0.5:
+            links = [(host, client) for client, host in links]
+        await self._cut_for_a_while(links, both_ways=self._rng.random() < 0.5)
+
+    async def _cut_for_a_while(self, links: list[tuple[Host, Host]], *, both_ways: bool) -> None:
+        for link in links:
+            self._net.cut(*link, both_ways=both_ways)
+        await asyncio.sleep(self._duration())
+        for link in links:
+            self._net.join(*link, both_ways=both_ways)
+
+    async def _far_node(self, machine: Machine) -> None:
+        self._net.delay(machine.host, self._rng.choice((0.05, 0.3, 1.0)))
+        await asyncio.sleep(self._duration())
+        self._net.delay(machine.host, 0.0)
+
+    async def _resets(self, machine: Machine) -> None:
+        self._net.quality = replace(self._net.quality, reset_rate=self._rng.choice((0.005, 0.05)))
+        await asyncio.sleep(self._duration())
+        self._net.quality = self._good_quality

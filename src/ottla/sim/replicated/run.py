@@ -1,0 +1,208 @@
+"""One simulation of a cluster from beginning to end; see `ottla.sim.run` for what all simulations share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ottla.client.connection import Address
+from ottla.cluster.state import ClusterState
+from ottla.sim.check import Guarantee, History
+from ottla.sim.cluster import CONTROLLER_PORT, PORT, Machine
+from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
+from ottla.sim.copying import CopyCompany
+from ottla.sim.disk import Crash
+from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
+from ottla.sim.grouping import GroupCompany
+from ottla.sim.replicated.chaos import ClusterChaos
+from ottla.sim.replicated.operators import Operators
+from ottla.sim.replicated.power import Power
+from ottla.sim.replicated.scenario import BROKER, CONTROLLER, IN_SYNC_MIN, REPLICAS, ClusterScenario
+from ottla.sim.replicated.watch import Watch
+from ottla.sim.run import Simulation
+from ottla.sim.scenario import DISK_FAULTS, Durability
+from ottla.sim.sharing import SETTINGS as SHARE_SETTINGS
+from ottla.sim.sharing import ShareCompany
+from ottla.sim.workload import create_topic, read_everything
+
+STEP_LIMIT = 2_000_000
+START_SECONDS_MAX = 60.0
+QUIET_SECONDS_MAX = 120.0  # how long a mended cluster may take until every replica is in sync
+REPLICATED = {
+    "offsets.topic.num.partitions": "2",
+    "offsets.topic.replication.factor": str(REPLICAS),
+    "transaction.state.log.replication.factor": str(REPLICAS),
+    "transaction.state.log.min.isr": str(IN_SYNC_MIN),
+    "share.coordinator.state.topic.replication.factor": str(REPLICAS),
+    "share.coordinator.state.topic.min.isr": str(IN_SYNC_MIN),
+}
+
+
+class ClusterSimulation(Simulation):
+    """All that one scenario of a cluster needs."""
+
+    scenario: ClusterScenario
+
+    def __init__(self, scenario: ClusterScenario, tell: Callable[[str], None] | None = None) -> None:
+        super().__init__(scenario, tell)
+        self.power = Power(self._is_in_sync, limited=scenario.durability is Durability.PAGE_CACHE)
+        self.watch = Watch(self._blame, self.power.is_weak, lossy=scenario.guarantee is Guarantee.ROTTEN)
+        for machine in self.machines:
+            self.watch.add(machine)
+        self.loop.on_step = self.watch.look
+        self._started = self.machines[: len(scenario.shape)]
+        self._supervisors: list[asyncio.Task[None]] = []
+        self._add_companies(scenario)
+
+    def _add_companies(self, scenario: ClusterScenario) -> None:
+        cast, stage = scenario.cast, self.stage
+        self.companies.extend(GroupCompany(stage, plan) for plan in cast.groups)
+        if cast.copying is not None:
+            self.companies.append(CopyCompany(stage, cast.copying))
+        if cast.sharing is not None:
+            locks_last = not any(fault in scenario.faults for fault in DISK_FAULTS)
+            self.companies.append(ShareCompany(stage, cast.sharing, locks_last=locks_last))
+        if scenario.operations or scenario.spares:
+            spares = [int(each.settings["node.id"]) for each in self.machines[len(scenario.shape) :]]
+            brokers = [number for number, roles in enumerate(scenario.shape, 1) if roles != CONTROLLER]
+            self.companies.append(Operators(stage, scenario.operations, brokers, spares, self._start_machine))
+
+    def _blame(self, what: str) -> None:
+        self.tell(f"WRONG: {what}")
+        self.history.blame(f"at {self.loop.time():.4f} s: {what}")
+
+    def _history(self) -> History:
+        return History(self.scenario.guarantee, replicated=True)
+
+    # -- machines
+
+    def _machines(self) -> list[Machine]:
+        scenario = self.scenario
+        roles = [*scenario.shape, *[BROKER] * scenario.spares]
+        machines = []
+        for number in range(1, len(roles) + 1):
+            settings = {"log.dirs": ",".join(f"data-{each}" for each in range(scenario.log_dirs))}
+            machines.append(Machine(f"node-{number}", self.net, settings, self._stream(f"machine {number}"), self.tell))
+        voters = ",".join(
+            f"{number}@{machine.host.address}:{CONTROLLER_PORT}"
+            for number, (role, machine) in enumerate(zip(roles, machines, strict=True), 1)
+            if role != BROKER
+        )
+        for number, (role, machine) in enumerate(zip(roles, machines, strict=True), 1):
+            machine.settings |= self._settings_of(number, role, machine.host.address) | {
+                "controller.quorum.voters": voters
+            }
+        return machines
+
+    def _settings_of(self, number: int, role: str, address: str) -> dict[str, str]:
+        listeners = []
+        if role != CONTROLLER:
+            listeners.append(f"PLAINTEXT://{address}:{PORT}")
+        if role != BROKER:
+            listeners.append(f"CONTROLLER://{address}:{CONTROLLER_PORT}")
+        settings = GROUP_SETTINGS | TRANSACTION_SETTINGS | SHARE_SETTINGS | REPLICATED | self.scenario.settings
+        sharing = self.scenario.cast.sharing
+        if sharing is not None:
+            settings["share.coordinator.snapshot.update.records.per.snapshot"] = str(sharing.snapshot_every)
+        return settings | {
+            "process.roles": role,
+            "node.id": str(number),
+            "listeners": ",".join(listeners),
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        }
+
+    def _bootstrap(self) -> tuple[Address, ...]:
+        shape = self.scenario.shape
+        brokers = [machine for role, machine in zip(shape, self.machines, strict=False) if role != CONTROLLER]
+        return tuple(machine.address for machine in brokers)
+
+    def _start_machine(self, node_id: int) -> None:
+        machine = self.machines[node_id - 1]
+        self._started.append(machine)
+        self._supervisors.append(self.loop.create_task(machine.supervise()))
+
+    # -- the truth, as the checkers need it
+
+    def _newest_state(self) -> ClusterState | None:
+        """The committed state of whoever is furthest; of the dead, too."""
+        states = [
+            machine.incarnation.metadata
+            for machine in self._started
+            if machine.incarnation is not None and hasattr(machine.incarnation, "metadata")
+        ]
+        return max(states, key=lambda each: each.end_offset).state if states else None
+
+    def _is_in_sync(self, machine: Machine) -> bool:
+        """Whether a machine is in the ISR of every partition that it holds, and is up."""
+        state, node_id = self._newest_state(), int(machine.settings["node.id"])
+        if state is None or not machine.running:
+            return False
+        return all(
+            node_id in partition.isr
+            for topic in state.topics.values()
+            for partition in topic.partitions
+            if node_id in partition.replicas
+        )
+
+    # -- the course of it
+
+    async def _main(self) -> None:
+        for number in range(1, len(self.scenario.shape) + 1):
+            self._supervisors.append(self.loop.create_task(self.machines[number - 1].supervise()))
+        await self._work()
+        await self._retire()
+        await asyncio.gather(*self._supervisors)
+        self._verify_disks()
+
+    async def _begin(self) -> None:
+        async with asyncio.timeout(START_SECONDS_MAX):
+            for machine in self._started:
+                await machine.wait_until_ready()
+        await self._as_client("admin", create_topic(self._around, self.scenario.topic_configs, self._stream("admin")))
+
+    async def _run_chaos(self) -> None:
+        chaos = ClusterChaos(
+            self.scenario, self.net, self._started, self._clients, self._stream("chaos"), self.tell, self.power
+        )
+        await chaos.run()
+        for machine in list(self._started):
+            await machine.repair()
+        self._chaos_done = {fault.value: count for fault, count in chaos.done.items()}
+
+    async def _look_again(self) -> None:
+        """Everything must be there, all replicas in sync; and after all nodes were killed at once it must be again."""
+        await self._until_in_sync()
+        await self._read_all()
+        for machine in self._started:
+            machine.crash(Crash.PROCESS)
+        await asyncio.sleep(2.5)
+        await self._until_in_sync()
+        await self._read_all()
+        self._compare_states()
+
+    async def _read_all(self) -> None:
+        await self._as_client("last-reader", read_everything(self._around, self._stream("last reader")))
+        for company in self.companies:
+            await company.look()
+
+    async def _until_in_sync(self) -> None:
+        if self.scenario.guarantee is Guarantee.ROTTEN:
+            return
+        until = self.loop.time() + QUIET_SECONDS_MAX
+        while not all(self._is_in_sync(machine) for machine in self._started):
+            if self.loop.time() > until:
+                lagging = [machine.name for machine in self._started if not self._is_in_sync(machine)]
+                self._blame(f"{', '.join(lagging)} not in sync although all faults are over")
+                return
+            await asyncio.sleep(0.2)
+
+    def _compare_states(self) -> None:
+        """All nodes that have read as much know the same."""
+
+    async def _retire(self) -> None:
+        for machine in self._started:
+            await machine.retire()
+
+    def _facts(self) -> dict[str, int]:
+        return super()._facts() | self.watch.facts()

@@ -1,0 +1,195 @@
+"""A scenario for a cluster: everything that one seed decides before the simulation starts.
+
+What may be lost, and what may not
+----------------------------------
+Kafka acknowledges (acks=all) when all in-sync replicas have a record in their page caches, and counts nothing while
+fewer than `min.insync.replicas` are in sync. A process that crashes keeps its page cache: any number of nodes may be
+killed at any time. A machine that loses power loses what was not synced: as many as `min.insync.replicas` - 1 may do so
+before the others have caught up, no more. All topics here have three replicas and min.insync.replicas=2, so:
+
+| durability                              | power losses                                                  | guarantee |
+|-----------------------------------------|---------------------------------------------------------------|-----------|
+| page cache (Kafka's default)            | one machine, and no other before it is in sync everywhere     | SAFE      |
+| ottla.fsync.before.ack                  | any number of machines at once                                | SAFE      |
+| any                                     | as above, and bits flip in the files of partitions            | ROTTEN    |
+
+`power.py` enforces the second column. The metadata log is synced before it counts, always: no loss of power may take
+anything committed from it. Elections are clean everywhere (unclean.leader.election.enable=false). Records that were
+acknowledged by fewer than all in-sync replicas (acks=0, acks=1) may be lost whenever the lead moves.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ottla.records.compress import Codec
+from ottla.sim.check import Guarantee, Writer
+from ottla.sim.coordinated import Cast
+from ottla.sim.copying import draw_copying
+from ottla.sim.grouping import draw_group
+from ottla.sim.net import LinkQuality
+from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario
+from ottla.sim.sharing import draw_sharing
+from ottla.sim.workload import WriterPlan
+
+COMBINED, CONTROLLER, BROKER = "broker,controller", "controller", "broker"
+SHAPES: tuple[tuple[Sequence[str], float], ...] = (
+    ((COMBINED, COMBINED, COMBINED), 6.0),
+    ((CONTROLLER, CONTROLLER, CONTROLLER, BROKER, BROKER, BROKER), 1.5),
+    ((COMBINED, COMBINED, COMBINED, BROKER), 1.0),
+    ((CONTROLLER, BROKER, BROKER, BROKER), 1.0),
+    ((COMBINED, BROKER, BROKER), 0.5),
+    ((COMBINED, COMBINED, COMBINED, COMBINED, COMBINED), 1.0),
+)
+REPLICAS, IN_SYNC_MIN = 3, 2
+
+CRASHES = (Fault.KILL, Fault.KILL_IN_WRITE, Fault.KILL_SEVERAL, Fault.RESTART, *POWER_FAULTS)
+NETWORK = (Fault.ISOLATE, Fault.SPLIT, Fault.ONE_WAY, Fault.CUT, Fault.RESET, Fault.RESETS)
+DELAYS = (Fault.PAUSE, Fault.FAR_NODE, Fault.SLOW_NETWORK, Fault.SLOW_DISK, Fault.CLIENT_PAUSE)
+OTHERS = (
+    Fault.CLOCK_JUMP,
+    Fault.FULL_DISK,
+    Fault.READ_ONLY_DISK,
+    Fault.FAILING_WRITES,
+    Fault.FAILING_SYNCS,
+    Fault.FAILING_READS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterScenario(Scenario):
+    """A scenario, and what it takes to be one of a cluster."""
+
+    shape: tuple[str, ...]  # the roles of each node
+    spares: int  # brokers that join while it runs
+    settings: dict[str, str]  # of every node
+    operations: int  # what operators do meanwhile
+    cast: Cast
+
+    def lines(self) -> list[str]:
+        settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        nodes = f"{len(self.shape)} nodes ({'; '.join(self.shape)}) and {self.spares} to come"
+        return [
+            *Scenario.lines(self),
+            nodes,
+            settings,
+            f"{self.operations} operations",
+            *self.cast.lines(),
+        ]
+
+
+def clustered(seed: int) -> ClusterScenario:
+    """A short run: most bugs need one or two faults, and many seeds find more than long ones."""
+    rng = random.Random(f"clustered {seed}")
+    durability = rng.choice((Durability.PAGE_CACHE, Durability.PAGE_CACHE, Durability.FSYNC_BEFORE_ACK))
+    shape = rng.choices([shape for shape, _ in SHAPES], [weight for _, weight in SHAPES])[0]
+    faults = _faults(rng)
+    rotten = rng.random() < 0.04
+    if rotten:
+        faults[Fault.BIT_ROT] = 2.0
+    configs = {
+        "internal.segment.bytes": str(rng.choice((4096, 16384, 1 << 20))),
+        "index.interval.bytes": str(rng.choice((1, 512, 4096))),
+    }
+    return ClusterScenario(
+        seed=seed,
+        durability=durability,
+        guarantee=Guarantee.ROTTEN if rotten else Guarantee.SAFE,
+        partitions=rng.randint(1, 3),
+        log_dirs=rng.choice((1, 1, 1, 2)),
+        topic_configs=configs,
+        writers=tuple(_writer(rng, number) for number in range(rng.randint(1, 2))),
+        following_readers=1,
+        jumping_readers=int(rng.random() < 0.3),
+        erasers=int(rng.random() < 0.15),
+        quality=_quality(rng),
+        garbage_rate=rng.choice((0.0, 0.0, 0.2)),
+        faults=faults,
+        pause_between_faults_seconds=rng.uniform(0.3, 1.5),
+        chaos_seconds=rng.uniform(2.0, 8.0),
+        shape=tuple(shape),
+        spares=int(rng.random() < 0.15),
+        settings=_settings(rng) | ({"ottla.fsync.before.ack": "true"} if _durable(durability) else {}),
+        operations=rng.choice((0, 0, 0, 3, 6)),
+        cast=_cast(rng),
+    )
+
+
+def longer(scenario: ClusterScenario, factor: float) -> ClusterScenario:
+    """The same, for more patient searches."""
+    writers = tuple(replace(plan, records=int(plan.records * factor)) for plan in scenario.writers)
+    operations = int(scenario.operations * factor)
+    return replace(scenario, chaos_seconds=scenario.chaos_seconds * factor, writers=writers, operations=operations)
+
+
+def _durable(durability: Durability) -> bool:
+    return durability is not Durability.PAGE_CACHE
+
+
+def _settings(rng: random.Random) -> dict[str, str]:
+    """Time-outs that are short, so that everything has its turn in a short run, and not the same in every run."""
+    election_ms = rng.choice((200, 500, 1000))
+    session_ms = rng.choice((1500, 3000, 9000))
+    return {
+        "controller.quorum.election.timeout.ms": str(election_ms),
+        "controller.quorum.election.backoff.max.ms": str(election_ms),
+        "controller.quorum.fetch.timeout.ms": str(rng.choice((500, 1000, 2000))),
+        "controller.quorum.request.timeout.ms": str(rng.choice((500, 2000))),
+        "broker.session.timeout.ms": str(session_ms),
+        "broker.heartbeat.interval.ms": str(session_ms // 5),
+        "replica.lag.time.max.ms": str(rng.choice((1000, 3000, 10000))),
+        "replica.fetch.wait.max.ms": str(rng.choice((50, 500))),
+        "replica.fetch.backoff.ms": str(rng.choice((50, 1000))),
+        "replica.socket.timeout.ms": "5000",
+        "replica.high.watermark.checkpoint.interval.ms": str(rng.choice((500, 5000))),
+        "metadata.log.max.record.bytes.between.snapshots": str(rng.choice((1500, 20_000, 20_971_520))),
+        "metadata.log.segment.bytes": str(8 * 1024 * 1024),
+        "default.replication.factor": str(REPLICAS),
+        "min.insync.replicas": str(IN_SYNC_MIN),
+        "unclean.leader.election.enable": "false",
+    }
+
+
+def _writer(rng: random.Random, number: int) -> WriterPlan:
+    acks = rng.choice((-1, -1, -1, -1, 1))
+    return WriterPlan(
+        writer=Writer(number, idempotent=acks == -1 and rng.random() < 0.7, acks=acks),
+        records=rng.randint(20, 60),
+        pause_seconds=rng.choice((0.02, 0.1, 0.2)),
+        value_bytes_max=rng.choice((20, 200, 2000)),
+        codec=Codec.NONE if rng.random() < 0.8 else Codec.LZ4,
+        linger_ms=rng.choice((0.0, 5.0, 50.0)),
+        batch_size_bytes=rng.choice((200, 2000, 16384)),
+    )
+
+
+def _quality(rng: random.Random) -> LinkQuality:
+    slow = rng.choice((0.0005, 0.003, 0.02))
+    return LinkQuality(
+        latency_seconds=(slow / 10, slow),
+        spike_rate=rng.choice((0.0, 0.01, 0.05)),
+        short_rate=rng.choice((0.0, 0.1)),
+        window_bytes=rng.choice((65536, 1 << 20)),
+        give_up_seconds=rng.choice((3.0, 15.0)),
+    )
+
+
+def _faults(rng: random.Random) -> dict[Fault, float]:
+    """A few kinds of fault per seed; crashes and cuts more often than not, because they move the lead."""
+    chosen: dict[Fault, float] = {}
+    for kinds, most in ((CRASHES, 3), (NETWORK, 3), (DELAYS, 1), (OTHERS, 1)):
+        for fault in rng.sample(kinds, rng.randint(0, most)):
+            chosen[fault] = rng.uniform(0.3, 1.5)
+    return chosen or {Fault.KILL: 1.0}
+
+
+def _cast(rng: random.Random) -> Cast:
+    """Coordinators at work in some of the runs; they take longer."""
+    part = rng.random()
+    return Cast(
+        groups=(draw_group(rng, "group-0"),) if part < 0.08 else (),
+        copying=draw_copying(rng) if 0.08 <= part < 0.14 else None,
+        sharing=draw_sharing(rng) if 0.14 <= part < 0.18 else None,
+    )

@@ -1,0 +1,199 @@
+"""Looks at every node after each of its steps, and tells the books what changed.
+
+The look must be cheap, because there are very many: what was seen last is compared first, and only a difference is
+looked into. Nothing here changes a node or asks its disk anything that could fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ottla.model.ids import TopicPartition
+from ottla.replica.partition import Partition
+from ottla.server.node import Node
+from ottla.sim.cluster import Machine
+from ottla.sim.loop import Host
+from ottla.sim.replicated.book import Ballots, Life, LogBook
+from ottla.sim.replicated.line import Tape
+
+PartitionKey = tuple[bytes, int]  # topic id, index
+
+
+class Watch:
+    """All machines and all books of a run."""
+
+    def __init__(self, blame: Callable[[str], None], is_weak: Callable[[Machine], bool], *, lossy: bool) -> None:
+        """`is_weak`: may lack what it had. `lossy`: nothing is claimed of the records of partitions."""
+        self._blame = blame
+        self._is_weak = is_weak
+        self._lossy = lossy
+        self.quorum = LogBook("quorum", blame)
+        self.ballots = Ballots(blame)
+        self.partitions: dict[PartitionKey, LogBook] = {}
+        self._machines: dict[str, Machine] = {}  # by address
+        self._eyes: dict[int, Eye] = {}  # by node id; on the latest incarnation of each
+        self._lives: dict[int, int] = {}
+
+    def add(self, machine: Machine) -> None:
+        self._machines[machine.host.address] = machine
+
+    def look(self, host: Host) -> None:
+        """Code of this host has just run."""
+        machine = self._machines.get(host.address)
+        if machine is None or machine.incarnation is None:
+            return
+        node_id = int(machine.settings["node.id"])
+        eye = self._eyes.get(node_id)
+        if eye is None or eye.node is not machine.incarnation:
+            life = self._lives[node_id] = self._lives.get(node_id, 0) + 1
+            eye = self._eyes[node_id] = Eye(self, machine.incarnation, Life(node_id, life))
+        eye.look()
+
+    def book(self, key: PartitionKey, name: str) -> LogBook:
+        found = self.partitions.get(key)
+        if found is None:
+            found = self.partitions[key] = LogBook(name, self._blame, lossy=self._lossy)
+        return found
+
+    def replica_end(self, node_id: int, key: PartitionKey) -> int | None:
+        """Where a replica ends that is open; None if nobody knows."""
+        eye = self._eyes.get(node_id)
+        return None if eye is None else eye.replica_end(key)
+
+    def journal_end(self, node_id: int) -> int | None:
+        eye = self._eyes.get(node_id)
+        return None if eye is None else eye.journal_end
+
+    def is_weak(self, node_id: int) -> bool:
+        return any(self._is_weak(each) for each in self._machines.values() if each.settings["node.id"] == str(node_id))
+
+    def facts(self) -> dict[str, int]:
+        return {
+            "quorum epochs": self.quorum.epochs,
+            "committed metadata": self.quorum.line.end_offset,
+            "partition epochs": sum(book.epochs for book in self.partitions.values()),
+        }
+
+
+class Eye:
+    """On one incarnation of a node."""
+
+    def __init__(self, watch: Watch, node: Node, life: Life) -> None:
+        self.node = node
+        self.journal_end: int | None = None
+        self._watch = watch
+        self._life = life
+        self._quorum: Journal | None = None
+        self._replicas: dict[Partition, Replica] = {}
+
+    def look(self) -> None:
+        quorum = getattr(self.node, "quorum", None)
+        if quorum is not None:
+            if self._quorum is None:
+                self._quorum = Journal(self._watch, self._life, quorum)
+            self._quorum.look()
+            self.journal_end = self._quorum.end_offset
+        partitions = getattr(self.node, "partitions", None)
+        if partitions is not None:
+            for partition in partitions.opened():
+                replica = self._replicas.get(partition)
+                if replica is None:
+                    key = (partitions.topic_id(partition.topic), partition.index)
+                    replica = self._replicas[partition] = Replica(self._watch, self._life, partition, key)
+                replica.look()
+
+    def replica_end(self, key: PartitionKey) -> int | None:
+        for partition, replica in self._replicas.items():
+            if replica.key == key and self.node.partitions.holds(partition):
+                return partition.log.next_offset
+        return None
+
+
+class Journal:
+    """The metadata log of one incarnation."""
+
+    def __init__(self, watch: Watch, life: Life, quorum: Any) -> None:
+        self._watch = watch
+        self._life = life
+        self._quorum = quorum
+        self._seen: tuple[int, int, bool, int, int] = (-1, -1, False, -1, -1)
+        self._tape = Tape(quorum.log)
+        self.end_offset = 0
+
+    def look(self) -> None:
+        quorum = self._quorum
+        seen = (quorum.epoch, quorum.leader_id, quorum.is_leader, quorum.high_watermark, quorum.end_offset)
+        if seen == self._seen:
+            return
+        before, self._seen = self._seen, seen
+        epoch, leader_id, leads, high_watermark, self.end_offset = seen
+        watch, book, life = self._watch, self._watch.quorum, self._life
+        if self.end_offset < self._tape.offset:
+            book.cut(life, self._tape.offset, self.end_offset)
+            self._tape.cut(self.end_offset)
+        if leader_id >= 0 and (epoch, leader_id) != before[:2]:
+            watch.ballots.follows(life.node_id, epoch, leader_id)
+        if leads and (not before[2] or before[0] != epoch):
+            book.leads(life, epoch, self.end_offset)
+            book.has(life, self._tape.read(book.line.end_offset))
+        if leads and high_watermark >= 0:
+            book.moved(life, epoch, high_watermark)
+            if high_watermark > max(before[3], book.line.end_offset):
+                self._check_majority(high_watermark)
+        if high_watermark > before[3]:
+            book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), leads=leads)
+
+    def _check_majority(self, high_watermark: int) -> None:
+        voters = sorted(self._quorum.voters)
+        ends = {voter: self._watch.journal_end(voter) for voter in voters if voter != self._life.node_id}
+        lacking = [voter for voter, end in ends.items() if end is not None and end < high_watermark]
+        if 2 * (len(voters) - len(lacking)) <= len(voters):
+            self._watch.quorum.lacks(self._life, high_watermark, (f"node {voter} has less" for voter in lacking))
+
+
+class Replica:
+    """One partition of one incarnation, as long as it is open."""
+
+    def __init__(self, watch: Watch, life: Life, partition: Partition, key: PartitionKey) -> None:
+        self.key = key
+        self._watch = watch
+        self._life = life
+        self._partition = partition
+        self._book = watch.book(key, str(TopicPartition(partition.topic, partition.index)))
+        self._seen: tuple[int, bool, int, int] = (-1, False, -1, -1)
+        self._tape = Tape(partition.log)
+
+    def look(self) -> None:
+        partition = self._partition
+        seen = (
+            partition.leader_epoch,
+            partition.is_leader,
+            partition.high_watermark,
+            partition.log.next_offset,
+        )
+        if seen == self._seen:
+            return
+        before, self._seen = self._seen, seen
+        epoch, leads, high_watermark, end_offset = seen
+        book, life = self._book, self._life
+        if end_offset < self._tape.offset:
+            book.cut(life, self._tape.offset, end_offset)
+            self._tape.cut(end_offset)
+        if leads:
+            if not before[1] or before[0] != epoch:
+                book.leads(life, epoch, end_offset)
+                book.has(life, self._tape.read(book.line.end_offset))
+            book.moved(life, epoch, high_watermark)
+            if high_watermark > max(before[2], book.line.end_offset):
+                book.lacks(life, high_watermark, self._lacking(high_watermark))
+        book.committed(life, self._tape.read(high_watermark), leads=leads)
+
+    def _lacking(self, high_watermark: int) -> Iterator[str]:
+        """In-sync replicas, as far as they can be looked at, that do not have everything."""
+        in_sync = self._partition.in_sync
+        for node_id in in_sync.isr if in_sync is not None else ():
+            if node_id != self._life.node_id and not self._watch.is_weak(node_id):
+                end = self._watch.replica_end(node_id, self.key)
+                if end is not None and end < high_watermark:
+                    yield f"node {node_id}, which is in sync, has only {end}"

@@ -1,0 +1,148 @@
+"""The books of replicated logs, told histories made by hand: good ones pass, bad ones are blamed for what they are."""
+
+import random
+
+from ottla.sim.cluster import Machine
+from ottla.sim.loop import SimLoop
+from ottla.sim.net import SimNet
+from ottla.sim.replicated.book import Ballots, Life, LogBook
+from ottla.sim.replicated.line import Batch
+from ottla.sim.replicated.power import Power
+
+ONE, TWO, THREE = Life(1, 1), Life(2, 1), Life(3, 1)
+A, B, C = Batch(0, 3, 1, 11), Batch(3, 4, 1, 12), Batch(4, 9, 2, 13)
+
+
+def book(*, lossy: bool = False) -> tuple[LogBook, list[str]]:
+    wrong: list[str] = []
+    return LogBook("log", wrong.append, lossy=lossy), wrong
+
+
+def test_a_good_history() -> None:
+    log, wrong = book()
+    log.leads(ONE, 1, 0)
+    log.moved(ONE, 1, 0)
+    log.moved(ONE, 1, 4)
+    log.committed(ONE, [A, B], leads=True)
+    log.committed(TWO, [A, B], leads=False)
+    log.leads(TWO, 2, 4)
+    log.has(TWO, [A, B])
+    log.moved(TWO, 2, 3)  # a new leader may know less at first
+    log.moved(TWO, 2, 9)
+    log.committed(TWO, [C], leads=True)
+    log.cut(THREE, 3, 4)
+    assert not wrong
+    assert (log.epochs, log.line.end_offset) == (2, 9)
+
+
+def test_two_leaders_of_one_epoch() -> None:
+    log, wrong = book()
+    log.leads(ONE, 1, 0)
+    log.leads(TWO, 1, 0)
+    assert "leads in epoch 1, in which node 1 led" in wrong[0]
+
+
+def test_a_later_life_may_not_go_on_in_the_epoch_of_an_earlier_one() -> None:
+    log, wrong = book()
+    log.leads(ONE, 1, 0)
+    log.leads(Life(1, 2), 1, 0)
+    assert "node 1 (life 2) leads in epoch 1" in wrong[0]
+
+
+def test_a_leader_that_lacks_what_was_committed() -> None:
+    log, wrong = book()
+    log.leads(ONE, 1, 0)
+    log.committed(ONE, [A, B], leads=True)
+    log.leads(TWO, 2, 3)
+    assert "its log ends at 3, and 4 was committed" in wrong[0]
+
+
+def test_a_leader_with_another_history() -> None:
+    log, wrong = book()
+    log.committed(ONE, [A, B], leads=True)
+    log.leads(TWO, 2, 4)
+    log.has(TWO, [A, B._replace(mark=99)])
+    assert "node 2 begins to lead" in wrong[0]
+    assert "is not what was committed there" in wrong[0]
+
+
+def test_a_high_watermark_that_goes_back() -> None:
+    log, wrong = book()
+    log.moved(ONE, 1, 5)
+    log.moved(ONE, 1, 4)
+    assert "went back from 5 to 4 in epoch 1" in wrong[0]
+
+
+def test_a_follower_with_other_records() -> None:
+    log, wrong = book()
+    log.committed(ONE, [A, B], leads=True)
+    log.committed(TWO, [A, B._replace(epoch=2)], leads=False)
+    assert "node 2: " in wrong[0]
+
+
+def test_a_batch_across_committed_ones() -> None:
+    log, wrong = book()
+    log.committed(ONE, [A, B], leads=True)
+    log.committed(TWO, [Batch(1, 4, 1, 5)], leads=False)
+    assert "does not begin where a committed batch begins" in wrong[0]
+
+
+def test_a_follower_that_knows_more_than_any_leader() -> None:
+    log, wrong = book()
+    log.committed(ONE, [A], leads=True)
+    log.committed(TWO, [A, B], leads=False)
+    assert "which no leader said" in wrong[0]
+
+
+def test_a_log_cut_below_what_it_knew_to_be_committed() -> None:
+    log, wrong = book()
+    log.cut(ONE, 5, 4)
+    assert "cut its log to 4" in wrong[0]
+
+
+def test_those_who_lack_what_counts() -> None:
+    log, wrong = book()
+    log.lacks(ONE, 7, ["node 2 has only 5"])
+    assert wrong == ["log: node 1 says that everything below 7 is committed, but node 2 has only 5"]
+
+
+def test_where_records_may_be_lost_only_leaders_and_watermarks_are_looked_at() -> None:
+    log, wrong = book(lossy=True)
+    log.committed(ONE, [A, B], leads=True)
+    log.committed(TWO, [B, C], leads=False)
+    log.leads(TWO, 2, 0)
+    log.cut(ONE, 5, 4)
+    assert not wrong
+    log.leads(ONE, 2, 0)
+    assert wrong
+
+
+def test_votes() -> None:
+    wrong: list[str] = []
+    ballots = Ballots(wrong.append)
+    ballots.voted(1, 4, 2)
+    ballots.voted(1, 4, 2)
+    ballots.voted(1, 5, 3)
+    ballots.follows(1, 5, 3)
+    assert not wrong
+    ballots.voted(1, 4, 3)
+    ballots.follows(2, 5, 2)
+    assert ["voted for 2 and for 3" in wrong[0], "others followed 3" in wrong[1]] == [True, True]
+
+
+def test_one_machine_at_a_time_may_lose_power() -> None:
+    net = SimNet(SimLoop(random.Random(0)), random.Random(0))
+    one, two = (Machine(name, net, {"log.dirs": "d"}, random.Random(0), lambda _: None) for name in ("one", "two"))
+    in_sync: list[Machine] = []
+    power = Power(lambda machine: machine in in_sync, limited=True)
+    assert power.may_lose(one)
+    assert power.may_lose(one), "what it lacks cannot become less"
+    assert not power.may_lose(two)
+    in_sync.append(one)
+    assert not power.may_lose(two), "it has not even happened yet"
+    one._ends += 1
+    assert power.may_lose(two)
+    power.spared(two)
+    assert power.may_lose(one)
+    assert Power(lambda _: False, limited=False).may_lose(one)
+    net.loop.bury()

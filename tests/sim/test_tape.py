@@ -1,0 +1,48 @@
+"""Reading batches out of a log without its help, and comparing them as they are."""
+
+from ottla.log.config import LogConfig
+from ottla.log.log import Log
+from ottla.records.build import build_batch
+from ottla.sim.disk import SimDisk
+from ottla.sim.replicated.line import Batch, Line, Tape
+
+
+def log_of(*sizes: int) -> Log:
+    log = Log.open(SimDisk(), "t-0", LogConfig(segment_bytes=200), now_ms=0)
+    for size in sizes:
+        log.append(build_batch([(None, b"x" * 20)] * size, timestamp=1), 7, 1)
+    return log
+
+
+def places(batches: list[Batch]) -> list[tuple[int, int]]:
+    return [(batch.base_offset, batch.next_offset) for batch in batches]
+
+
+def test_each_batch_is_read_once_over_segments() -> None:
+    log = log_of(2, 3, 1, 4)
+    assert len(log.segments) > 1
+    tape = Tape(log)
+    assert places(list(tape.read(5))) == [(0, 2), (2, 5)]
+    assert places(list(tape.read(9))) == [(5, 6)], "the last one is not wholly below"
+    assert places(list(tape.read(10))) == [(6, 10)]
+    assert list(tape.read(10)) == []
+    assert {batch.epoch for batch in Tape(log).read(10)} == {7}
+
+
+def test_a_log_that_starts_later_or_was_cut() -> None:
+    log = log_of(2, 3, 1, 4)
+    tape = Tape(log)
+    log.advance_log_start(3)
+    assert places(list(tape.read(6))) == [(2, 5), (5, 6)]
+    log.truncate_to(5)
+    tape.cut(5)
+    log.append(build_batch([(None, b"other")], timestamp=1), 8, 1)
+    assert places(list(tape.read(6))) == [(5, 6)]
+
+
+def test_the_same_batch_is_the_same_wherever_it_lies() -> None:
+    line = Line()
+    for batch in Tape(log_of(2, 3)).read(5):
+        line.extend(batch)
+    assert [line.compare(batch) for batch in Tape(log_of(2, 3, 1)).read(5)] == [None, None]
+    assert [line.compare(batch) is None for batch in Tape(log_of(3, 2)).read(5)] == [False, False]
