@@ -1,0 +1,93 @@
+"""What the balancer is told, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ottla.model.ids import TopicPartition
+
+
+class BrokerLoad(NamedTuple):
+    """A broker. `capacity` is its fair share relative to the others; `disk_bytes` the size of its disks, if known.
+
+    One that is not `alive` gets nothing new, and what it has is left alone: it may be back in a minute. One that is
+    `draining` is to end up with nothing.
+    """
+
+    id: int
+    rack: str | None = None
+    capacity: float = 1.0
+    disk_bytes: int | None = None
+    alive: bool = True
+    draining: bool = False
+
+    @property
+    def takes(self) -> bool:
+        """Whether replicas may be put there."""
+        return self.alive and not self.draining
+
+
+class PartitionLoad(NamedTuple):
+    """A partition: its replicas, the preferred leader first; its size, and the bytes per second written to it."""
+
+    at: TopicPartition
+    replicas: tuple[int, ...]
+    size_bytes: int = 0
+    rate: float = 0.0
+
+
+class Move(NamedTuple):
+    """Other replicas for a partition, or the same in another order (then nothing is copied)."""
+
+    at: TopicPartition
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    size_bytes: int
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        return tuple(each for each in self.after if each not in self.before)
+
+    @property
+    def copied_bytes(self) -> int:
+        """What has to be copied over the network."""
+        return self.size_bytes * len(self.adding)
+
+
+class Totals(NamedTuple):
+    """What one broker has."""
+
+    leaders: int
+    replicas: int
+    size_bytes: int
+    rate: float  # bytes per second that it is sent by producers, as the preferred leader
+
+
+class Plan(NamedTuple):
+    """The moves, sorted by partition; what each broker has before and after; and what could not be done, in words."""
+
+    moves: tuple[Move, ...]
+    before: Mapping[int, Totals]
+    after: Mapping[int, Totals]
+    problems: tuple[str, ...]
+
+    @property
+    def copied_bytes(self) -> int:
+        return sum(each.copied_bytes for each in self.moves)
+
+
+def totals(
+    brokers: Iterable[int], partitions: Iterable[PartitionLoad], replicas: Mapping[TopicPartition, tuple[int, ...]]
+) -> dict[int, Totals]:
+    """What each broker has if the partitions have these replicas."""
+    found = {each: [0, 0, 0, 0.0] for each in sorted(brokers)}
+    for partition in partitions:
+        for position, broker in enumerate(replicas[partition.at]):
+            row = found.setdefault(broker, [0, 0, 0, 0.0])
+            row[1] += 1
+            row[2] += partition.size_bytes
+            if position == 0:
+                row[0] += 1
+                row[3] += partition.rate
+    return {each: Totals(int(row[0]), int(row[1]), int(row[2]), row[3]) for each, row in found.items()}
