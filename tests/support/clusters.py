@@ -158,10 +158,8 @@ class ProcessCluster:
 
     def stop(self) -> None:
         """Everybody at once, at the end: the last could not hand anything over anyway."""
-        for id in sorted(self.running):
-            os.kill(self.nodes[id].pid, signal.SIGCONT)
-        for id in sorted(self.running):
-            self.nodes[id].kill()
+        for node in self.nodes.values():
+            node.kill()
         self.running.clear()
 
     # --- what is seen of it
