@@ -76,15 +76,16 @@ class _Fetch:
 
     def answer(self) -> Answer[FetchResponse]:
         session = self._session
-        session.fresh.clear()
+        session.begin_to_look()
         self._look_at(tuple(session.dirty))
         if self._is_enough or self._request.max_wait_ms <= 0:
             return self._respond()
         self._later = Later()
         self._later.on_abandon = self._stop_waiting
-        session.on_wake, session.on_nudge = self._wake, self._finish
+        loop = self._context.partitions.followers.loop
+        session.wait(self._wake, self._finish, loop)
         wait_ms = min(self._request.max_wait_ms, limits.WAIT_MS_MAX)
-        self._timer = self._context.partitions.followers.loop.call_later(wait_ms / 1000, self._finish)
+        self._timer = loop.call_later(wait_ms / 1000, self._finish)
         return self._later
 
     @property

@@ -35,7 +35,7 @@ class LeaderQuota(Protocol):
 class FollowerSession(Session):
     """What one broker reads here; of an unnamed session (id 0) only while its one fetch lasts."""
 
-    __slots__ = ("_followers", "_is_waking", "dirty", "fresh", "on_nudge", "on_wake", "pulse", "watched")
+    __slots__ = ("_followers", "_is_waking", "_missed", "dirty", "fresh", "on_nudge", "on_wake", "pulse", "watched")
 
     def __init__(self, session_id: int, by_id: bool, now_ms: int, followers: Followers) -> None:
         super().__init__(session_id, by_id, now_ms)
@@ -49,6 +49,7 @@ class FollowerSession(Session):
         self.on_nudge: Callable[[], None] | None = None
         self._followers = followers
         self._is_waking = False
+        self._missed = False  # something changed in a hurry while no fetch waited
 
     def begin(self, entries: Iterable[Wanted]) -> None:
         self.wanted = {(entry.topic, entry.index): entry for entry in entries}
@@ -90,7 +91,24 @@ class FollowerSession(Session):
 
     def mark(self, key: Key, loop: Any, *, hurry: bool) -> None:
         self.dirty[key] = self.fresh[key] = None
-        if hurry and self.on_wake is not None and not self._is_waking:
+        if not hurry:
+            return
+        if self.on_wake is None:
+            self._missed = True
+        elif not self._is_waking:
+            self._is_waking = True
+            loop.call_soon(self._wake)
+
+    def begin_to_look(self) -> None:
+        """A fetch looks at all that is dirty."""
+        self.fresh.clear()
+        self._missed = False
+
+    def wait(self, on_wake: Callable[[], None], on_nudge: Callable[[], None], loop: Any) -> None:
+        """A fetch waits from now on. What changed while it looked (its own acknowledgements may let others write here)
+        wakes it at once."""
+        self.on_wake, self.on_nudge = on_wake, on_nudge
+        if self._missed and not self._is_waking:
             self._is_waking = True
             loop.call_soon(self._wake)
 
