@@ -58,16 +58,23 @@ class Assignments:
         failures = 0
         try:
             while self._due:
-                if await self._send(dict(islice(self._due.items(), limits.ASSIGNMENTS_PER_REQUEST_MAX))):
+                if await self._is_settled(dict(islice(self._due.items(), limits.ASSIGNMENTS_PER_REQUEST_MAX))):
                     failures = 0
                 else:
                     pause_ms = min(limits.ASSIGNMENT_RETRY_MS << min(failures, 10), limits.ASSIGNMENT_RETRY_MS_MAX)
                     failures += 1
                     await asyncio.sleep(pause_ms / 1000)
-        except Exception:
-            log.exception("the directories of replicas could not be told")
         finally:
             self._sending = None
+
+    async def _is_settled(self, told: dict[Key, bytes]) -> bool:
+        try:
+            return await self._send(told)
+        except ClientError as error:
+            log.info("the controller did not answer about directories: %s", error)
+        except Exception:
+            log.exception("the directories of replicas could not be told")
+        return False
 
     async def _send(self, told: dict[Key, bytes]) -> bool:
         """Whether all of it is settled."""
@@ -78,11 +85,7 @@ class Assignments:
             broker_epoch=-1 if own is None else own.epoch,
             directories=_directories(told),
         )
-        try:
-            answer: AssignReplicasToDirsResponse = await services.channel.ask(request)
-        except ClientError as error:
-            log.info("the controller did not answer about directories: %s", error)
-            return False
+        answer: AssignReplicasToDirsResponse = await services.channel.ask(request)
         if answer.error_code:
             log.info("AssignReplicasToDirs was refused: %s", error_code(answer.error_code).name)
             return False

@@ -6,7 +6,7 @@ must be on disk before they count, it leaves when they are.
 
 Rules:
 - While a fetch waits at the leader, a second one may be sent to name partitions that have joined: after an election
-  nobody waits for the end of a long poll. What the second answer repeats is below the log's end by then, and ignored.
+  nobody waits for the end of a long poll. What the second answer repeats is ignored.
 - What goes wrong with one partition rests that partition, for longer each time. The others go on.
 - What goes wrong with the connection rests the fetcher, briefly at first. News from the cluster end either rest.
 - Nothing here is a task but connecting: an answer is handled in the callback that brings it.
@@ -241,8 +241,12 @@ class Fetcher:
             topic_id = topic.topic_id
             for data in topic.partitions:
                 followed = followed_by_key.get(Key(topic_id, data.partition_index))
-                if followed is not None and number >= followed.since:
+                if followed is None or number < followed.since:
+                    continue
+                if followed.is_answered_by(number):
                     self._take(followed, data)
+                else:
+                    session.moved(followed)
 
     def _take(self, followed: Followed, data: _PartitionData) -> None:
         """What one partition got; nothing that goes wrong here touches the others."""

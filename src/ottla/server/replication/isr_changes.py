@@ -70,11 +70,11 @@ class IsrChanges:
                         proposed = await self._ask(proposed)
                     except ClientError as error:
                         log.info("the controller did not answer about in-sync replicas: %s", error)
+                    except Exception:
+                        log.exception("changes of in-sync replicas could not be proposed")
                     if proposed:
                         await asyncio.sleep(limits.ALTER_PARTITION_RETRY_MS / 1000)
                         proposed = self._still_proposed(proposed)
-        except Exception:
-            log.exception("changes of in-sync replicas could not be proposed")
         finally:
             self._sending = None
 

@@ -5,7 +5,7 @@ changed, and those that are to be forgotten. So a fetch costs what changed, not 
 session is asked for everything each time.
 
 Requests have numbers. What was added to the session, or to it again, after a request was sent is not touched by the
-answer to that request.
+answer to that request; nor is a partition whose end is no longer where the leader was told it is.
 """
 
 from __future__ import annotations
@@ -37,15 +37,22 @@ class Position(NamedTuple):
 class Followed:
     """One partition of the session."""
 
-    __slots__ = ("epoch", "failures", "key", "partition", "since", "told")
+    __slots__ = ("epoch", "failures", "key", "partition", "since", "told", "told_in")
 
     def __init__(self, key: Key, partition: Partition) -> None:
         self.key = key
         self.partition = partition
         self.epoch = partition.leader_epoch
         self.told: Position | None = None
+        self.told_in = 0  # the number of the request that told it
         self.since = 0  # the number of the first request that names it
         self.failures = 0  # in a row
+
+    def is_answered_by(self, number: int) -> bool:
+        """Whether the answer to that request is one to the present end of the log. It is not if the end moved while
+        the request was under way: an earlier answer brought the same, or a sync that failed cut it off."""
+        told = self.told
+        return told is not None and number >= self.told_in and told.offset == self.partition.log.next_offset
 
     def position(self) -> Position:
         partition = self.partition
@@ -98,7 +105,7 @@ class Session:
             min_bytes=0,
             session_id=self.id,
             session_epoch=self._epoch,
-            topics=_asks(changed, partition_max_bytes),
+            topics=_asks(changed, self.number, partition_max_bytes),
             forgotten_topics_data=_forgotten(self._forgotten),
         )
         self.number += 1
@@ -113,10 +120,11 @@ class Session:
         self._epoch = 1 if session_id else 0
 
 
-def _asks(changed: Iterable[Followed], partition_max_bytes: int) -> list[FetchRequest.Topic]:
+def _asks(changed: Iterable[Followed], number: int, partition_max_bytes: int) -> list[FetchRequest.Topic]:
     topics: dict[bytes, list[_Ask]] = {}
     for followed in changed:
         position = followed.told = followed.position()
+        followed.told_in = number
         topic_id, index = followed.key
         ask = _Ask(
             partition=index,
