@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from ottla.client.cluster import Cluster, Purpose
 from ottla.client.errors import ClientError, LogTruncated, UnsupportedApi, check
+from ottla.client.links import SILENCE_MS
 from ottla.client.metadata import NO_LEADER
 from ottla.client.offsets import out_of_range
 from ottla.model import limits
@@ -300,8 +301,22 @@ class Fetcher:
         connection = await self._cluster.connection(node_id, Purpose.FETCH)
         version = connection.version_of(FetchRequest, at_most=_BY_ID_SINCE - 1 if NO_ID in ids else None)
         timeout_ms = options.max_wait_ms + self._cluster.options.request_timeout_ms
-        answer = await connection.request(request, FetchResponse, version=version, timeout_ms=timeout_ms)
-        return answer, ids if version >= _BY_ID_SINCE else {}
+        asked = await connection.submit(request, FetchResponse, version=version, timeout_ms=timeout_ms)
+        patience_s = (request.max_wait_ms + SILENCE_MS) / 1000
+        while not (await asyncio.wait([asked], timeout=patience_s))[0]:
+            if await self._others_lead(cursors):
+                connection.close()
+        return asked.result(), ids if version >= _BY_ID_SINCE else {}
+
+    async def _others_lead(self, cursors: list[Cursor]) -> bool:
+        """Whether a broker that gives no answer has lost one of these partitions to another one meanwhile."""
+        for topic in dict.fromkeys(cursor.partition.topic for cursor in cursors):
+            self._cluster.metadata.forget(topic)
+        try:
+            leaders = [await self._cluster.leader(cursor.partition) for cursor in cursors]
+        except (ClientError, ApiError):
+            return False
+        return any(leader != cursor.tried for leader, cursor in zip(leaders, cursors, strict=True))
 
     async def _recover(self, cursors: list[Cursor]) -> list[Fetched]:
         """Look for the leaders: at once, and after a moment once more if that brought nothing new."""

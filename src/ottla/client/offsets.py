@@ -45,13 +45,12 @@ async def list_offsets(
     found: dict[TopicPartition, OffsetAndTime] = {}
 
     async def attempt() -> dict[TopicPartition, OffsetAndTime]:
-        by_leader: dict[int, list[TopicPartition]] = {}
-        for partition in wanted:
+        by_leader: dict[int, dict[TopicPartition, tuple[Time, int]]] = {}
+        for partition, time in wanted.items():
             if partition not in found:
-                node_id, _ = await cluster.leader(partition)
-                by_leader.setdefault(node_id, []).append(partition)
-        for node_id, partitions in by_leader.items():
-            times = {partition: wanted[partition] for partition in partitions}
+                node_id, epoch = await cluster.leader(partition)
+                by_leader.setdefault(node_id, {})[partition] = (time, epoch)
+        for node_id, times in by_leader.items():
             await _ask(cluster, node_id, times, found, read_committed=read_committed)
         return found
 
@@ -61,15 +60,19 @@ async def list_offsets(
 async def _ask(
     cluster: Cluster,
     node_id: int,
-    wanted: Mapping[TopicPartition, Time],
+    wanted: Mapping[TopicPartition, tuple[Time, int]],
     found: dict[TopicPartition, OffsetAndTime],
     *,
     read_committed: bool,
 ) -> None:
     topics: dict[str, ListOffsetsRequest.Topic] = {}
-    for (name, index), time in wanted.items():
+    for (name, index), (time, epoch) in wanted.items():
         topic = topics.setdefault(name, ListOffsetsRequest.Topic(name=name, partitions=[]))
-        topic.partitions.append(ListOffsetsRequest.Topic.Partition(partition_index=index, timestamp=time.timestamp_ms))
+        topic.partitions.append(
+            ListOffsetsRequest.Topic.Partition(
+                partition_index=index, current_leader_epoch=epoch, timestamp=time.timestamp_ms
+            )
+        )
     request = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=1 if read_committed else 0,

@@ -19,8 +19,8 @@ from typing import Protocol
 from ottla.client.accumulator import Batch, PartitionQueue, ProducerId, Sealing
 from ottla.client.buffer import Buffer
 from ottla.client.cluster import Cluster, Purpose
-from ottla.client.connection import Connection
 from ottla.client.errors import ClientError, DeliveryFailed, error_code
+from ottla.client.links import Link
 from ottla.client.metadata import NO_LEADER
 from ottla.client.produce_errors import FENCED, IN_DOUBT, LOST_TRACK, SUCCESS, TOO_LARGE, has_moved, is_final
 from ottla.client.producer_options import ProducerOptions
@@ -52,17 +52,6 @@ class Gate(Protocol):
         ...
 
 
-class _Link:
-    """The way to one broker."""
-
-    __slots__ = ("connection", "in_flight", "preparing")
-
-    def __init__(self) -> None:
-        self.connection: Connection | None = None
-        self.in_flight = 0
-        self.preparing: asyncio.Task[None] | None = None
-
-
 class Sender:
     """Queues of one producer, and their way to the brokers."""
 
@@ -78,7 +67,7 @@ class Sender:
         self._options = options
         self._identify = identify
         self._sealing = Sealing(options.codec, options.codec_level, options.transactional_id is not None)
-        self._links: dict[int, _Link] = {}
+        self._links: dict[int, Link] = {}
         self._active: dict[PartitionQueue, None] = {}  # those with batches, the one that was served last at the end
         self._progress: list[asyncio.Future[None]] = []  # of those who wait in `flush`
         self._flushing = 0
@@ -95,6 +84,8 @@ class Sender:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for link in self._links.values():
+            link.close()
 
     def _stop(self, error: BaseException) -> None:
         self.closed = True
@@ -226,7 +217,7 @@ class Sender:
         """Whether a request may be written now; if a connection or room is what is missing, a task sees to it."""
         link = self._links.get(node_id)
         if link is None:
-            link = self._links[node_id] = _Link()
+            link = self._links[node_id] = Link(partial(self._silent, node_id))
         if link.in_flight >= self._options.max_in_flight or link.preparing is not None:
             return False
         if link.connection is not None and link.connection.is_open and link.connection.has_room:
@@ -234,7 +225,7 @@ class Sender:
         link.preparing = asyncio.create_task(self._prepare(node_id, link))
         return False
 
-    async def _prepare(self, node_id: int, link: _Link) -> None:
+    async def _prepare(self, node_id: int, link: Link) -> None:
         try:
             if link.connection is None or not link.connection.is_open:
                 link.connection = None
@@ -251,6 +242,13 @@ class Sender:
     def refresh(self, topic: str) -> None:
         """Look for changes of the topic, beside everything else."""
         self._ask(topic)
+
+    def _silent(self, node_id: int) -> None:
+        """A broker owes answers and gives none: does it still lead?"""
+        for queue in self._active:
+            if queue.in_flight and queue.tried is not None and queue.tried[0] == node_id:
+                self._cluster.metadata.forget(queue.partition.topic)
+                self._ask(queue.partition.topic)
 
     def _ask(self, topic: str | None) -> None:
         """Learn who leads the topic (None: get a producer id), beside the sender: others need not wait for it."""
@@ -269,6 +267,9 @@ class Sender:
             for queue in self._active:
                 if queue.partition.topic == topic and self._is_new(queue):
                     queue.retry_at_s = 0.0
+                    link = self._links.get(queue.tried[0]) if queue.tried is not None and queue.in_flight else None
+                    if link is not None and link.is_silent:
+                        link.abandon()
             failure = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic} has partitions without a leader")
         except (ApiError, ClientError) as error:
             failure = error
@@ -316,7 +317,7 @@ class Sender:
             self._write(self._links[node_id], sent)
         self.wake()
 
-    def _write(self, link: _Link, sent: Sent) -> None:
+    def _write(self, link: Link, sent: Sent) -> None:
         connection = link.connection
         assert connection is not None
         topics: dict[str, ProduceRequest.TopicProduceData] = {}
@@ -358,13 +359,13 @@ class Sender:
         except Exception as error:  # the connection, or a message that cannot be encoded
             self._lost(sent, error)
             return
-        link.in_flight += 1
+        link.sent()
         answer.add_done_callback(partial(self._answered, link, sent, names if version >= _BY_ID_SINCE else None))
 
     def _answered(
-        self, link: _Link, sent: Sent, names: dict[bytes, str] | None, answer: "asyncio.Future[ProduceResponse]"
+        self, link: Link, sent: Sent, names: dict[bytes, str] | None, answer: "asyncio.Future[ProduceResponse]"
     ) -> None:
-        link.in_flight -= 1
+        link.answered()
         if self.closed:
             return
         self.wake()
