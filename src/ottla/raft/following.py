@@ -232,16 +232,16 @@ def fetch_answered(node: RaftNode, destination: int, request: FetchRequest, resp
     ):
         return
     node.lines.unpause(destination)
+    _heard(node, state)
     if data.diverging_epoch.end_offset >= 0:
         _truncate(node, Place(data.diverging_epoch.end_offset, data.diverging_epoch.epoch))
-    elif data.snapshot_id.end_offset >= 0:
-        snapshot = Place(data.snapshot_id.end_offset, data.snapshot_id.epoch)
-        if snapshot.offset < node.high_watermark:
-            return
-        state.receiving = Receiving(snapshot)
-    elif data.records:
+        return
+    if data.snapshot_id.end_offset >= 0:
+        state.receiving = Receiving(Place(data.snapshot_id.end_offset, data.snapshot_id.epoch))
+        return
+    if data.records:
         _append(node, bytes(data.records))
-    _heard(node, state)
+    # Only now: what the leader committed is what we have, because all we have is its.
     node.commit(min(data.high_watermark, node.journal.end_offset))
 
 
