@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from tests.server.admin import StillLoop
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
 
+from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds
 from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.cluster.commands.create_topics import NewTopic as Topic
@@ -23,7 +25,7 @@ from ottla.log.checkpoint import write_clean_shutdown
 from ottla.model.resources import Resource
 from ottla.server.configs import Configs
 from ottla.server.directories import open_directories
-from ottla.server.metadata import MetadataHost
+from ottla.server.member import Member
 from ottla.server.node import Ports
 from ottla.server.osdisk import OsDisk
 
@@ -33,27 +35,35 @@ DUMP = "org.apache.kafka.tools.DumpLogSegments"
 NOW_MS = 1_700_000_000_000
 
 
-def open_host(path: Path, **properties: str) -> MetadataHost:
+def open_host(path: Path, **properties: str) -> Member:
     configs = Configs({"node.id": "1", "log.dirs": str(path), **properties})
     ports: Any = Ports(disk=OsDisk, net=None, now_ms=lambda: NOW_MS, rng=random.Random(1), executor=None)  # type: ignore[arg-type]
-    return MetadataHost.open(open_directories(configs.log_dirs(), ports.disk), configs, ports)
+    member = Member.open(open_directories(configs.log_dirs(), ports.disk), configs, ports, None)
+    loop: Any = StillLoop()
+    member.start_alone(loop)
+    return member
 
 
-def close_host(host: MetadataHost, path: Path) -> None:
+def submit(host: Member, command: Any) -> Any:
+    return host.controller.submit(command).taken()
+
+
+def close_host(host: Member, path: Path) -> None:
     host.close()
     write_clean_shutdown(OsDisk(str(path)))
 
 
-def fill(host: MetadataHost) -> None:
+def fill(host: Member) -> None:
     """Something of every command."""
     configs = (("retention.ms", "12345"), ("cleanup.policy", "compact"))
-    host.submit(CreateTopics((Topic("kept", 3, 1, configs=configs), Topic("gone", 2, 1))))
-    host.submit(DeleteTopics((Doomed("gone"),)))
+    submit(host, CreateTopics((Topic("kept", 3, 1, configs=configs), Topic("gone", 2, 1))))
+    submit(host, DeleteTopics((Doomed("gone"),)))
     alterations = (Alteration("log.retention.ms", Op.SET, "99999"),)
     group = (Alteration("consumer.session.timeout.ms", Op.SET, "50000"),)
-    host.submit(IncrementalAlterConfigs(((Resource(4, "1"), alterations), (Resource(32, "g"), group))))
-    host.submit(UpdateFeatures((FeatureUpdate("streams.version", 0, Upgrade.SAFE_DOWNGRADE),)))
-    host.next_producer_id()
+    submit(host, IncrementalAlterConfigs(((Resource(4, "1"), alterations), (Resource(32, "g"), group))))
+    submit(host, UpdateFeatures((FeatureUpdate("streams.version", 0, Upgrade.SAFE_DOWNGRADE),)))
+    broker = host.metadata.state.brokers[1]
+    submit(host, AllocateProducerIds(broker.id, broker.epoch))
 
 
 @pytest.fixture
@@ -62,15 +72,15 @@ def ours(tmp_path: Path) -> Path:
     path = tmp_path / "data"
     host = open_host(path)
     fill(host)
-    host.upkeep(NOW_MS + 3_600_000)
+    host.metadata.upkeep(NOW_MS + 3_600_000)
     close_host(host, path)
     host = open_host(path)
     # Behind the snapshot, so that Kafka has to replay them: one batch of 10,001 records, and a transaction of two
     # batches. Deleted again, because a real Kafka takes minutes to open so many partitions.
     for name, partitions in (("wide", 10_000), ("wider", 20_050)):
-        host.submit(CreateTopics((Topic(name, partitions, 1),)))
-        host.submit(DeleteTopics((Doomed(name),)))
-    host.submit(CreateTopics((Topic("late", 1, 1),)))
+        submit(host, CreateTopics((Topic(name, partitions, 1),)))
+        submit(host, DeleteTopics((Doomed(name),)))
+    submit(host, CreateTopics((Topic("late", 1, 1),)))
     close_host(host, path)
     return path
 
@@ -147,13 +157,13 @@ def test_we_take_kafkas_metadata_over(end: str, tmp_path: Path, java_tools: None
     copy = tmp_path / "again" / "data"
     shutil.copytree(kafka.data_dir, copy)
     host = open_host(copy)
-    state = host.state
+    state = host.metadata.state
     assert sorted(state.topics) == sorted(name for name in topics if name != "t19")
     for topic in state.topics.values():
         assert [(each.index, each.leader, each.isr) for each in topic.partitions] == [(i, 1, (1,)) for i in range(5)]
         assert state.config(2, topic.name) == {"retention.ms": "777"}
-    host.submit(CreateTopics((Topic("ours", 2, 1),)))
-    host.upkeep(NOW_MS + 3_600_000)
+    submit(host, CreateTopics((Topic("ours", 2, 1),)))
+    host.metadata.upkeep(NOW_MS + 3_600_000)
     close_host(host, copy)
     again = RealKafka(copy.parent).start()
     try:

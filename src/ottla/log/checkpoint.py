@@ -129,6 +129,15 @@ def _read_properties(directory: Directory, name: str, *, separator: str) -> dict
     return properties
 
 
+def clean_shutdown_epoch(disk: Disk) -> int:
+    """The epoch that the broker had when it stopped in order; -1 if it did not, or did not say (KIP-966)."""
+    try:
+        epoch = json.loads(read_all(disk.open(CLEAN_SHUTDOWN)))["brokerEpoch"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return -1
+    return epoch if isinstance(epoch, int) else -1
+
+
 def take_clean_shutdown(disk: Disk) -> bool:
     """Whether the last stop was clean. The mark is removed at once: it must not vouch for the run that begins now."""
     if not disk.exists(CLEAN_SHUTDOWN):

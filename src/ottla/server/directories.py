@@ -28,6 +28,7 @@ class DataDirectory:
         self.id = NO_ID  # until the node knows who it is, see `identity`
         self.failure: StorageError | None = None
         self.offline = False  # it failed, and the cluster was told: nothing here is served until the next start
+        self.broker_epoch = checkpoint.clean_shutdown_epoch(disk)  # that the broker had when it stopped in order
         self.clean = checkpoint.take_clean_shutdown(disk)
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
         self.log_starts = self._read(checkpoint.LOG_STARTS)
@@ -71,7 +72,7 @@ class DataDirectory:
     def mark_clean(self) -> None:
         if self.failure is None:
             try:
-                checkpoint.write_clean_shutdown(self.disk)
+                checkpoint.write_clean_shutdown(self.disk, self.broker_epoch)
             except StorageError as error:
                 self.fail(error)
 

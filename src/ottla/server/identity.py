@@ -7,6 +7,7 @@ disk that is not mounted must not look like a new cluster.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,12 +47,15 @@ def identify(
     now_ms: int,
     rng: BitSource,
     cluster_id: str | None = None,
+    of_voters: Sequence[str] = (),
 ) -> Identity:
-    """Read or write the identity of every data directory."""
+    """Read or write the identity of every data directory. Fresh ones of nodes that are told of the same voters are of
+    the same cluster.
+    """
     for directory in directories:
         directory.disk.make_directory("")
     found = [read_meta_properties(directory.disk) for directory in directories]
-    cluster_id = _agree_on_cluster(found, cluster_id) or uuid_text(random_uuid(rng))
+    cluster_id = _agree_on_cluster(found, cluster_id) or _new_cluster(of_voters, rng)
     home = _home(directories, found, metadata_path)
     if all(properties is None for properties in found):
         write_bootstrap(home, now_ms)  # before meta.properties, which says that the directory is complete
@@ -100,6 +104,15 @@ def _agree_on_cluster(found: Sequence[dict[str, str] | None], wanted: str | None
     if wanted and stored and wanted != stored:
         raise IdentityError(f"the data directories belong to cluster {stored}, not to {wanted}")
     return stored or wanted
+
+
+def _new_cluster(voters: Sequence[str], rng: BitSource) -> str:
+    if not voters:
+        return uuid_text(random_uuid(rng))
+    digest = hashlib.sha256(",".join(sorted(voters)).encode()).digest()
+    while (text := uuid_text(digest[:16])).startswith("-"):  # a tool's command line takes that for an option
+        digest = hashlib.sha256(digest).digest()
+    return text
 
 
 def _check_node(directory: DataDirectory, properties: dict[str, str], node_id: int) -> None:

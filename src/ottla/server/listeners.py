@@ -48,4 +48,8 @@ def security_protocols(settings: Config) -> dict[str, str]:
         if not (name and colon and protocol):
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME:PROTOCOL")
         found[name] = protocol
+    if not settings.is_set(setting) and settings.is_set("controller.listener.names"):
+        # As with Kafka, the listeners of controllers need not be listed as long as nothing is.
+        for name in settings.get("controller.listener.names"):
+            found.setdefault(name.upper(), "PLAINTEXT")
     return found

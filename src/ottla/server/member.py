@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.cluster import journal
 from ottla.cluster.commands.start import RegisterController, StartBroker
@@ -28,11 +28,12 @@ from ottla.server.endpoints import broker_endpoints, controller_endpoints
 from ottla.server.identity import BOOTSTRAP, identify
 from ottla.server.metadata import MetadataHost
 from ottla.server.peers import Peers
-from ottla.server.sole_quorum import SoleQuorum
+from ottla.server.quorum import Quorum
 
 if TYPE_CHECKING:
     from ottla.server.ports import Ports
 
+NOT_CLEAN = -1  # in place of the epoch at the last stop
 FEATURES = tuple(SUPPORTED_FEATURES.items())
 
 
@@ -40,7 +41,7 @@ FEATURES = tuple(SUPPORTED_FEATURES.items())
 class Member:
     """Use `Member.open`, then `quorum.start`."""
 
-    quorum: Any
+    quorum: Quorum
     metadata: MetadataHost
     controller: ActiveController
     broker: Broker  # what it registers as; fenced, and with the epoch of its last clean stop
@@ -52,7 +53,16 @@ class Member:
         """Format what is fresh and read the journal; nothing is written or sent before the quorum is started."""
         settings = configs.broker
         metadata_path = settings.get("metadata.log.dir") or configs.log_dirs()[0]
-        identity = identify(directories, configs.node_id, metadata_path, ports.now_ms(), ports.rng)
+        clean = all(directory.clean for directory in directories)
+        epochs = {directory.broker_epoch for directory in directories}
+        identity = identify(
+            directories,
+            configs.node_id,
+            metadata_path,
+            ports.now_ms(),
+            ports.rng,
+            of_voters=settings.get("controller.quorum.voters"),
+        )
         store_config = StoreConfig(
             segment_bytes=settings.get("metadata.log.segment.bytes"),
             segment_ms=settings.get("metadata.log.segment.ms"),
@@ -60,7 +70,7 @@ class Member:
         )
         home = identity.home
         store = Store.open(home.disk, store_config, now_ms=ports.now_ms(), clean=home.clean)
-        quorum: Any = SoleQuorum(identity.node_id, store, ports)
+        quorum = Quorum.open(identity, store, configs, ports, peers)
         metadata = MetadataHost(identity, settings.get("metadata.log.max.snapshot.interval.ms"), ports.now_ms)
         metadata.quorum = quorum
         quorum.listener = metadata
@@ -68,7 +78,7 @@ class Member:
         registration = Controller(identity.node_id, random_uuid(ports.rng), controller_endpoints(settings), FEATURES)
         broker = Broker(
             id=identity.node_id,
-            epoch=-1,
+            epoch=epochs.pop() if clean and len(epochs) == 1 else NOT_CLEAN,
             incarnation_id=random_uuid(ports.rng),
             endpoints=broker_endpoints(settings),
             features=FEATURES,
@@ -77,14 +87,12 @@ class Member:
             directories=identity.directory_ids,
             cordoned=(),
         )
-        clean = all(directory.clean for directory in directories)
         return cls(quorum, metadata, controller, broker, registration, clean)
 
     @property
     def alone(self) -> bool:
         """The only voter there is, so it decides alone."""
-        alone: bool = self.quorum.is_alone
-        return alone
+        return self.quorum.is_alone
 
     def start_alone(self, loop: asyncio.AbstractEventLoop) -> None:
         """Leads, and has registered itself as controller and broker, when it returns."""

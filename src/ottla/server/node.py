@@ -32,12 +32,13 @@ from ottla.server.lifecycle import Lifecycle, register_controller
 from ottla.server.listener import Endpoint, Listener
 from ottla.server.listeners import advertised, listened
 from ottla.server.liveness import Liveness
-from ottla.server.member import Member
+from ottla.server.member import NOT_CLEAN, Member
 from ottla.server.partitions import Partitions
 from ottla.server.peers import Peers
 from ottla.server.ports import Ports as Ports  # known to everybody by this module
 from ottla.server.ports import system_ports as system_ports
 from ottla.server.refusals import check_start
+from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
 from ottla.server.spark_readers import SparkReaders
 from ottla.server.system import raise_descriptor_limit
@@ -124,6 +125,8 @@ class Node:
         self._steps_back.append(self.services.syncer.idle)
         self._steps_back.append(self.services.coordination.close)
         self.partitions.on_change = self.services.waiters.notify
+        if self.is_broker:
+            self._replicate(loop)
         self.member.controller.on_active = self.liveness.active
         self.metadata.on_change = self._before_loading
         self.metadata.on_reload = self._reloaded
@@ -156,6 +159,19 @@ class Node:
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop)),
             intercept=self.ports.intercept,
+        )
+
+    def _replicate(self, loop: asyncio.AbstractEventLoop) -> None:
+        """How other brokers read this one's partitions, and this one theirs."""
+        replication = self.services.replication = Replication(loop, self.services, self.ports.executor)
+        self._steps_back.append(replication.close)
+        self.partitions.followers.attach(
+            loop=loop,
+            notify=self.services.waiters.notify,
+            state=lambda: self.metadata.state,
+            consider=replication.consider,
+            lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
+            quota=replication.quotas.leader,
         )
 
     def _coordinators(self, loop: asyncio.AbstractEventLoop) -> Parts:
@@ -224,6 +240,7 @@ class Node:
         broker = self.member.broker
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = Lifecycle(loop, self.services, broker)
+        self.partitions.on_offline = lambda _: self.lifecycle.hurry()
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
@@ -249,7 +266,8 @@ class Node:
         self._steps_back.append(self.upkeep.stop)
         self.member.controller.start(loop)
         self.metadata.on_change = self._changed if self.is_broker else self._before_loading
-        if self.is_broker:
+        if self.services.replication is not None:
+            self.services.replication.start(self.metadata.state)
             self.services.coordination.start(self.metadata.state)
 
     def _bind(self, endpoint: Endpoint) -> Any:
@@ -271,6 +289,8 @@ class Node:
     def _changed(self, changes: Any) -> None:
         self.configs.forget()
         self.partitions.apply(changes)
+        if self.services.replication is not None:
+            self.services.replication.follow(changes)
         self.door.configure(self.configs.broker)
         self.upkeep.follow(changes)
         self.services.coordination.tell(changes)
@@ -279,8 +299,9 @@ class Node:
         """A snapshot took the place of the state: everybody looks at all of it."""
         state = self.metadata.state
         self.configs.follow(state)
-        if self.is_broker and self._loaded:
+        if self.services.replication is not None and self._loaded:
             self.partitions.load(state)
+            self.services.replication.reload(state)
             self.services.coordination.reload()
 
     # --- stopping
@@ -308,7 +329,10 @@ class Node:
 
     def _close_storage(self) -> None:
         self.member.close()
+        broker = self.metadata.state.brokers.get(self.metadata.node_id)
         if self._loaded:
+            for directory in self.directories:
+                directory.broker_epoch = broker.epoch if broker is not None else NOT_CLEAN
             self.partitions.close()  # ends with the mark of a clean stop, which vouches for the metadata too
             return
         for directory in self.directories:  # nothing was touched: what was closed cleanly still is
