@@ -1,4 +1,4 @@
-"""A world of RaftNodes: one clock, a network that loses, delays, repeats and cuts, crashes; invariants at every step."""
+"""A world of RaftNodes: one clock, a network that loses, delays, repeats and cuts, crashes; invariants at each step."""
 
 from __future__ import annotations
 

@@ -174,14 +174,16 @@ def fetch_from_anyone(node: RaftNode) -> int:
         places = [(_FIRST_BOOTSTRAP - at, address) for at, address in enumerate(node.bootstrap)]
     if not places:
         return node.now_ms + node.config.fetch_timeout_ms
-    others = [place for place in places if place[0] != node.leader_id]
-    if not any(node.lines.is_busy(destination) for destination, _ in others):
-        ready = [place for place in places if node.lines.is_ready(place[0], node.now_ms)]
-        fresh = [place for place in ready if not node.lines.is_failing(place[0])] or ready
+    lines = node.lines
+    busy = [destination for destination, _ in places if lines.is_busy(destination) and destination != node.leader_id]
+    if not busy:
+        ready = [place for place in places if lines.is_ready(place[0], node.now_ms)]
+        fresh = [place for place in ready if not lines.is_failing(place[0])] or ready
         if fresh:
             destination, address = fresh[node.rng.randrange(0, len(fresh))]
             node.send(destination, address, _fetch(node))
-    return min(node.lines.wake_ms(destination, node.now_ms) for destination, _ in places)
+            busy = [destination]
+    return min(lines.wake_ms(destination, node.now_ms) for destination in busy or [place[0] for place in places])
 
 
 def _fetch(node: RaftNode) -> FetchRequest:

@@ -70,11 +70,12 @@ def progress(state: Leader, key: ReplicaKey) -> Progress:
 
 def voter_progress(node: RaftNode, state: Leader) -> list[Progress]:
     """Of every other voter. Static voters are counted by their id, whatever disk they say they have."""
-    found = []
-    for voter in node.voters.others(node.me.id):
-        known = [each for key, each in state.replicas.items() if node.voters.has(key) and key.id == voter.id]
-        found.append(max(known, key=lambda each: each.fetched_ms) if known else progress(state, voter.key))
-    return found
+    voters = node.voters
+    known: dict[int, Progress] = {}
+    for key, each in state.replicas.items():
+        if voters.has(key) and (key.id not in known or known[key.id].fetched_ms < each.fetched_ms):
+            known[key.id] = each
+    return [known.get(voter.id) or progress(state, voter.key) for voter in voters.others(node.me.id)]
 
 
 def advance(node: RaftNode, state: Leader) -> None:
