@@ -13,7 +13,8 @@ Rules:
 - A request may name the leader epoch it believes in: an older one is fenced (FENCED_LEADER_EPOCH), a newer one unknown
   here (UNKNOWN_LEADER_EPOCH).
 - A failed append leaves the log as it was, and the next one is tried afresh. A failed sync is different: nobody can
-  know what of it is on disk, so everything above the high watermark is cut off (`sync_failed`).
+  know what of it is on disk, so everything above the high watermark is cut off (`sync_failed`). Not so where followers
+  may have it: other records must never take its place in the same epoch. Its directory goes, and another node leads.
 """
 
 from __future__ import annotations
@@ -95,8 +96,12 @@ class Partition(Readable):
     # --- roles
 
     def lead(self, terms: Terms, now_ms: int) -> bool:
-        """This node leads the partition on these terms; whether that is a new epoch. Stale terms change nothing."""
-        if self._is_stale(terms):
+        """This node leads the partition on these terms; whether that is a new epoch.
+
+        Stale terms change nothing, nor do those it leads on already: a proposal that is under way goes on.
+        """
+        known = self.leader_epoch, self.partition_epoch
+        if self._is_stale(terms) or (self.is_leader and known == (terms.leader_epoch, terms.partition_epoch)):
             return False
         new_leader, new_epoch = not self.is_leader, terms.leader_epoch > self.leader_epoch
         self.leader_id, self.leader_epoch = self.node_id, terms.leader_epoch
@@ -272,7 +277,8 @@ class Partition(Readable):
         self.log.sync_failed()
         if self.durable:
             self.cuts += 1  # also if it fails now: the log makes up for it before anything else is appended
-            self.log.truncate_to(self.high_watermark, now_ms=now_ms)
+            if self.alone:
+                self.log.truncate_to(self.high_watermark, now_ms=now_ms)
 
     def deletion_point(self, offset: int) -> int:
         """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""
@@ -437,6 +443,8 @@ class Partition(Readable):
         elif known == NO_EPOCH:
             end = end_offset
         self.truncate_to(end, now_ms)
+        # An epoch in which nothing was written after all: it would be asked about again and again.
+        self.log.epochs.truncate_from_end(self.log.next_offset)
         return self.log.next_offset
 
     def truncate_to(self, offset: int, now_ms: int = 0) -> None:
