@@ -123,9 +123,10 @@ class Broker(NamedTuple):
 
     @property
     def open_for_replicas(self) -> bool:
-        """Whether new replicas may be placed on it: not if it is leaving, or all its directories are cordoned."""
+        """Whether new replicas may be placed on it: not if it is leaving, or all its directories are cordoned. One that
+        has left is fenced, and expected back as any other that is."""
         closed = self.cordoned and set(self.directories) <= set(self.cordoned)
-        return not self.in_controlled_shutdown and not closed
+        return (self.fenced or not self.in_controlled_shutdown) and not closed
 
     def has_online(self, directory: bytes) -> bool:
         """Whether a replica that is said to lie in this directory can be used."""
