@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -35,15 +38,48 @@ def up(
         str | None,
         typer.Option("--registry", "-r", help="HOST:PORT of the schema registry, or `off`; port 8081 unless told."),
     ] = None,
+    brokers: Annotated[
+        int | None,
+        typer.Option("--brokers", "-n", help="A replicated cluster of so many nodes, from PORT on."),
+    ] = None,
+    controllers: Annotated[
+        int | None, typer.Option("--controllers", help="So many controllers of their own beside the brokers.")
+    ] = None,
 ) -> None:
-    """Start the embedded node, with a schema registry beside it, and serve until Ctrl-C."""
+    """Start the embedded node, with a schema registry beside it, and serve until Ctrl-C.
+
+    With `--brokers 3` a replicated cluster, each node a process of its own. The property files of its nodes are kept in
+    the data directory: the same command finds the same cluster, and `ottla start FILE` starts one node of it.
+    """
     beside = _registry_address(registry, listen)
     if ephemeral:
         with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
-            code = _up(listen, Path(directory), settings, "a temporary directory, deleted at the end", beside)
+            where = "a temporary directory, deleted at the end"
+            code = _up_any(listen, Path(directory), settings, where, beside, brokers, controllers)
     else:
-        code = _up(listen, data, settings, str(data.absolute()), beside)
+        code = _up_any(listen, data, settings, str(data.absolute()), beside, brokers, controllers)
     raise typer.Exit(code)
+
+
+def _up_any(
+    listen: str,
+    data: Path,
+    settings: list[str],
+    where: str,
+    beside: tuple[str, int] | None,
+    brokers: int | None,
+    controllers: int | None,
+) -> int:
+    if (brokers or 1) == 1 and controllers is None and not any(data.glob("node-*.properties")):
+        return _up(listen, data, settings, where, beside)
+    from ottla.cli.up_cluster import UpCluster
+
+    if (data / "meta.properties").exists():
+        raise CommandError(f"{data} holds the data of a single node", "--data DIR names another directory")
+    host, _, port = listen.rpartition("://")[2].rpartition(":")
+    registry = None if beside is None else partial(_registry_beside, host=beside[0], port=beside[1])
+    place = (host.strip("[]") or "127.0.0.1", int(port))
+    return UpCluster(data, brokers, controllers, place, settings, where, registry).run()
 
 
 def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
@@ -110,6 +146,18 @@ def _start_registry(node: Node, host: str, port: int) -> Sibling:
     import asyncio
     import signal
 
+    sibling = _registry_beside(f"{node.addresses[0][0]}:{node.addresses[0][1]}", host, port)
+
+    def stop() -> None:
+        sibling.ask_to_stop()
+        node.request_stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    return sibling
+
+
+def _registry_beside(bootstrap: str, host: str, port: int) -> Sibling:
     from ottla.cli.output import out
     from ottla.cli.sibling import Sibling
     from ottla.cli.terminal import print_warning
@@ -120,15 +168,7 @@ def _start_registry(node: Node, host: str, port: int) -> Sibling:
     def failed(why: str) -> None:
         print_warning(f"no schema registry: {why} (--registry HOST:PORT takes another address, off does without)")
 
-    sibling = Sibling(f"{node.addresses[0][0]}:{node.addresses[0][1]}", host, port, ready, failed)
-
-    def stop() -> None:
-        sibling.ask_to_stop()
-        node.request_stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-    return sibling
+    return Sibling(bootstrap, host, port, ready, failed)
 
 
 class RecoveryBar:
@@ -164,25 +204,22 @@ class RecoveryBar:
 
 
 def start(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="Kafka's server.properties.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Kafka's server.properties.", show_default=False)] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="The same, as an option.")] = None,
     data: Annotated[Path | None, typer.Option("--data", "-d", help="Where the log lives (log.dirs).")] = None,
     listen: Annotated[str | None, typer.Option("--listen", "-l", help="HOST:PORT (listeners).")] = None,
     settings: Annotated[list[str], typer.Option("--set", help="NAME=VALUE; overrides the file.")] = [],  # noqa: B006
+    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    until_eof: Annotated[bool, typer.Option("--until-eof", help="Stop when standard input ends, too.")] = False,
 ) -> None:
     """Start a node from a server.properties or from options; prints one `ready` line with its addresses.
 
     SIGTERM and SIGINT stop it cleanly.
     """
-    from ottla.cli.start import StartOptions, UsageError, announce, node_values, serve
+    from ottla.cli.start import main
 
-    options = StartOptions(
-        config=str(config) if config else None,
-        data=str(data) if data else None,
-        listen=listen,
-        settings=tuple(settings),
-    )
-    try:
-        values = node_values(options)
-    except UsageError as error:
-        raise typer.BadParameter(str(error)) from None
-    raise typer.Exit(serve(values, announce))
+    words = [str(file)] if file else []
+    for name, value in (("--config", config), ("--data", data), ("--listen", listen), ("--log-level", log_level)):
+        words += [name, str(value)] if value is not None else []
+    words += [word for each in settings for word in ("--set", each)]
+    raise typer.Exit(main([*words, *(["--until-eof"] if until_eof else [])]))

@@ -5,6 +5,8 @@ Rules:
   acknowledged record is a figure of the benchmark.
 - stdout gets exactly one line, which begins with `ready` and names the addresses; everything else goes to stderr.
 - SIGTERM and SIGINT end in a clean stop and exit code 0; a node that cannot start is one line and exit code 1.
+- With `--until-eof` so does the end of standard input: whoever started the node holds the other end, and takes the node
+  along wherever it goes, even to a kill -9.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
-USAGE = "ottla start [--config FILE] [--data DIR] [--listen HOST:PORT] [--set NAME=VALUE]..."
+USAGE = "ottla start [[--config] FILE] [--data DIR] [--listen HOST:PORT] [--set NAME=VALUE]... [--log-level LEVEL]"
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_STOP_S = 30.0  # what a node may take to stop when nobody is left to wait for it
 
 
 class StartOptions(NamedTuple):
@@ -32,6 +37,8 @@ class StartOptions(NamedTuple):
     data: str | None = None
     listen: str | None = None
     settings: tuple[str, ...] = ()
+    log_level: str = "INFO"
+    until_eof: bool = False
 
 
 class UsageError(Exception):
@@ -41,24 +48,36 @@ class UsageError(Exception):
 def main(arguments: list[str]) -> int:
     """Parse and serve; returns the exit code."""
     try:
-        values = node_values(parse(arguments))
+        options = parse(arguments)
+        values = node_values(options)
     except UsageError as error:
         print_error(str(error), f"usage: {USAGE}")
         return 2
     except (OSError, CommandError) as error:
         print_error(str(error))
         return 1
-    return serve(values, announce)
+    if options.until_eof:
+        stop_at_eof()
+    return serve(values, announce, log_level=options.log_level)
 
 
 def parse(arguments: list[str]) -> StartOptions:
-    """Read the options, as `--name value` or `--name=value`."""
+    """Read the options, as `--name value` or `--name=value`; a word alone is the file."""
     known = {"--config": "config", "-c": "config", "--data": "data", "-d": "data", "--listen": "listen", "-l": "listen"}
+    known["--log-level"] = "log_level"
     found: dict[str, str] = {}
     settings: list[str] = []
+    until_eof = False
     rest = list(arguments)
     while rest:
-        name, equals, value = rest.pop(0).partition("=")
+        word = rest.pop(0)
+        if word == "--until-eof":
+            until_eof = True
+            continue
+        if not word.startswith("-") and "config" not in found:
+            found["config"] = word
+            continue
+        name, equals, value = word.partition("=")
         if name not in known and name != "--set":
             raise UsageError(f"there is no option {name}")
         if not equals:
@@ -69,7 +88,10 @@ def parse(arguments: list[str]) -> StartOptions:
             settings.append(value)
         else:
             found[known[name]] = value
-    return StartOptions(**found, settings=tuple(settings))
+    level = found.pop("log_level", "INFO").upper()
+    if level not in LOG_LEVELS:
+        raise UsageError(f"--log-level is one of {', '.join(LOG_LEVELS)}")
+    return StartOptions(**found, settings=tuple(settings), log_level=level, until_eof=until_eof)
 
 
 def node_values(options: StartOptions) -> dict[str, str]:
@@ -145,6 +167,23 @@ def serve(
     finally:
         logs.tear_down(handler)
     return 0
+
+
+def stop_at_eof() -> None:
+    """Stop, as by SIGTERM, when standard input ends."""
+    import os
+    import signal
+    import threading
+    import time
+
+    def wait() -> None:
+        while os.read(0, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_STOP_S)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="ottla-until-eof", daemon=True).start()
 
 
 def announce(node: Node) -> None:
