@@ -58,11 +58,10 @@ class Readers:
             while not self._stop.is_set():
                 deliveries = await consumer.poll(timeout_ms=500)
                 for delivery in deliveries:
+                    # Delivered it is: an acknowledgement whose answer gets lost may count or not.
+                    self._note(delivery.partition, delivery.offset)
                     delivery.accept()
-                refused = await consumer.commit()
-                for delivery in deliveries:
-                    if TopicPartition(delivery.topic, delivery.partition) not in refused:
-                        self._note(delivery.partition, delivery.offset)
+                await consumer.commit()
 
     def _note(self, partition: int, offset: int) -> None:
         self._delivered.add((partition, offset))
