@@ -10,7 +10,7 @@ from tests.raft.world import CLUSTER, World, disk_of, endpoint
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
-SEEDS_PER_SIZE = 60
+SEEDS_PER_SIZE = 50
 # Seeds that once failed; they are run for ever.
 FAILED = Path(__file__).with_name("failed_seeds.txt")
 

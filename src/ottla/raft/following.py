@@ -132,8 +132,23 @@ def _leader_left(node: RaftNode, state: Follower, rank: int) -> None:
     if state.leader_gone:
         return
     state.leader_gone = True
-    delay_ms = rank * RAFT_STAGGER_MS + node.rng.randrange(0, RAFT_STAGGER_MS // 2)
-    state.deadline_ms = min(state.deadline_ms, node.now_ms + delay_ms)
+    state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank))
+
+
+def _delay_ms(node: RaftNode, rank: int) -> int:
+    """One after the other, lest they split the votes."""
+    return rank * RAFT_STAGGER_MS + node.rng.randrange(0, RAFT_STAGGER_MS // 2)
+
+
+def _leaderless(node: RaftNode, voter_id: int) -> None:
+    """A voter knows no leader. If that is true of a majority there is none to wait for: a start needs no time-out."""
+    state = node.state
+    if not isinstance(state, Unattached) or voter_id not in node.voters or node.voted is not None:
+        return
+    state.leaderless.add(voter_id)
+    if len(state.leaderless) + 1 >= node.voters.majority:
+        rank = (list(node.voters).index(node.me.id) + node.epoch) % len(node.voters) if node.is_voter else 0
+        state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank))
 
 
 # --- reading
@@ -222,6 +237,8 @@ def fetch_answered(node: RaftNode, destination: int, request: FetchRequest, resp
     endpoint = Endpoint("", found.host, found.port) if found is not None else None
     node.lines.pause(destination, node.now_ms)  # until it proves to be of use
     if node.heard_of(data.error_code, told.leader_id, told.leader_epoch, endpoint):
+        if told.leader_id < 0 and told.leader_epoch == node.epoch:
+            _leaderless(node, destination)
         return
     state = node.state
     current = request.topics[0].partitions[0]

@@ -40,6 +40,7 @@ NEXT: dict[Role, tuple[Role, ...]] = {
 @dataclass(slots=True)
 class Unattached:
     deadline_ms: int  # then a voter stands for election
+    leaderless: set[int] = field(default_factory=set)  # voters that know no leader of this epoch either
 
 
 @dataclass(slots=True)
