@@ -1,39 +1,45 @@
 """The asyncio client: `Producer`, `Consumer`, `ShareConsumer`, `RangeReader` and `Admin` over one shared `Cluster`.
 
 Works against Ottla and against any Kafka broker; `ottla.client.blocking` is the same for code without an event loop.
+
+Names are imported when they are first asked for: a node needs its connections only, and starts sooner without the rest.
 """
 
-from ottla.client.accumulator import RecordMetadata
-from ottla.client.admin import Admin
-from ottla.client.cluster import Cluster
-from ottla.client.commits import OffsetAndMetadata
-from ottla.client.connection import Address, Connection
-from ottla.client.consumer import Consumer
-from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
-from ottla.client.delivery import Delivery
-from ottla.client.errors import (
-    BufferFull,
-    ClientError,
-    CommitFailed,
-    LogTruncated,
-    NoOffset,
-    OffsetOutOfRange,
-    ProducerFenced,
-    TransactionAborted,
-)
-from ottla.client.group_metadata import GroupMetadata
-from ottla.client.hot_keys import SaltedKeys
-from ottla.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Time
-from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
-from ottla.client.partitioner import RoundRobin
-from ottla.client.producer import Producer, ProducerOptions
-from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
-from ottla.client.salted_merge import SaltedMerge, merge_salted
-from ottla.client.share_consumer import ShareConsumer
-from ottla.client.share_options import Acknowledged, ShareOptions
-from ottla.client.transaction import Transaction
-from ottla.model.errors import ApiError
-from ottla.model.ids import TopicPartition
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.client.accumulator import RecordMetadata
+    from ottla.client.admin import Admin
+    from ottla.client.cluster import Cluster
+    from ottla.client.commits import OffsetAndMetadata
+    from ottla.client.connection import Address, Connection
+    from ottla.client.consumer import Consumer
+    from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
+    from ottla.client.delivery import Delivery
+    from ottla.client.errors import (
+        BufferFull,
+        ClientError,
+        CommitFailed,
+        LogTruncated,
+        NoOffset,
+        OffsetOutOfRange,
+        ProducerFenced,
+        TransactionAborted,
+    )
+    from ottla.client.group_metadata import GroupMetadata
+    from ottla.client.hot_keys import SaltedKeys
+    from ottla.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Time
+    from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
+    from ottla.client.partitioner import RoundRobin
+    from ottla.client.producer import Producer, ProducerOptions
+    from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
+    from ottla.client.salted_merge import SaltedMerge, merge_salted
+    from ottla.client.share_consumer import ShareConsumer
+    from ottla.client.share_options import Acknowledged, ShareOptions
+    from ottla.client.transaction import Transaction
+    from ottla.model.errors import ApiError
+    from ottla.model.ids import TopicPartition
 
 __all__ = [
     "EARLIEST",
@@ -79,3 +85,62 @@ __all__ = [
     "parse_address",
     "parse_bootstrap",
 ]
+
+# Where each of them is declared.
+_HOMES = {
+    "Acknowledged": "ottla.client.share_options",
+    "Address": "ottla.client.connection",
+    "Admin": "ottla.client.admin",
+    "ApiError": "ottla.model.errors",
+    "BufferFull": "ottla.client.errors",
+    "ClientError": "ottla.client.errors",
+    "ClientOptions": "ottla.client.options",
+    "Cluster": "ottla.client.cluster",
+    "CommitFailed": "ottla.client.errors",
+    "Connection": "ottla.client.connection",
+    "ConsumedRecord": "ottla.client.ranges",
+    "Consumer": "ottla.client.consumer",
+    "ConsumerOptions": "ottla.client.consumer_options",
+    "Delivery": "ottla.client.delivery",
+    "EARLIEST": "ottla.client.offsets",
+    "GroupMetadata": "ottla.client.group_metadata",
+    "LATEST": "ottla.client.offsets",
+    "LogTruncated": "ottla.client.errors",
+    "MAX_TIMESTAMP": "ottla.client.offsets",
+    "NoOffset": "ottla.client.errors",
+    "OffsetAndMetadata": "ottla.client.commits",
+    "OffsetOutOfRange": "ottla.client.errors",
+    "Producer": "ottla.client.producer",
+    "ProducerFenced": "ottla.client.errors",
+    "ProducerOptions": "ottla.client.producer",
+    "RangeReader": "ottla.client.ranges",
+    "ReadOptions": "ottla.client.ranges",
+    "RebalanceListener": "ottla.client.consumer_options",
+    "RecordMetadata": "ottla.client.accumulator",
+    "RoundRobin": "ottla.client.partitioner",
+    "SaltedKeys": "ottla.client.hot_keys",
+    "SaltedMerge": "ottla.client.salted_merge",
+    "ShareConsumer": "ottla.client.share_consumer",
+    "ShareOptions": "ottla.client.share_options",
+    "Span": "ottla.client.ranges",
+    "Time": "ottla.client.offsets",
+    "TopicPartition": "ottla.model.ids",
+    "Transaction": "ottla.client.transaction",
+    "TransactionAborted": "ottla.client.errors",
+    "merge_salted": "ottla.client.salted_merge",
+    "parse_address": "ottla.client.options",
+    "parse_bootstrap": "ottla.client.options",
+}
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        home = _HOMES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    found = globals()[name] = getattr(import_module(home), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
