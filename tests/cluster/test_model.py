@@ -40,8 +40,7 @@ def recomputed(state: ClusterState) -> Index:
 
 class Partitions(RuleBasedStateMachine):
     cluster: Cluster
-    holders: dict[int, set[int]]  # partition → who surely has everything committed
-    unclean: set[int]  # partitions whose data was given up by wish
+    holders: dict[int, set[int]]  # partition → who surely has everything committed, if anything was
     incarnations: dict[int, int]
 
     @initialize(min_isr=st.integers(1, 3))
@@ -54,19 +53,22 @@ class Partitions(RuleBasedStateMachine):
         self.cluster.create("t", 4, replication_factor=3, configs=configs)
         self.min_isr = min_isr
         self.holders = {}
-        self.unclean = set()
         self.look()
 
     def look(self) -> None:
-        """Follow what the last command changed, as replicas that replicate would."""
+        """Follow what the last commands changed, as replicas that replicate would."""
         for change in self.cluster.changes:
             if isinstance(change, PartitionChanged):
                 self.check_change(change.old, change.new)
+                self.commit(change.new)
         self.cluster.changes.clear()
         for partition in self.partitions():
-            if len(partition.isr) >= min(self.min_isr, len(partition.replicas)) and partition.leader != NO_LEADER:
-                # Something may have been committed with these: whoever is not among them has not everything any more.
-                self.holders[partition.index] = set(partition.isr)
+            self.commit(partition)
+
+    def commit(self, partition: PartitionState) -> None:
+        """Something may be committed with these replicas: then whoever is not among them has not everything."""
+        if len(partition.isr) >= min(self.min_isr, len(partition.replicas)) and partition.leader != NO_LEADER:
+            self.holders[partition.index] = set(partition.isr)
 
     def check_change(self, old: PartitionState, new: PartitionState) -> None:
         assert new.partition_epoch == old.partition_epoch + 1
@@ -134,9 +136,8 @@ class Partitions(RuleBasedStateMachine):
             return
         partition = self.partitions()[index]
         isr = tuple(id for id in partition.replicas if id in among or id == partition.leader)
-        if self.cluster.alter("t", index, isr, recovering=0).name == "NONE":
-            now = self.partitions()[index]
-            self.holders.setdefault(index, set()).update(set(isr) & set(now.isr))
+        if self.cluster.alter("t", index, isr, recovering=0).name == "NONE" and index in self.holders:
+            self.holders[index].update(set(isr) & set(self.partitions()[index].isr))
         self.look()
 
     @rule(index=PARTITIONS, replicas=st.lists(IDS, min_size=1, max_size=4, unique=True) | st.none())

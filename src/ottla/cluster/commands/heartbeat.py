@@ -76,7 +76,9 @@ class BrokerHeartbeat:
         if now is _Phase.FENCED:
             if self.want_shut_down:
                 return _Phase.MAY_STOP
-            return _Phase.UNFENCED if caught_up and not self.want_fence else _Phase.FENCED
+            # One that was leaving when it was fenced has to register anew.
+            wanted = not self.want_fence and not broker.in_controlled_shutdown
+            return _Phase.UNFENCED if caught_up and wanted else _Phase.FENCED
         if now is _Phase.UNFENCED:
             if self.want_fence:
                 return _Phase.MAY_STOP if self.want_shut_down else _Phase.FENCED
