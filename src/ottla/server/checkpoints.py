@@ -43,6 +43,7 @@ class Checkpoints:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
         self._number = 0
+        self._replicated: dict[str, Offsets] = {}  # by directory: what was last written of replicated partitions
 
     def collect(self, directory: DataDirectory) -> Collection:
         recovery = dict(directory.recovery_points)
@@ -58,6 +59,16 @@ class Checkpoints:
                 checkpoint.HIGH_WATERMARKS: watermarks,
             },
         )
+
+    def collect_high_watermarks(self, directory: DataDirectory) -> Collection | None:
+        """Those that say more than the end of a log does, if they changed: replicas begin with them."""
+        opened = list(self._partitions.opened_in(directory))
+        replicated = {name: partition.high_watermark for name, partition in opened if not partition.alone}
+        if replicated == self._replicated.get(directory.path, {}):
+            return None
+        self._replicated[directory.path] = replicated
+        watermarks = directory.high_watermarks | {name: partition.high_watermark for name, partition in opened}
+        return self._collection(directory, {checkpoint.HIGH_WATERMARKS: watermarks})
 
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         starts = dict(directory.log_starts)
@@ -75,7 +86,7 @@ class Checkpoints:
         if error is None and not directory.offline:
             directory.failure = None
         elif error is not None:
-            directory.fail(error)
+            self._partitions.directory_failed(directory, error)
 
     def write_now(self) -> None:
         """All of them, in this thread."""
@@ -90,5 +101,5 @@ class Checkpoints:
             coming = {name: offset for name, offset in starts.items() if name in directory.partitions}
             error = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory) | coming}).write()
             if error is not None:
-                directory.fail(error)
+                self._partitions.directory_failed(directory, error)
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Topic
@@ -52,9 +52,9 @@ class Cleaner:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def forget(self, topic: Topic) -> None:
-        """It was deleted: one of the same name is dirty from its first record on."""
-        names = [TopicPartition(topic.name, state.index) for state in topic.partitions]
+    def forget(self, topic: Topic, indexes: Iterable[int]) -> None:
+        """These partitions went: one of the same name is dirty from its first record on."""
+        names = [TopicPartition(topic.name, index) for index in indexes]
         self._uncleanable.difference_update(f"{name}-{index}" for name, index in names)
         for offsets in self._clean_offsets.values():
             self._drop(offsets, names)
@@ -99,7 +99,7 @@ class Cleaner:
         parts: dict[Partition, Cleanable] = {}
         for number, partition in enumerate(tuple(partitions.opened()), start=1):
             compacted = partition.log.config.compact and partition.name not in self._uncleanable
-            if compacted and partitions.holds(partition):
+            if compacted and partitions.holds(partition) and not self._is_moving(partition):
                 parts[partition] = cleanable(
                     partition.log,
                     self._offsets_of(partition).get(_key(partition)),
@@ -115,6 +115,11 @@ class Cleaner:
         )
         return (chosen, parts[chosen]) if chosen is not None else None
 
+    def _is_moving(self, partition: Partition) -> bool:
+        """To another directory: what is copied stays as it is meanwhile."""
+        replication = self._node.services.replication
+        return replication is not None and replication.log_dirs.is_moving(_key(partition))
+
     def _offsets_of(self, partition: Partition) -> CleanOffsets:
         directory = self._node.partitions.directory_of(_key(partition))
         assert directory is not None, "it is here"
@@ -125,8 +130,9 @@ class Cleaner:
         from ottla.log.offset_map import OffsetMap
 
         now_ms = self._node.ports.now_ms
+        compacted = partition.log
         compaction = Compaction(
-            partition.log,
+            compacted,
             OffsetMap(
                 self._setting("log.cleaner.dedupe.buffer.size"), self._setting("log.cleaner.io.buffer.load.factor")
             ),
@@ -137,8 +143,9 @@ class Cleaner:
         await self._drive(compaction.build_map())
         for group in compaction.groups():
             cleaned: Cleaned = await self._drive(compaction.rewrite(group))
-            # The topic may be gone by now; its files are then nobody's, and follow it.
-            if not self._node.partitions.holds(partition) or not compaction.swap(cleaned, now_ms()):
+            # The topic may be gone by now, or in another directory; its files are then nobody's, and follow it.
+            there = self._node.partitions.holds(partition) and partition.log is compacted
+            if not there or not compaction.swap(cleaned, now_ms()):
                 return
             self._on_swap(partition)
         self._offsets_of(partition).set(_key(partition), compaction.end_offset)

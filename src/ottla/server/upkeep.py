@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ottla.cluster.entities import Change, TopicDeleted
+from ottla.cluster.entities import Change, PartitionChanged, TopicDeleted
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
@@ -53,6 +53,8 @@ class Upkeep:
         self._every("flush", FLUSH_CHECK_MS, self._flush)
         self._every("retention", settings.get("log.retention.check.interval.ms"), self._retain)
         self._every("checkpoints", settings.get("log.flush.offset.checkpoint.interval.ms"), self._checkpoint)
+        watermarks_ms = settings.get("replica.high.watermark.checkpoint.interval.ms")
+        self._every("high watermarks", watermarks_ms, self._checkpoint_high_watermarks)
         self._every("metadata", METADATA_MS, lambda: node.metadata.upkeep(node.ports.now_ms()))
         self._every("producers", settings.get("producer.id.expiration.check.interval.ms"), self._expire_producers)
 
@@ -79,9 +81,13 @@ class Upkeep:
         await self._cleaner.stop()
 
     def follow(self, changes: Iterable[Change]) -> None:
+        node_id = self._partitions.node_id
         for change in changes:
-            if isinstance(change, TopicDeleted):
-                self._cleaner.forget(change.topic)
+            match change:
+                case TopicDeleted(topic):
+                    self._cleaner.forget(topic, [state.index for state in topic.partitions])
+                case PartitionChanged(topic, old, new) if node_id in old.replicas and node_id not in new.replicas:
+                    self._cleaner.forget(topic, [new.index])
 
     async def _each(self, visit: Callable[[Partition], object]) -> None:
         """Visits all opened partitions, a part of them at each turn of the loop."""
@@ -147,8 +153,16 @@ class Upkeep:
     async def _checkpoint(self) -> None:
         checkpoints = self._partitions.checkpoints
         for directory in self._partitions.directories:
-            error = await self._in_worker(checkpoints.collect(directory).write)
-            checkpoints.written(directory, error)
+            if not directory.offline:
+                error = await self._in_worker(checkpoints.collect(directory).write)
+                checkpoints.written(directory, error)
+
+    async def _checkpoint_high_watermarks(self) -> None:
+        checkpoints = self._partitions.checkpoints
+        for directory in self._partitions.directories:
+            collection = None if directory.offline else checkpoints.collect_high_watermarks(directory)
+            if collection is not None:
+                checkpoints.written(directory, await self._in_worker(collection.write))
 
     async def _expire_producers(self) -> None:
         now_ms = self._now_ms()
