@@ -80,7 +80,7 @@ class Quorum:
             effects.Flush: lambda _: self._flushing.request(alone=self.is_alone),
             effects.Committed: lambda effect: self._delivery.deliver(effect.high_watermark, self.listener),
             effects.LoadSnapshot: lambda effect: self._delivery.load_snapshot(effect.snapshot, self.listener),
-            effects.Lead: lambda effect: self.listener.lead(effect.epoch),
+            effects.Lead: self._lead,
             effects.Follow: self._follow,
         }
 
@@ -260,6 +260,13 @@ class Quorum:
         self._timer = None
         self._step(events.Tick())
 
+    def _lead(self, effect: effects.Lead) -> None:
+        if not self.is_alone:
+            log.info("this node leads the quorum in epoch %d", effect.epoch)
+        self.listener.lead(effect.epoch)
+
     def _follow(self, effect: effects.Follow) -> None:
+        if not self.is_alone:
+            log.info("the quorum is led by node %d in epoch %d", effect.leader_id, effect.epoch)
         self._delivery.forget()
         self.listener.follow(effect.leader_id, effect.epoch)
