@@ -129,6 +129,8 @@ class MemoryJournal:
         assert election.epoch >= self.election.epoch, "epochs only go up"
         if election.epoch == self.election.epoch and self.election.voted is not None:
             assert election.voted in (None, self.election.voted), "one vote per epoch"
+        elif election.epoch == self.election.epoch and self.election.leader_id >= 0:
+            assert election.leader_id in (-1, self.election.leader_id), "one leader per epoch"
         self.election = election
 
     # --- for tests

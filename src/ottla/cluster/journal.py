@@ -83,16 +83,6 @@ def atomic(entries: Sequence[Entry], *, base_offset: int, epoch: int, now_ms: in
     return [batch for batch, _ in entry_batches(framed, base_offset=base_offset, epoch=epoch, now_ms=now_ms)]
 
 
-def leader_change(leader_id: int, *, base_offset: int, epoch: int, now_ms: int) -> bytearray:
-    """The first batch of every epoch: who leads, by whose votes. Kafka writes and reads version 0 of it only."""
-    voter = control.LeaderChangeMessage.Voter(voter_id=leader_id)
-    message = control.LeaderChangeMessage(version=0, leader_id=leader_id, voters=[voter], granting_voters=[voter])
-    value = compile.encode(message, 0)
-    return control_batch(
-        [(ControlType.LEADER_CHANGE, value)], timestamp=now_ms, base_offset=base_offset, leader_epoch=epoch
-    )
-
-
 def snapshot_batches(
     entries: Iterable[Entry], *, epoch: int, last_timestamp: int, now_ms: int, quorum: Sequence[Control] = ()
 ) -> Iterator[bytearray]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ottla.cluster import journal
 from ottla.cluster.election_file import read_election, write_election
@@ -51,7 +50,6 @@ class Store:
 
     def __init__(self, log: Log, directory: Directory, config: StoreConfig, snapshots: SnapshotFiles) -> None:
         self.log = log
-        self.epoch = 0
         self.now_ms: Callable[[], int] = lambda: 0  # the time of day, for records and segments
         self._directory = directory
         self._config = config
@@ -203,7 +201,7 @@ class Store:
         self._flushed = min(self._flushed, self.end_offset)
         self._flushing = min(self._flushing, self.end_offset)
 
-    def sync(self, start: int, now_ms: int = 0) -> None:
+    def sync(self, start: int) -> None:
         """Put everything on disk now, or cut it back to `start`: a change that was refused must not come back."""
         try:
             self.flush()
@@ -251,7 +249,7 @@ class Store:
     def snapshot_due(self) -> bool:
         return self._bytes_since_snapshot >= self._config.bytes_between_snapshots
 
-    def write_snapshot_at(
+    def write_snapshot(
         self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> None:
         """Write the whole state as of `place`, and delete what it makes superfluous."""
@@ -293,50 +291,6 @@ class Store:
 
     def close(self) -> None:
         self.log.close()
-
-    # --- the sole voter without a quorum around it
-
-    def replay(self, apply: Callable[[Any], object], now_ms: int) -> None:
-        self.now_ms = lambda: now_ms
-        self.load()
-        offset = 0
-        if self.latest_snapshot is not None:
-            offset = self.latest_snapshot.offset
-            for item in self.snapshot_items():
-                if isinstance(item.content, Entry):
-                    apply(item.content.record)
-        while offset < self.end_offset:
-            for item in self.read_items(offset, self.end_offset):
-                offset = item.offset + 1
-                if isinstance(item.content, Entry):
-                    apply(item.content.record)
-        self.epoch = max(self.last_epoch, self.read_election().epoch)
-
-    def lead(self, node_id: int, now_ms: int) -> None:
-        self.now_ms = lambda: now_ms
-        self.epoch += 1
-        self.write_election(Election(self.epoch, node_id), [node_id], 0)
-        self._write(
-            journal.leader_change(node_id, base_offset=self.end_offset, epoch=self.epoch, now_ms=now_ms),
-            self.epoch,
-            now_ms,
-        )
-
-    def append(self, entries: Sequence[Entry], now_ms: int, *, sync: bool = True) -> int:
-        start = self.end_offset
-        self.now_ms = lambda: now_ms
-        self.write_entries(entries, self.epoch)
-        if sync:
-            self.sync(start)
-        return self.end_offset
-
-    @property
-    def changed(self) -> bool:
-        latest = self.latest_snapshot
-        return latest is None or latest.offset < self.end_offset
-
-    def write_snapshot(self, entries: Iterable[Entry], now_ms: int) -> None:
-        self.write_snapshot_at(entries, Place(self.end_offset, self.epoch), last_timestamp=now_ms, quorum=[])
 
 
 def _about_voters(view: memoryview, position: int) -> list[QuorumRecord]:

@@ -105,7 +105,8 @@ def become_prospective(node: RaftNode) -> None:
 
 
 def _become_candidate(node: RaftNode) -> None:
-    node.become(Candidate(node.election_timeout(), {node.me.id}), epoch=node.epoch + 1, voted=node.me)
+    state = Candidate(node.election_timeout(), {node.me.id})
+    node.become(state, epoch=node.epoch + 1, voted=node.me, remembered=node.voters.majority > 1)
 
 
 def poll_unattached(node: RaftNode, state: Unattached) -> int | None:

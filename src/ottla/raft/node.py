@@ -225,14 +225,15 @@ class RaftNode:
         leader_id: int = -1,
         voted: ReplicaKey | None = None,
         endpoint: Endpoint | None = None,
+        remembered: bool = True,
     ) -> None:
-        """Change the role; what must be remembered is on disk first."""
+        """Change the role; what must be remembered is on disk first. `remembered` False: the next change follows at
+        once, and nobody hears of this one."""
         epoch = self.epoch if epoch is None else epoch
         assert epoch > self.epoch or ROLE_OF[type(state)] in NEXT[self.role], f"{self.role} → {state}"
         before = Election(self.epoch, self.leader_id, self.voted)
-        remembered = Election(epoch, self.me.id if isinstance(state, Resigned) else leader_id, voted)
-        if remembered != before:
-            self.journal.write_election(remembered, list(self.voters), self.history.kraft_version)
+        if remembered and (epoch, leader_id, voted) != before:
+            self._remember(state, epoch, leader_id, voted)
         if isinstance(self.state, Leader):
             leading.step_down(self, self.state, epoch)
         self.epoch, self.leader_id, self.voted = epoch, leader_id, voted
@@ -241,6 +242,12 @@ class RaftNode:
         self.lines.forget()
         if (epoch, leader_id) != before[:2] and leader_id != self.me.id:
             self.emit(effects.Follow(leader_id, epoch))
+
+    def _remember(self, state: State, epoch: int, leader_id: int, voted: ReplicaKey | None) -> None:
+        if isinstance(state, Leader | Resigned):
+            leader_id, voted = self.me.id, None  # whoever leads has voted for itself
+        election = Election(epoch, leader_id, voted)
+        self.journal.write_election(election, list(self.voters), self.history.kraft_version)
 
     def commit(self, offset: int) -> None:
         """The high watermark is at least this."""

@@ -184,7 +184,7 @@ class Quorum:
 
     def write_snapshot(self, entries: Iterable[Entry], offset: int, epoch: int) -> None:
         """The committed state, everything below `offset`."""
-        self.store.write_snapshot_at(
+        self.store.write_snapshot(
             entries,
             Place(offset, epoch),
             last_timestamp=self._delivery.last_timestamp,
