@@ -91,24 +91,38 @@ class Elections:
         """Take the leaving and lossy brokers out of these partitions' ISRs, and elect where it is needed."""
         gone = self._gone
         topics = self._view.state.topic_by_id
+        # Of very many partitions most are alike but for their epochs, which decide nothing.
+        decided: dict[tuple[Any, ...], dict[str, Any]] = {}
         for topic_id, index in partitions:
             topic = topics[topic_id]
             partition = topic.partitions[index]
-            entry = self.change(topic, partition, Wish(isr=tuple(id for id in partition.isr if id not in gone)))
-            if entry is not None:
-                yield entry
+            rules = self._rules_of(topic)
+            alike = (rules, partition[1:4], partition[6:])
+            fields = decided.get(alike)
+            if fields is None:
+                wish = Wish(isr=tuple(id for id in partition.isr if id not in gone))
+                fields = decided[alike] = self._decide(partition, wish, rules.min_isr, rules.election)
+            if fields:
+                yield self._entry(topic_id, index, fields)
 
     def change(
         self, topic: Topic, partition: PartitionState, wish: Wish = _AS_IT_IS, election: Election | None = None
     ) -> Entry | None:
         """The record that makes it so; None if nothing changes. Without `election`, the topic's own kind."""
         rules = self._rules_of(topic)
+        fields = self._decide(partition, wish, rules.min_isr, election or rules.election)
+        return self._entry(topic.id, partition.index, fields) if fields else None
+
+    def _entry(self, topic_id: bytes, index: int, fields: dict[str, Any]) -> Entry:
+        return Entry(journal.PartitionChangeRecord(partition_id=index, topic_id=topic_id, **fields), self._version)
+
+    def _decide(self, partition: PartitionState, wish: Wish, min_isr: int, election: Election) -> dict[str, Any]:
+        """The fields of the record."""
         draft = _Draft(partition, wish)
         draft.finish_move()
         if self._elr_enabled:
-            draft.keep_eligible(rules.min_isr, self._lossy)
-        elected = self._elect(draft, election or rules.election)
-        fields = draft.fields(elected, elr_enabled=self._elr_enabled)
+            draft.keep_eligible(min_isr, self._lossy)
+        fields = draft.fields(self._elect(draft, election), elr_enabled=self._elr_enabled)
         shrinks = "isr" in fields and not set(partition.isr) <= set(fields["isr"])
         if shrinks and self._level < features.NO_BUMP_ON_SHRINK:
             fields.setdefault("leader", partition.leader)
@@ -116,10 +130,7 @@ class Elections:
             directories = tuple(self._directory(partition, wish, id) for id in draft.replicas)
             if directories != partition.directories:
                 fields["directories"] = list(directories)
-        if not fields:
-            return None
-        record = journal.PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id, **fields)
-        return Entry(record, self._version)
+        return fields
 
     def _rules_of(self, topic: Topic) -> _TopicRules:
         rules = self._rules.get(topic.name)

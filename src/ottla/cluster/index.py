@@ -87,24 +87,18 @@ class Index:
 
     def move(self, topic_id: bytes, old: PartitionState | None, new: PartitionState | None) -> None:
         """A partition came (no `old`), changed, or went (no `new`)."""
-        some = new if new is not None else old
-        assert some is not None, "it came or it went"
-        partition = some.index
-        before, after = (old.isr if old else ()), (new.isr if new else ())
-        if before is not after:
-            _move(self.by_isr, topic_id, partition, before, after)
-        before, after = (old.elr if old else ()), (new.elr if new else ())
-        if before is not after:
-            _move(self.by_elr, topic_id, partition, before, after)
-        for held, was, now in (
-            (self.leaderless, old is not None and old.leader == NO_LEADER, new is not None and new.leader == NO_LEADER),
-            (self.unpreferred, old is not None and _unpreferred(old), new is not None and _unpreferred(new)),
-            (self.moving, old is not None and old.moving, new is not None and new.moving),
-        ):
-            if now and not was:
-                held.add(topic_id, partition)
-            elif was and not now:
-                held.discard(topic_id, partition)
+        was, now = old or _NOWHERE, new or _NOWHERE
+        partition = (new or was).index
+        if was.isr is not now.isr:
+            _move(self.by_isr, topic_id, partition, was.isr, now.isr)
+        if was.elr is not now.elr:
+            _move(self.by_elr, topic_id, partition, was.elr, now.elr)
+        if was.leader != now.leader:
+            _set(self.leaderless, topic_id, partition, was.leader == NO_LEADER, now.leader == NO_LEADER)
+        if was.leader != now.leader or was.replicas is not now.replicas:
+            _set(self.unpreferred, topic_id, partition, _unpreferred(was), _unpreferred(now))
+        if was.adding is not now.adding or was.removing is not now.removing:
+            _set(self.moving, topic_id, partition, was.moving, now.moving)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Index):
@@ -114,8 +108,19 @@ class Index:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
 
+# What a partition is before it comes and after it went: in none of the sets.
+_NOWHERE = PartitionState(index=0, replicas=(), isr=(), leader=-2, leader_epoch=0, partition_epoch=0)
+
+
+def _set(held: PartitionSet, topic_id: bytes, partition: int, was: bool, now: bool) -> None:
+    if now and not was:
+        held.add(topic_id, partition)
+    elif was and not now:
+        held.discard(topic_id, partition)
+
+
 def _unpreferred(partition: PartitionState) -> bool:
-    return partition.leader != NO_LEADER and partition.replicas[:1] != (partition.leader,)
+    return partition.leader >= 0 and partition.replicas[:1] != (partition.leader,)
 
 
 def _move(
