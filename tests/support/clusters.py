@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from tests.support.kafka import RealKafka
+from tests.support.kafka import CLUSTER_ID, RealKafka
 from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
 from tests.support.raw import Closed, RawConnection
@@ -198,11 +198,14 @@ class OttlaCluster(ProcessCluster):
     kind = "ottla"
 
     def make(self, id: int, directory: Path) -> Process:
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / "server.properties"
-        settings = self.settings_of(id, directory)
-        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        return OttlaNode.on_file(path, directory / "data", self.ports[id])
+        return ottla_node(directory, self.settings_of(id, directory), self.ports[id])
+
+
+def ottla_node(directory: Path, settings: Mapping[str, str], port: int) -> OttlaNode:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "server.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    return OttlaNode.on_file(path, directory / "data", port)
 
 
 class KafkaCluster(ProcessCluster):
@@ -230,6 +233,60 @@ class KafkaCluster(ProcessCluster):
             jvm_options=self._jvm_options,
             ports=(self.ports[id], self.controller_ports[id]),
         )
+
+
+class Member(NamedTuple):
+    """One node of a mixed cluster."""
+
+    kind: str  # "ottla" or "kafka"
+    roles: str  # process.roles
+
+
+class MixedCluster(ProcessCluster):
+    """Nodes of both kinds in one cluster, each with its own roles; ids are 1, 2, … in their order."""
+
+    kind = "mixed"
+
+    def __init__(self, directory: Path, members: Sequence[Member], *, properties: Mapping[str, str]) -> None:
+        self._members = dict(enumerate(members, 1))
+        super().__init__(directory, size=len(members), properties=properties)
+
+    @property
+    def brokers(self) -> list[int]:
+        return [id for id, member in self._members.items() if "broker" in member.roles]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(map(self.address, self.brokers))
+
+    def start(self, timeout_s: float = 120) -> ProcessCluster:
+        super().start(timeout_s)
+        self.running &= set(self.brokers)  # only these answer clients
+        return self
+
+    def settings_of(self, id: int, directory: Path) -> dict[str, str]:
+        settings = super().settings_of(id, directory)
+        controllers = [each for each, member in self._members.items() if "controller" in member.roles]
+        settings["process.roles"] = self._members[id].roles
+        settings["controller.quorum.voters"] = ",".join(
+            f"{each}@{self.controller_address(each)}" for each in controllers
+        )
+        if id not in controllers:
+            settings["listeners"] = f"PLAINTEXT://{self.address(id)}"
+        elif id not in self.brokers:
+            settings["listeners"] = f"CONTROLLER://{self.controller_address(id)}"
+            del settings["advertised.listeners"]
+        return settings
+
+    def make(self, id: int, directory: Path) -> Process:
+        settings = self.settings_of(id, directory)
+        if self._members[id].kind == "ottla":
+            return ottla_node(directory, settings | {"ottla.cluster.id": CLUSTER_ID}, self.ports[id])
+        ports = self.ports[id], self.controller_ports[id]
+        node = RealKafka(directory, properties=settings, heap="256m", ports=ports)
+        if "advertised.listeners" not in settings:
+            del node.properties["advertised.listeners"]
+        return node
 
 
 @contextmanager

@@ -61,6 +61,7 @@ class Member:
             metadata_path,
             ports.now_ms(),
             ports.rng,
+            cluster_id=settings.get("ottla.cluster.id"),
             of_voters=settings.get("controller.quorum.voters"),
         )
         store_config = StoreConfig(
@@ -74,7 +75,7 @@ class Member:
         metadata = MetadataHost(identity, settings.get("metadata.log.max.snapshot.interval.ms"), ports.now_ms)
         metadata.quorum = quorum
         quorum.listener = metadata
-        controller = ActiveController(quorum, metadata, configs, _bootstrap(home.disk), ports.now_ms, ports.rng)
+        controller = ActiveController(quorum, metadata, configs, _bootstrap(home.disk), quorum.clock_ms, ports.rng)
         registration = Controller(identity.node_id, random_uuid(ports.rng), controller_endpoints(settings), FEATURES)
         broker = Broker(
             id=identity.node_id,

@@ -6,6 +6,10 @@ from ottla.model.validators import at_least, between
 
 own = Section("Ottla's own", "What Kafka does not have.")
 
+OTTLA_CLUSTER_ID = own.optional_text(
+    "ottla.cluster.id",
+    "The cluster that a node with empty directories joins. Without it nodes that name the same voters are one cluster.",
+)
 OTTLA_FSYNC_BEFORE_ACK = own.boolean(
     "ottla.fsync.before.ack",
     False,
