@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# A process that is killed loses its sockets one after the other: who still listens is looked at again.
+_LOOKS_MS = (0, 10, 50, 250, 1_000)
+
 
 class Liveness:
     """`services` is complete before anybody is heard."""
@@ -63,9 +66,15 @@ class Liveness:
         task.add_done_callback(lambda _: self._looking.pop(broker_id, None))
 
     async def _look(self, broker_id: int, epoch: int, address: Address) -> None:
-        if await probe(address, limits.PROBE_MS) is Reach.REFUSES and self.services.controller.active:
-            log.warning("broker %d is gone: nobody listens at %s", broker_id, address)
-            self.services.controller.submit(FenceBroker(broker_id, epoch))
+        for pause_ms in _LOOKS_MS:
+            await asyncio.sleep(pause_ms / 1000)
+            reach = await probe(address, limits.PROBE_MS)
+            if not self.services.controller.active:
+                return
+            if reach is Reach.REFUSES:
+                log.warning("broker %d is gone: nobody listens at %s", broker_id, address)
+                self.services.controller.submit(FenceBroker(broker_id, epoch))
+                return
 
     async def close(self) -> None:
         tasks = list(self._looking.values())
