@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.server.talk import eventually
+from tests.support.clusters import OttlaCluster
 from tests.support.ports import free_ports
 
 from ottla.client.connection import Address, Connection
@@ -117,3 +120,90 @@ def test_a_quorum_forms_and_any_broker_takes_requests(tmp_path: Path) -> None:
             assert len(described.brokers) == 3 and described.cluster_id == nodes[1].metadata.cluster_id
 
     run(test)
+
+
+def test_a_node_that_stops_in_order_hands_everything_over(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(settings(tmp_path, 3)) as nodes:
+            assert (await create(nodes[1], "t", 6)).error_code == 0
+            leaving = active(nodes)
+            number = leaving.metadata.node_id
+            await until(lambda: "t" in leaving.metadata.state.topics)
+            await leaving.stop()
+            others = {id: node for id, node in nodes.items() if id != number}
+            for node in others.values():
+                await until(lambda node=node: node.metadata.state.brokers[number].fenced)
+                partitions = node.metadata.state.topics["t"].partitions
+                assert {partition.leader for partition in partitions} == set(others)
+                assert all(number not in partition.isr for partition in partitions)
+            await until(lambda: any(node.member.controller.active for node in others.values()))
+            assert (await create(next(iter(others.values())), "u", 1)).error_code == 0
+            # It comes back, and is told what it missed.
+            again = nodes[number] = Node(leaving.values, system_ports(leaving.values))
+            await again.start()
+            assert sorted(again.metadata.state.topics) == ["t", "u"]
+            assert not again.metadata.state.brokers[number].fenced
+            await until(
+                lambda: all(len(each.isr) == 3 for each in again.metadata.state.topics["t"].partitions),
+            )
+
+    run(test)
+
+
+def test_nodes_may_have_one_role_each(tmp_path: Path) -> None:
+    """One controller, two brokers that know it by `controller.quorum.voters`."""
+    values = settings(tmp_path, 3)
+    voters = values[0]["controller.quorum.voters"].split(",")[0]
+    for each in values:
+        each["controller.quorum.voters"] = voters
+    for each, role, kept in zip(values, ("controller", "broker", "broker"), (1, 0, 0), strict=True):
+        each["process.roles"] = role
+        each["listeners"] = each["listeners"].split(",")[kept]
+
+    async def test() -> None:
+        async with running(values) as nodes:
+            assert nodes[1].member.controller.active
+            made = await create(nodes[3], "t", 4, 2)
+            assert made.error_code == 0, made
+            await until(lambda: "t" in nodes[2].metadata.state.topics)
+            answer = await ask(nodes[2], MetadataRequest(topics=None, allow_auto_topic_creation=False))
+            assert sorted(broker.node_id for broker in answer.brokers) == [2, 3]
+            assert {partition.leader_id for partition in answer.topics[0].partitions} == {2, 3}
+            # A topic that nobody made is made when it is asked for, by way of the controller.
+            wanted = MetadataRequest(topics=[MetadataRequest.Topic(name="auto")], allow_auto_topic_creation=True)
+            answer = await ask(nodes[3], wanted)
+            assert [(topic.name, topic.error_code) for topic in answer.topics] == [("auto", 0)]
+            await nodes[3].stop()
+            await until(lambda: nodes[2].metadata.state.brokers[3].fenced)
+            assert {each.leader for each in nodes[2].metadata.state.topics["t"].partitions} == {2}
+
+    run(test)
+
+
+def test_the_end_of_a_process_is_noticed_at_once(tmp_path: Path) -> None:
+    """Three processes with Kafka's default time-outs, of which the active controller's is killed."""
+    cluster = OttlaCluster(tmp_path)
+    try:
+        cluster.start()
+        topic = CreateTopicsRequest.CreatableTopic(
+            name="t", num_partitions=6, replication_factor=3, assignments=[], configs=[]
+        )
+        made = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+        assert made.topics[0].error_code == 0, made
+        gone = cluster.controller()
+        began_s = time.monotonic()
+        cluster.kill(gone)
+        eventually(lambda: gone not in [cluster.leader_of("t", index) for index in range(6)], "others lead")
+        eventually(lambda: cluster.controller() not in (gone, -1), "there is another controller")
+        # A session lasts 9 s: that it was not waited for is not a matter of how fast the machine is.
+        assert time.monotonic() - began_s < 8
+        cluster.start_node(gone)
+        eventually(lambda: _isr_is_full(cluster), "it has caught up")
+    finally:
+        cluster.stop()
+
+
+def _isr_is_full(cluster: OttlaCluster) -> bool:
+    request = MetadataRequest(topics=[MetadataRequest.Topic(name="t")], allow_auto_topic_creation=False)
+    answer = cluster.ask(request, 12)
+    return all(len(partition.isr_nodes) == 3 for partition in answer.topics[0].partitions)

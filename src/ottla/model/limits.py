@@ -108,6 +108,8 @@ PROBE_MS = 500
 CONTROLLED_SHUTDOWN_MS = 60_000
 # Heartbeats of a broker that waits for the controller's word are more frequent than broker.heartbeat.interval.ms.
 LEAVING_HEARTBEAT_MS = 50
+# A stopping broker to whom no controller answers for so long stops at once: the others are stopping, too.
+LEAVING_ANSWER_MS = 2_000
 FENCED_HEARTBEAT_MS = 50
 # Before a registration that was refused for now (a former life's session has not ended) is asked for again.
 REGISTRATION_RETRY_MS = 200
@@ -391,3 +393,5 @@ BALANCE_EXCHANGES_MAX = 10_000
 BALANCE_CANDIDATES_MAX = 16
 # An observer that did not fetch for so long is not shown any more.
 RAFT_OBSERVER_MS_MAX = 300_000
+# How often a fresh node asks for the cluster it is to join.
+JOIN_RETRY_MS = 500

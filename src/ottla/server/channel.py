@@ -56,7 +56,7 @@ class ControllerChannel:
             before = (services.quorum.leader_id, services.quorum.epoch)
             try:
                 if services.controller.active:
-                    answer = await self._ask_here(request)
+                    answer = await self._ask_here(request, left_ms)
                 elif (address := services.quorum.leader_address()) is not None:
                     answer = await services.peers.ask(address, request, timeout_ms=left_ms, purpose="controller")
                 else:
@@ -78,7 +78,7 @@ class ControllerChannel:
         except TimeoutError:
             return
 
-    async def _ask_here(self, request: Request) -> Any:
+    async def _ask_here(self, request: Request, timeout_ms: int) -> Any:
         key = type(request).key
         high = SERVED_TO_CONTROLLERS[key][1]
         route = dispatch.controller_route(key, high)
@@ -87,7 +87,11 @@ class ControllerChannel:
         context.request_version = high
         answer: Any = route.handler(request, context)
         if isinstance(answer, Awaitable):
-            answer = await answer
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    answer = await answer
+            except TimeoutError:
+                raise RequestTimedOut(f"{type(request).name} was not committed in time") from None
         if answer is FAILED:
             raise ClientError(f"{type(request).name} failed")
         return answer

@@ -59,7 +59,6 @@ class ActiveController:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
-        metadata.controller = self
         metadata.on_lead = self._led
         metadata.on_committed = self._committed
 

@@ -17,7 +17,7 @@ from ottla.cluster.journal import snapshot_batches
 from ottla.cluster.snapshot import feature
 from ottla.cluster.store import DIRECTORY as JOURNAL
 from ottla.log.checkpoint import read_meta_properties, write_meta_properties
-from ottla.log.disk import Directory, replace_file
+from ottla.log.disk import Directory, Disk, replace_file
 from ottla.model.ids import BitSource, random_uuid, uuid_bytes, uuid_text
 from ottla.server.directories import DataDirectory
 
@@ -58,7 +58,7 @@ def identify(
     cluster_id = _agree_on_cluster(found, cluster_id) or _new_cluster(of_voters, rng)
     home = _home(directories, found, metadata_path)
     if all(properties is None for properties in found):
-        write_bootstrap(home, now_ms)  # before meta.properties, which says that the directory is complete
+        write_bootstrap(home.disk, now_ms)  # before meta.properties, which says that the directory is complete
     ids = []
     for directory, properties in zip(directories, found, strict=True):
         if properties is None:
@@ -89,11 +89,11 @@ def _home(
     raise IdentityError(f"the metadata shall lie in {metadata_path}, which is not among {paths}")
 
 
-def write_bootstrap(directory: DataDirectory, now_ms: int) -> None:
+def write_bootstrap(disk: Disk, now_ms: int) -> None:
     """The records that a cluster begins with, in the form of Kafka's formatter."""
     entries = [feature(name, level) for name, level in DEFAULT_LEVELS.items()]
     pieces = snapshot_batches(entries, epoch=0, last_timestamp=0, now_ms=now_ms)
-    replace_file(Directory(directory.disk, ""), BOOTSTRAP, b"".join(pieces))
+    replace_file(Directory(disk, ""), BOOTSTRAP, b"".join(pieces))
 
 
 def _agree_on_cluster(found: Sequence[dict[str, str] | None], wanted: str | None) -> str | None:
@@ -133,8 +133,13 @@ def _directory_id(directory: DataDirectory, properties: dict[str, str], rng: Bit
 
 def _format(directory: DataDirectory, node_id: int, cluster_id: str, directory_id: bytes) -> None:
     log.info("formatting %s for node %d of cluster %s", directory.path, node_id, cluster_id)
+    write_identity(directory.disk, node_id, cluster_id, directory_id)
+
+
+def write_identity(disk: Disk, node_id: int, cluster_id: str, directory_id: bytes) -> None:
+    """`meta.properties`, which says that a directory is formatted, for whom and for which cluster."""
     write_meta_properties(
-        directory.disk,
+        disk,
         {
             "version": _VERSION,
             "cluster.id": cluster_id,

@@ -60,6 +60,7 @@ class Lifecycle:
         """A sole node has registered itself and is unfenced."""
         self.epoch = epoch
         self._ready = True
+        self.beat()
 
     async def unfence(self) -> None:
         """The broker is ready; returns when clients see it."""
@@ -127,7 +128,9 @@ class Lifecycle:
     async def _beat(self) -> None:
         while True:
             try:
-                await self._beat_once()
+                # Whoever decides alone knows by itself that it lives.
+                if self._leaving or not self._services.quorum.is_alone:
+                    await self._beat_once()
             except Exception:
                 log.exception("a heartbeat failed")
             interval_ms: int = self._services.configs.broker.get("broker.heartbeat.interval.ms")
@@ -154,10 +157,13 @@ class Lifecycle:
             want_shut_down=self._leaving,
             offline_log_dirs=services.partitions.offline_directories(),
         )
+        timeout_ms = min(session_ms, limits.LEAVING_ANSWER_MS) if self._leaving else session_ms
         try:
-            answer: BrokerHeartbeatResponse = await services.channel.ask(request, timeout_ms=session_ms)
+            answer: BrokerHeartbeatResponse = await services.channel.ask(request, timeout_ms=timeout_ms)
         except ClientError as error:
             log.warning("no heartbeat: %s", error)
+            if request.want_shut_down:  # nobody is there to find other leaders: they are stopping, too
+                self._may_leave.set()
             return
         if answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
             if self._leaving:

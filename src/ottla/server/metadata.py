@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from ottla.cluster.entities import Change, PartitionsAdded
 from ottla.cluster.entry import Entry
@@ -19,7 +19,6 @@ from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
 from ottla.log.disk import StorageError
-from ottla.model.errors import ApiError
 from ottla.server.identity import Identity
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ class MetadataHost:
     no longer does, `on_committed` how far everything is committed and applied.
     """
 
-    controller: Any
-    next_producer_id: Callable[[], int]
     quorum: Quorum  # set when it is opened: it needs this one to tell
 
     def __init__(self, identity: Identity, snapshot_interval_ms: int, now_ms: Callable[[], int]) -> None:
@@ -78,13 +75,6 @@ class MetadataHost:
                 await future
             finally:
                 self._waiting.pop(future, None)
-
-    def submit(self, command: Any) -> Any:
-        """For who has not learned of the active controller yet; on a sole voter only."""
-        reply = self.controller.submit(command).taken()
-        if isinstance(reply, ApiError):
-            raise reply
-        return reply
 
     # --- from the quorum
 
@@ -146,11 +136,18 @@ class MetadataHost:
             self._last_epoch = items[-1].epoch
         self.end_offset = high_watermark
         if changes:
-            self.on_change(_merged(changes))
+            self._tell(_merged(changes))
         self.on_committed(high_watermark)
         self._wake()
         if self.quorum.snapshot_due and not self.state.in_transaction:
             self._write_snapshot()
+
+    def _tell(self, changes: list[Change]) -> None:
+        """Whoever fails to follow must not keep the state from going on."""
+        try:
+            self.on_change(changes)
+        except Exception:
+            log.exception("a change of the cluster could not be followed")
 
     def _wake(self) -> None:
         for future in tuple(self._waiting):

@@ -63,6 +63,7 @@ class Node:
         self.ports = ports
         self._on_recovery = on_recovery or _tell_progress
         self.addresses: list[tuple[str, int]] = []
+        self._client_listeners = 0
         self._stop_requested: asyncio.Event | None = None
         self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
         self._sockets: dict[Endpoint, Any] = {}  # bound, but nobody is let in yet
@@ -119,7 +120,6 @@ class Node:
         self.liveness = Liveness(loop)
         self.services = self._services(loop)
         self.channel.services = self.liveness.services = self.services
-        self.metadata.next_producer_id = self.channel.producer_ids.next_producer_id
         self._steps_back.append(self.channel.close)
         self._steps_back.append(self.liveness.close)
         self._steps_back.append(self.services.syncer.idle)
@@ -209,6 +209,9 @@ class Node:
         for endpoint in self._endpoints:
             self._listen(endpoint, loop)
         self._begin(loop)
+        self.lifecycle = Lifecycle(loop, self.services, self.member.broker)
+        self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
+        self._steps_back.append(self.lifecycle.leave)
 
     # --- starting with others
 
@@ -280,7 +283,9 @@ class Node:
         controller = endpoint.name in controller_names(self.configs.broker)
         listener = Listener(endpoint, sock, loop, self.services, self.door, controller=controller)
         self._steps_back.append(listener.close)
-        self.addresses.append(listener.address)
+        # Those for clients come first: they are what is told to people.
+        self.addresses.insert(len(self.addresses) if controller else self._client_listeners, listener.address)
+        self._client_listeners += not controller
 
     def _before_loading(self, _: Any) -> None:
         self.configs.forget()
