@@ -141,7 +141,7 @@ def test_start_loads_no_cli_machinery(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", probe, str(tmp_path / "d")], capture_output=True, text=True, check=True, timeout=30
     )
-    for heavy in ("'typer'", "'rich'", "'click'", "'ottla.client'"):
+    for heavy in ("'typer'", "'rich'", "'click'", "'ottla.client.producer'"):
         assert heavy not in done.stdout
 
 

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from ottla import __version__
 from ottla.cli import (
     api,
+    cluster,
     config,
     consume,
     demo,
@@ -86,6 +87,7 @@ def _root(
 server.register(app)
 registry.register(app)
 demo.register(app)
+app.add_typer(cluster.app, name="cluster", rich_help_panel="Nodes")
 app.add_typer(topic.app, name="topic", rich_help_panel="Topics and records")
 produce.register(app)
 consume.register(app)

@@ -1,0 +1,351 @@
+"""`ottla cluster`: status, quorum, reassign, elect, drain, balance, add-broker, remove-broker.
+
+Rules:
+- Whatever moves replicas shows what it would do, and does it with `--execute`.
+- `status` is for scripts as well: exit code 0 when all is well, 1 when not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_duration_ms
+from ottla.cli.terminal import CommandError
+
+if TYPE_CHECKING:
+    from ottla.cli.cluster_view import ClusterView
+    from ottla.client.admin import Admin
+    from ottla.client.admin.voters import QuorumReplica
+    from ottla.cluster.balance.loads import Move, Plan
+    from ottla.model.ids import TopicPartition
+
+app = typer.Typer(
+    help="Look at a cluster, move partitions between its brokers, add and remove brokers.", no_args_is_help=True
+)
+
+T = TypeVar("T")
+BrokerId = Annotated[int, typer.Argument(help="The broker's node id.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
+Throttle = Annotated[
+    str | None, typer.Option("--throttle", help="Bytes per second and broker that moves may take: 50MiB, 1GB.")
+]
+AtOnce = Annotated[int, typer.Option("--at-once", min=1, help="Partitions that are copied at the same time.")]
+Data = Annotated[Path, typer.Option("--data", "-d", help="The directory of a local cluster (`ottla up --brokers`).")]
+_INTERRUPTED = 130
+_AT_ONCE = 10
+_SHOWN_PROBLEMS = 20
+
+
+def _run(bootstrap: str, work: Callable[[Admin], Awaitable[T]]) -> T:
+    from ottla.client.admin import Admin
+
+    async def run() -> T:
+        async with Admin(client_options(bootstrap)) as admin:
+            return await work(admin)
+
+    try:
+        return asyncio.run(run())
+    except KeyboardInterrupt:
+        from ottla.cli.output import note
+
+        note("Interrupted: what has begun goes on by itself; the same command goes on with the rest.")
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+@app.command()
+def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """Show brokers, controller, and partitions that are not well. Exit code 1 when something is wrong."""
+    from ottla.cli.cluster_view import look, status_json
+    from ottla.cli.output import print_json
+
+    view = _run(bootstrap, look)
+    if as_json:
+        print_json(status_json(view))
+    else:
+        _show_status(view)
+    if view.problems():
+        raise typer.Exit(1)
+
+
+def _show_status(view: ClusterView) -> None:
+    from ottla.cli.output import done, note, out, print_table, size_text
+
+    out().print(f"[bold]{view.cluster_id}[/bold]  controller {view.quorum.leader_id}  epoch {view.quorum.leader_epoch}")
+    columns = ["broker", "address", "rack", "state", "leaders", "replicas", "size", "free"]
+    rows = [
+        [
+            each.id,
+            str(each.broker.address),
+            each.broker.rack,
+            "fenced" if each.broker.is_fenced else "up",
+            each.leaders,
+            each.replicas,
+            "?" if each.size_bytes is None else size_text(each.size_bytes),
+            "?" if each.free_bytes is None else size_text(each.free_bytes),
+        ]
+        for each in view.brokers
+    ]
+    print_table(columns, rows, right=["broker", "leaders", "replicas", "size", "free"])
+    moving = [each for each in view.partitions if each.move is not None]
+    if moving:
+        note(f"{len(moving)} partitions are moving: `ottla cluster reassign --list`")
+    problems = view.problems()
+    for kind, names in problems.items():
+        more = f" … {len(names)} in all" if len(names) > _SHOWN_PROBLEMS else ""
+        out().print(f"[bold red]{kind.replace('_', ' ')}[/bold red]: {', '.join(names[:_SHOWN_PROBLEMS])}{more}")
+    if not problems:
+        done(f"all {len(view.partitions)} partitions are in sync")
+
+
+@app.command()
+def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """Show the metadata quorum: who leads, who votes, who follows, and how far behind each is."""
+    from ottla.cli.output import note, print_rows
+    from ottla.model.ids import uuid_text
+
+    found = _run(bootstrap, lambda admin: admin.voters.quorum())
+    end = max((each.log_end_offset for each in found.voters), default=0)
+
+    def row(each: QuorumReplica, role: str) -> dict[str, Any]:
+        places = found.endpoints.get(each.node_id, ())
+        return {
+            "node": each.node_id,
+            "role": "leader" if each.node_id == found.leader_id else role,
+            "end": each.log_end_offset,
+            "lag": max(0, end - each.log_end_offset),
+            "address": ",".join(f"{at.host}:{at.port}" for at in places) or None,
+            "directory": uuid_text(each.directory_id) if any(each.directory_id) else None,
+            "epoch": found.leader_epoch,
+        }
+
+    rows = [*(row(each, "voter") for each in found.voters), *(row(each, "observer") for each in found.observers)]
+    print_rows(
+        rows, ["node", "role", "end", "lag", "address", "directory"], as_json=as_json, right=["node", "end", "lag"]
+    )
+    if not as_json:
+        note(f"epoch {found.leader_epoch}, committed up to {found.high_watermark}")
+
+
+@app.command()
+def elect(
+    partitions: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION; all unless told.")] = None,
+    unclean: Annotated[
+        bool, typer.Option("--unclean", help="Any replica that lives, for partitions without a leader: LOSES records.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Let the preferred replica (the first of the list) lead again, wherever it is in sync."""
+    from ottla.cli.failures import report
+    from ottla.cli.output import done
+    from ottla.client.admin.replicas import Election, refused
+    from ottla.model.errors import ErrorCode
+
+    wanted = [_partition(each) for each in partitions] if partitions else None
+    if unclean and wanted is None:
+        raise typer.BadParameter("name the partitions that are worth losing records for")
+    kind = Election.UNCLEAN if unclean else Election.PREFERRED
+    outcomes = _run(bootstrap, lambda admin: admin.replicas.elect(wanted, kind))
+    failed = refused(outcomes, harmless=[ErrorCode.ELECTION_NOT_NEEDED])
+    for error in failed.values():
+        report(error)
+    elected = sum(error is None for error in outcomes.values())
+    done(f"{elected} elected, {len(outcomes) - elected - len(failed)} needed no election")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def reassign(
+    moves: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION=1,2,3: the replicas to be.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="JSON, as kafka-reassign-partitions takes.")] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the moves under way.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel moves: of TOPIC:PARTITION, or all.")] = False,
+    execute: Execute = False,
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Move partitions to other brokers, watch such moves, or cancel them."""
+    from ottla.cli import cluster_reassign
+
+    if show:
+        cluster_reassign.show(_run(bootstrap, lambda admin: admin.replicas.reassignments()), as_json=as_json)
+    elif cancel:
+        wanted = [_partition(each) for each in moves] if moves else None
+        _run(bootstrap, lambda admin: cluster_reassign.cancel(admin, wanted))
+    else:
+        targets = cluster_reassign.targets(moves or [], file)
+
+        async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+            found = cluster_reassign.plan(view, targets)
+            return found, found.moves
+
+        _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=as_json)
+
+
+@app.command()
+def balance(
+    execute: Execute = False,
+    leaders_only: Annotated[bool, typer.Option("--leaders-only", help="Copy nothing: only who leads changes.")] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option("--sample", help="Measure so long (10s) what is written where; spread that, too."),
+    ] = None,
+    capacity: Annotated[
+        list[str], typer.Option("--capacity", help="BROKER=SHARE: a broker's fair share, 1 unless told; may repeat.")
+    ] = [],  # noqa: B006
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Spread partitions evenly over the brokers: by racks, replicas, bytes, leaders, and load if measured."""
+    shares = _shares(capacity)
+
+    async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+        from ottla.cli.cluster_plan import plan_for, unfinished
+        from ottla.cli.cluster_view import rates
+
+        measured = await rates(admin, view, parse_duration_ms(sample) / 1000) if sample else None
+        found = plan_for(view, rates=measured, capacity=shares, copies=not leaders_only)
+        return found, unfinished(view, found)
+
+    _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=as_json)
+
+
+@app.command()
+def drain(
+    broker: BrokerId,
+    leaders_only: Annotated[
+        bool, typer.Option("--leaders-only", help="Only let others lead: for a restart or maintenance.")
+    ] = False,
+    execute: Execute = False,
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Move everything off a broker."""
+    from ottla.cli.cluster_brokers import drain_plan
+
+    async def plan(_: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+        found = drain_plan(view, broker, leaders_only=leaders_only)
+        return found, found.moves
+
+    _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=as_json)
+
+
+@app.command("add-broker")
+def add_broker(
+    listen: Annotated[
+        str | None, typer.Option("--listen", "-l", help="HOST:PORT of the new broker: prints its property file.")
+    ] = None,
+    node_id: Annotated[int | None, typer.Option("--id", help="Its node id; the next free one unless told.")] = None,
+    rack: Annotated[str | None, typer.Option("--rack", help="Its rack.")] = None,
+    data: Data = Path("ottla-data"),
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Define one more broker: in a local cluster, where `ottla up` starts it; or for another machine with --listen."""
+    from ottla.cli import cluster_brokers
+
+    if listen is not None:
+        print(_run(bootstrap, lambda admin: cluster_brokers.property_file(admin, listen, node_id, rack)), end="")
+    else:
+        cluster_brokers.add_local(data, node_id, rack)
+
+
+@app.command("remove-broker")
+def remove_broker(
+    broker: BrokerId,
+    execute: Execute = False,
+    throttle: Throttle = None,
+    at_once: AtOnce = _AT_ONCE,
+    data: Data = Path("ottla-data"),
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Drain a broker, wait until it is stopped (one of a local cluster is stopped), and forget it."""
+    from ottla.cli import cluster_brokers
+    from ottla.cli.output import note
+
+    async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+        found = cluster_brokers.drain_plan(view, broker, leaders_only=False)
+        await cluster_brokers.check_may_go(admin, broker)
+        return found, found.moves
+
+    left = _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=False)
+    if left:
+        raise CommandError(f"broker {broker} still holds {left} partitions: it cannot go", "add a broker first")
+    if execute:
+        _run(bootstrap, lambda admin: cluster_brokers.remove(admin, broker, data))
+    else:
+        note(f"Then broker {broker} would be stopped and forgotten.")
+
+
+def _plan_and_do(
+    bootstrap: str,
+    plan: Callable[[Admin, ClusterView], Awaitable[tuple[Plan, tuple[Move, ...]]]],
+    *,
+    execute: bool,
+    throttle: str | None,
+    at_once: int,
+    as_json: bool,
+) -> int:
+    """Show the plan; carry it out if that is wanted. The number of things that could not be planned."""
+    from ottla.cli.cluster_plan import carry_out, plan_json, show_plan
+    from ottla.cli.cluster_reassign import parse_rate
+    from ottla.cli.cluster_view import look
+    from ottla.cli.output import done, note, print_json
+    from ottla.cli.terminal import print_error
+
+    rate = None if throttle is None else parse_rate(throttle)
+
+    async def work(admin: Admin) -> tuple[Plan, dict[TopicPartition, str]]:
+        view = await look(admin)
+        found, moves = await plan(admin, view)
+        if not as_json:
+            show_plan(found, view)
+        in_flight = any(each.move is not None for each in view.partitions)
+        if not execute or not (moves or in_flight):
+            return found, {}
+        return found, await carry_out(admin, moves, rate, at_once)
+
+    found, failed = _run(bootstrap, work)
+    if as_json:
+        print_json(plan_json(found) | {"executed": execute, "failed": {str(at): why for at, why in failed.items()}})
+    elif execute:
+        done(f"{len(found.moves) - len(failed)} of {len(found.moves)} moves are done")
+    elif found.moves:
+        note("Nothing was changed: add --execute.")
+    for at, why in failed.items():
+        print_error(f"{at}: {why}")
+    if failed:
+        raise typer.Exit(1)
+    return len(found.problems)
+
+
+def _partition(text: str) -> TopicPartition:
+    from ottla.model.ids import TopicPartition
+
+    topic, colon, index = text.rpartition(":")
+    if not colon or not topic or not index.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not TOPIC:PARTITION")
+    return TopicPartition(topic, int(index))
+
+
+def _shares(texts: list[str]) -> dict[int, float]:
+    shares: dict[int, float] = {}
+    for text in texts:
+        broker, _, share = text.partition("=")
+        try:
+            shares[int(broker)] = float(share)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not BROKER=SHARE", param_hint="--capacity") from None
+        if not shares[int(broker)] > 0:
+            raise typer.BadParameter("a share is more than nothing", param_hint="--capacity")
+    return shares

@@ -1,0 +1,167 @@
+"""Carrying out moves of replicas: a few at a time, throttled if wanted, watched to the end; then leaders are elected.
+
+Rules:
+- Whoever interrupts it breaks nothing: what has begun goes on by itself, the rest has not begun. The same command goes
+  on from there, and waits for what is under way, too.
+- The throttle is Kafka's own (rates of the brokers, lists of replicas of the topics) and is taken away at the end.
+- A move of nothing but the order of replicas is done at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.client.admin.configs import Change, Operation
+from ottla.client.admin.replicas import refused
+from ottla.cluster.balance.loads import Move
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.model.resources import Resource, ResourceType
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+AT_ONCE = 10
+_POLL_S = 0.3
+_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+# Nothing to be done about, or nothing to be done.
+_HARMLESS = (
+    ErrorCode.ELECTION_NOT_NEEDED,
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+)
+
+
+class Progress(NamedTuple):
+    """How far it is."""
+
+    done_moves: int
+    moves: int
+    done_bytes: int
+    size_bytes: int
+    under_way: tuple[TopicPartition, ...]
+
+
+class Mover:
+    """Carries out the moves of one plan; `on_progress` is told how far it is."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        moves: Sequence[Move],
+        *,
+        throttle: int | None = None,
+        at_once: int = AT_ONCE,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        self._admin = admin
+        self._moves = {each.at: each for each in moves}
+        self._throttle = throttle
+        self._at_once = at_once
+        self._on_progress = on_progress
+        self._throttled: dict[Resource, tuple[str, ...]] = {}
+        self.failed: dict[TopicPartition, str] = {}
+
+    async def run(self) -> None:
+        """Until nothing is left to move, what others began included."""
+        waiting = sorted(self._moves)
+        running = {each.partition for each in await self._admin.replicas.reassignments()}
+        if self._throttle is not None:
+            await self._slow_down(self._throttle)
+        while waiting or running:
+            begun = await self._begin(waiting, running)
+            running |= begun
+            running &= {each.partition for each in await self._admin.replicas.reassignments()}
+            await self._report(waiting, running)
+            if running:
+                await asyncio.sleep(_POLL_S)
+        await self._speed_up()
+        await self._report([], set())
+        await self._elect()
+
+    async def _begin(self, waiting: list[TopicPartition], running: set[TopicPartition]) -> set[TopicPartition]:
+        """Begin as many as there is room for."""
+        room = max(0, self._at_once - len(running))
+        next_ones = [at for at in waiting if not self._moves[at].adding or at in running]
+        copying = [at for at in waiting if self._moves[at].adding and at not in running][:room]
+        wanted = {at: self._moves[at].after for at in sorted([*next_ones, *copying])}
+        if not wanted:
+            return set()
+        outcomes = await self._admin.replicas.reassign(wanted)
+        self.failed.update({at: str(error) for at, error in refused(outcomes).items()})
+        waiting[:] = [at for at in waiting if at not in wanted]
+        return {at for at in wanted if at not in self.failed}
+
+    async def _report(self, waiting: Iterable[TopicPartition], running: set[TopicPartition]) -> None:
+        left = {*waiting, *running}
+        finished = [move for at, move in self._moves.items() if at not in left]
+        done_bytes = sum(each.copied_bytes for each in finished)
+        if any(at in self._moves for at in running):
+            done_bytes += await self._copied(running)
+        total = sum(each.copied_bytes for each in self._moves.values())
+        progress = Progress(len(finished), len(self._moves), min(done_bytes, total), total, tuple(sorted(running)))
+        self._on_progress(progress)
+
+    async def _copied(self, running: set[TopicPartition]) -> int:
+        """What the new replicas of those under way have so far."""
+        targets = sorted({node for at in running if at in self._moves for node in self._moves[at].adding})
+        found = 0
+        for directory in await self._admin.nodes.log_dirs(targets) if targets else ():
+            for replica in directory.replicas:
+                at = TopicPartition(replica.topic, replica.partition)
+                if at in running and at in self._moves and directory.node_id in self._moves[at].adding:
+                    found += min(replica.size_bytes, self._moves[at].size_bytes)
+        return found
+
+    # --- throttle
+
+    def _brokers(self) -> list[Resource]:
+        """Those concerned, as far as they are there."""
+        concerned = {node for move in self._moves.values() for node in (*move.before, *move.after)}
+        there = concerned.intersection(self._admin.cluster.metadata.brokers)
+        return [Resource(ResourceType.BROKER, str(each)) for each in sorted(there)]
+
+    async def _slow_down(self, rate: int) -> None:
+        lists: dict[str, tuple[list[str], list[str]]] = {}
+        for (topic, index), move in sorted(self._moves.items()):
+            if move.adding:
+                sources, targets = lists.setdefault(topic, ([], []))
+                sources += [f"{index}:{node}" for node in move.before]
+                targets += [f"{index}:{node}" for node in move.adding]
+        for topic, found in lists.items():
+            values = dict(zip(_LISTS, (",".join(each) for each in found), strict=True))
+            await self._set(Resource.topic(topic), values)
+        for broker in self._brokers() if lists else ():
+            await self._set(broker, dict.fromkeys(_RATES, str(rate)))
+
+    async def _set(self, resource: Resource, values: dict[str, str]) -> None:
+        await self._admin.configs.set(resource, values)
+        self._throttled[resource] = tuple(values)
+
+    async def _speed_up(self) -> None:
+        """Take the throttle away: ours, and one that an interrupted run has left on the same topics and brokers."""
+        topics = sorted({at.topic for at in self._moves})
+        for resource in [*(Resource.topic(each) for each in topics), *self._brokers()]:
+            names = _LISTS if resource.type == ResourceType.TOPIC else _RATES
+            if resource not in self._throttled and not await self._is_throttled(resource, names):
+                continue
+            await self._admin.configs.alter(resource, [Change(each, None, Operation.DELETE) for each in names])
+        self._throttled.clear()
+
+    async def _is_throttled(self, resource: Resource, names: Sequence[str]) -> bool:
+        return any(
+            each.value and not each.is_default and each.name in names
+            for each in await self._admin.configs.describe(resource, names)
+        )
+
+    # --- leaders
+
+    async def _elect(self) -> None:
+        """The preferred leaders of what was moved."""
+        wanted = sorted(at for at in self._moves if at not in self.failed)
+        if wanted:
+            outcomes = await self._admin.replicas.elect(wanted)
+            self.failed.update({at: str(error) for at, error in refused(outcomes, harmless=_HARMLESS).items()})

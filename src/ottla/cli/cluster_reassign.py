@@ -1,0 +1,103 @@
+"""`ottla cluster reassign`: moves that somebody wrote down, those under way, and how to be rid of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.cli.cluster_view import ClusterView
+from ottla.cli.output import done, note, print_rows
+from ottla.cli.terminal import CommandError
+from ottla.client.admin.replicas import Reassignment, refused
+from ottla.cluster.balance.loads import Move, PartitionLoad, Plan, totals
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?(?:/s)?", re.IGNORECASE)
+
+
+def targets(texts: Iterable[str], file: Path | None) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas that partitions are to have, from arguments and a file."""
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    if file is not None:
+        try:
+            for each in json.loads(file.read_text("utf-8"))["partitions"]:
+                found[TopicPartition(each["topic"], int(each["partition"]))] = tuple(map(int, each["replicas"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CommandError(f"{file} is no reassignment: {error!r}") from None
+    for text in texts:
+        place, equals, replicas = text.partition("=")
+        topic, _, index = place.rpartition(":")
+        try:
+            found[TopicPartition(topic, int(index))] = tuple(int(each) for each in replicas.split(","))
+        except ValueError:
+            equals = ""
+        if not equals or not topic:
+            raise CommandError(f"{text!r} is not TOPIC:PARTITION=BROKER,BROKER…")
+    if not found:
+        raise CommandError("say what is to move: TOPIC:PARTITION=1,2,3 or --file", "--list shows what moves now")
+    return found
+
+
+def plan(view: ClusterView, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> Plan:
+    """What changes if partitions get these replicas."""
+    known = {each.at: each for each in view.partitions}
+    for at, replicas in wanted.items():
+        if at not in known:
+            raise CommandError(f"there is no partition {at}")
+        strangers = [each for each in replicas if view.broker(each) is None]
+        if strangers:
+            raise CommandError(f"there is no broker {strangers[0]}", "`ottla cluster status` shows them")
+    partitions = [PartitionLoad(each.at, each.target, each.size_bytes) for each in view.partitions]
+    before = {each.at: each.replicas for each in partitions}
+    after = {**before, **wanted}
+    ids = [each.id for each in view.brokers]
+    moves = tuple(
+        Move(at, before[at], replicas, known[at].size_bytes)
+        for at, replicas in sorted(wanted.items())
+        if replicas != before[at]
+    )
+    return Plan(moves, totals(ids, partitions, before), totals(ids, partitions, after), ())
+
+
+def show(moves: Iterable[Reassignment], *, as_json: bool) -> None:
+    rows = [
+        {
+            "topic": each.partition.topic,
+            "partition": each.partition.partition,
+            "replicas": list(each.replicas),
+            "adding": list(each.adding),
+            "removing": list(each.removing),
+        }
+        for each in moves
+    ]
+    print_rows(rows, ["topic", "partition", "replicas", "adding", "removing"], as_json=as_json, right=["partition"])
+
+
+async def cancel(admin: Admin, wanted: list[TopicPartition] | None) -> None:
+    """Let what moves stay where it was."""
+    if wanted is None:
+        wanted = [each.partition for each in await admin.replicas.reassignments()]
+    if not wanted:
+        note("Nothing moves.")
+        return
+    failed = refused(await admin.replicas.cancel(wanted), harmless=[ErrorCode.NO_REASSIGNMENT_IN_PROGRESS])
+    for error in failed.values():
+        raise error
+    done(f"cancelled {len(wanted)} moves")
+
+
+def parse_rate(text: str) -> int:
+    """Read `50MiB`, `1.5 GB`, `1000`: bytes per second."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None:
+        raise CommandError(f"{text!r} is no rate", "50MiB means 50 MiB per second")
+    step = 1024 if match[3] else 1000
+    unit: int = step ** " kmgt".index(match[2].lower() or " ")
+    return max(1, round(float(match[1]) * unit))
