@@ -22,6 +22,7 @@ from ottla.cli import (
     consume,
     demo,
     dlq,
+    format,
     group,
     log,
     pipeline,
@@ -85,6 +86,7 @@ def _root(
 
 
 server.register(app)
+format.register(app)
 registry.register(app)
 demo.register(app)
 app.add_typer(cluster.app, name="cluster", rich_help_panel="Nodes")

@@ -12,16 +12,15 @@ _DEFAULT_LISTENER = "CONTROLLER"
 
 
 def raft_config(settings: Config) -> RaftConfig:
-    prefix = "controller.quorum"
     return RaftConfig(
-        election_timeout_ms=settings.get(f"{prefix}.election.timeout.ms"),
-        election_backoff_max_ms=settings.get(f"{prefix}.election.backoff.max.ms"),
-        fetch_timeout_ms=settings.get(f"{prefix}.fetch.timeout.ms"),
-        request_timeout_ms=settings.get(f"{prefix}.request.timeout.ms"),
-        retry_backoff_ms=settings.get(f"{prefix}.retry.backoff.ms"),
-        fetch_max_bytes=settings.get(f"{prefix}.fetch.max.bytes"),
-        fetch_snapshot_max_bytes=settings.get(f"{prefix}.fetch.snapshot.max.bytes"),
-        auto_join=settings.get(f"{prefix}.auto.join.enable") and is_controller(settings),
+        election_timeout_ms=settings.get("controller.quorum.election.timeout.ms"),
+        election_backoff_max_ms=settings.get("controller.quorum.election.backoff.max.ms"),
+        fetch_timeout_ms=settings.get("controller.quorum.fetch.timeout.ms"),
+        request_timeout_ms=settings.get("controller.quorum.request.timeout.ms"),
+        retry_backoff_ms=settings.get("controller.quorum.retry.backoff.ms"),
+        fetch_max_bytes=settings.get("controller.quorum.fetch.max.bytes"),
+        fetch_snapshot_max_bytes=settings.get("controller.quorum.fetch.snapshot.max.bytes"),
+        auto_join=settings.get("controller.quorum.auto.join.enable") and is_controller(settings),
     )
 
 
