@@ -96,12 +96,15 @@ class _Fetch:
         """Something changed: answers if that is enough."""
         self._look_again()
         if self._is_enough:
-            self._finish()
+            self._reply()
 
     def _finish(self) -> None:
         """Answers with what there is."""
-        assert self._later is not None, "it waits"
         self._look_again()
+        self._reply()
+
+    def _reply(self) -> None:
+        assert self._later is not None, "it waits"
         self._stop_waiting()
         self._later.set(self._respond())
 
