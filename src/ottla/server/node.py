@@ -73,6 +73,8 @@ class Node:
         """Returns when clients may connect. A start that fails leaves everything as it was."""
         try:
             loop = asyncio.get_running_loop()
+            if "controller.quorum.bootstrap.servers" in self.values:
+                await self._find_cluster()
             self._open()
             self._compose(loop)
             if self.is_broker and self.is_controller and self.member.alone:
@@ -82,6 +84,14 @@ class Node:
         except BaseException:
             await self.stop()
             raise
+
+    async def _find_cluster(self) -> None:
+        """A fresh node that joins others is of their cluster."""
+        from ottla.server.joining import cluster_to_join
+
+        cluster_id = await cluster_to_join(Configs(self.values), self.ports.disk)
+        if cluster_id is not None:
+            self.values["ottla.cluster.id"] = cluster_id
 
     # --- the parts
 
