@@ -47,6 +47,9 @@ def test_a_later_life_may_not_go_on_in_the_epoch_of_an_earlier_one() -> None:
     log.leads(ONE, 1, 0)
     log.leads(Life(1, 2), 1, 0)
     assert "node 1 (life 2) leads in epoch 1" in wrong[0]
+    wrong.clear()
+    log.leads(Life(1, 2), 1, 0, clean=True)
+    assert not wrong
 
 
 def test_a_leader_that_lacks_what_was_committed() -> None:

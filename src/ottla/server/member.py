@@ -23,7 +23,7 @@ from ottla.model.errors import ApiError
 from ottla.model.ids import random_uuid
 from ottla.server.configs import Configs
 from ottla.server.controller import ActiveController
-from ottla.server.directories import DataDirectory
+from ottla.server.directories import DataDirectory, cordoned
 from ottla.server.endpoints import broker_endpoints, controller_endpoints
 from ottla.server.identity import BOOTSTRAP, identify
 from ottla.server.metadata import MetadataHost
@@ -86,7 +86,7 @@ class Member:
             rack=settings.get("broker.rack"),
             fenced=True,
             directories=identity.directory_ids,
-            cordoned=(),
+            cordoned=tuple(cordoned(directories, settings)),
         )
         return cls(quorum, metadata, controller, broker, registration, clean)
 

@@ -216,7 +216,7 @@ class Quorum:
 
     def describe(self) -> tuple[list[ReplicaView], list[ReplicaView]] | None:
         """Voters and observers, with times of day; None if this node does not lead."""
-        now_ms = self._now_ms()
+        now_ms = self.clock_ms()
         found = describe(self.node, now_ms)
         if found is None:
             return None
@@ -234,16 +234,16 @@ class Quorum:
     def _step(self, event: events.Event) -> None:
         assert self._loop is not None, "not started"
         try:
-            found = self.node.step(event, self._now_ms())
+            found = self.node.step(event, self.clock_ms())
         except (StorageError, ApiError) as error:  # ApiError: batches that are damaged
             log.error("the metadata log cannot be written: %s", error)
-            found = self.node.step(events.JournalFailed(), self._now_ms())
+            found = self.node.step(events.JournalFailed(), self.clock_ms())
         for effect in found:
             self._do[type(effect)](effect)
         self._set_timer()
 
-    def _now_ms(self) -> int:
-        """Not the time of day: that may jump."""
+    def clock_ms(self) -> int:
+        """Not the time of day: that may jump. What is measured in the cluster is measured with it."""
         assert self._loop is not None, "not started"
         return int(self._loop.time() * 1000)
 

@@ -160,9 +160,12 @@ class Machine:
             self.loop.task_of(self.host, self._stop())
 
     async def repair(self) -> None:
-        """What the operator does when all disks work again: a node that had to start without one is restarted."""
+        """What the operator does when all disks work again: a node that had to do without one is restarted."""
         await self._ready.wait()
-        if self.node is not None and len(self.node.directories) < len(self.disks):
+        node = self.node
+        if node is None:
+            return
+        if len(node.directories) < len(self.disks) or any(each.offline for each in node.directories):
             self.restart()
             await self._ended.wait()
             await self._ready.wait()

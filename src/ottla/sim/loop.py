@@ -84,6 +84,14 @@ def _make_task(loop: Any, coroutine: Any, **options: Any) -> asyncio.Future[Any]
     return SimTask(coroutine, loop=loop, **options)
 
 
+def _refuse_task(loop: Any, coroutine: Any, **_: Any) -> asyncio.Future[Any]:
+    """The simulation is over: what a `finally` wants to begin never runs."""
+    coroutine.close()
+    future: asyncio.Future[Any] = loop.create_future()
+    future.cancel()
+    return future
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """See the module. `step_limit` bounds callbacks, `time_limit_seconds` virtual time, `stall_limit` steps without
     time moving."""
@@ -255,6 +263,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def bury(self) -> None:
         """Ends the simulation: closes what is suspended, quietly and in one place, then the loop."""
         self._over = True
+        self.set_task_factory(_refuse_task)
         remains = [*self._graveyard, *asyncio.all_tasks(self)]
         self._graveyard.clear()
         for task in remains:

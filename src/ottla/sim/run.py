@@ -41,7 +41,6 @@ from ottla.sim.workload import (
 
 TOPIC = "t"
 WORK_SECONDS_MAX = 900.0  # writers must have come to an end so long after the last fault
-STEP_LIMIT = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +61,13 @@ class Outcome:
 class Simulation:
     """All that one scenario needs; `run` may be called once."""
 
+    step_limit = 600_000
+
     def __init__(self, scenario: Scenario, tell: Callable[[str], None] | None = None) -> None:
         self.scenario = scenario
         self._listener = tell
         self._rng = random.Random(f"simulation {scenario.seed}")
-        self.loop = SimLoop(self._stream("loop"), step_limit=STEP_LIMIT)
+        self.loop = SimLoop(self._stream("loop"), step_limit=self.step_limit)
         self.net = SimNet(self.loop, self._stream("net"), scenario.quality)
         self.history = self._history()
         self.machines = self._machines()

@@ -1,7 +1,8 @@
 """What must be true of one replicated log at every step: the quorum's metadata log, or that of a partition.
 
 Claims:
-1. one leader per epoch: nobody else leads in an epoch in which somebody led, not even a later life of the same node;
+1. one leader per epoch: nobody else leads in an epoch in which somebody led, not even a later life of the same node,
+   unless it stopped cleanly and has everything that it had;
 2. the high watermark of a leader never goes back within its epoch;
 3. nothing is committed that too few have: when a leader's high watermark moves, those that must have the records
    (a majority of the voters; all in-sync replicas) do have them;
@@ -48,10 +49,10 @@ class LogBook:
         """How many had a leader."""
         return len(self._leaders)
 
-    def leads(self, life: Life, epoch: int, end_offset: int) -> None:
-        """A node believes that it leads from now on."""
+    def leads(self, life: Life, epoch: int, end_offset: int, *, clean: bool = False) -> None:
+        """A node believes that it leads from now on; `clean`: its last life ended cleanly."""
         first = self._leaders.setdefault(epoch, life)
-        if first != life:
+        if first != life and not (clean and first.node_id == life.node_id):
             self._wrong(f"{life} leads in epoch {epoch}, in which {first} led")
         if end_offset < self.line.end_offset and not self.lossy:
             self._wrong(

@@ -14,6 +14,7 @@ from ottla.sim.copying import CopyCompany
 from ottla.sim.disk import Crash
 from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
 from ottla.sim.grouping import GroupCompany
+from ottla.sim.loop import Host, SimulationError
 from ottla.sim.replicated.chaos import ClusterChaos
 from ottla.sim.replicated.operators import Operators
 from ottla.sim.replicated.power import Power
@@ -25,9 +26,8 @@ from ottla.sim.sharing import SETTINGS as SHARE_SETTINGS
 from ottla.sim.sharing import ShareCompany
 from ottla.sim.workload import create_topic, read_everything
 
-STEP_LIMIT = 2_000_000
 START_SECONDS_MAX = 60.0
-QUIET_SECONDS_MAX = 120.0  # how long a mended cluster may take until every replica is in sync
+QUIET_SECONDS_MAX = 60.0  # how long a mended cluster may take until every replica is in sync
 REPLICATED = {
     "offsets.topic.num.partitions": "2",
     "offsets.topic.replication.factor": str(REPLICAS),
@@ -42,6 +42,7 @@ class ClusterSimulation(Simulation):
     """All that one scenario of a cluster needs."""
 
     scenario: ClusterScenario
+    step_limit = 400_000
 
     def __init__(self, scenario: ClusterScenario, tell: Callable[[str], None] | None = None) -> None:
         super().__init__(scenario, tell)
@@ -49,7 +50,7 @@ class ClusterSimulation(Simulation):
         self.watch = Watch(self._blame, self.power.is_weak, lossy=scenario.guarantee is Guarantee.ROTTEN)
         for machine in self.machines:
             self.watch.add(machine)
-        self.loop.on_step = self.watch.look
+        self.loop.on_step = self._look
         self._started = self.machines[: len(scenario.shape)]
         self._supervisors: list[asyncio.Task[None]] = []
         self._add_companies(scenario)
@@ -66,6 +67,11 @@ class ClusterSimulation(Simulation):
             spares = [int(each.settings["node.id"]) for each in self.machines[len(scenario.shape) :]]
             brokers = [number for number, roles in enumerate(scenario.shape, 1) if roles != CONTROLLER]
             self.companies.append(Operators(stage, scenario.operations, brokers, spares, self._start_machine))
+
+    def _look(self, host: Host) -> None:
+        self.watch.look(host)
+        if self.history.violations:
+            raise SimulationError("the first violation ends the run")
 
     def _blame(self, what: str) -> None:
         self.tell(f"WRONG: {what}")

@@ -7,11 +7,14 @@ looked into. Nothing here changes a node or asks its disk anything that could fa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.raft.port import ReplicaKey
 from ottla.replica.partition import Partition
+from ottla.server.member import Member
 from ottla.server.node import Node
+from ottla.server.partitions import Partitions
+from ottla.server.quorum import Quorum
 from ottla.sim.cluster import Machine
 from ottla.sim.loop import Host
 from ottla.sim.replicated.book import Ballots, Life, LogBook
@@ -88,19 +91,20 @@ class Eye:
         self._replicas: dict[Partition, Replica] = {}
 
     def look(self) -> None:
-        quorum = getattr(self.node, "quorum", None)
-        if quorum is not None:
+        member: Member | None = getattr(self.node, "member", None)  # a node that begins has no parts yet
+        if member is not None:
             if self._quorum is None:
-                self._quorum = Journal(self._watch, self._life, quorum)
+                self._quorum = Journal(self._watch, self._life, member.quorum)
             self._quorum.look()
             self.journal_end = self._quorum.end_offset
-        partitions = getattr(self.node, "partitions", None)
+        partitions: Partitions | None = getattr(self.node, "partitions", None)
         if partitions is not None:
             for partition in partitions.opened():
                 replica = self._replicas.get(partition)
                 if replica is None:
-                    key = (partitions.topic_id(partition.topic), partition.index)
-                    replica = self._replicas[partition] = Replica(self._watch, self._life, partition, key)
+                    key = (partitions.topic_id(partition.topic) or NO_ID, partition.index)
+                    clean = self.node.member.clean
+                    replica = self._replicas[partition] = Replica(self._watch, self._life, partition, key, clean=clean)
                 replica.look()
 
     def replica_end(self, key: PartitionKey) -> int | None:
@@ -113,25 +117,28 @@ class Eye:
 class Journal:
     """The metadata log of one incarnation."""
 
-    def __init__(self, watch: Watch, life: Life, quorum: Any) -> None:
+    def __init__(self, watch: Watch, life: Life, quorum: Quorum) -> None:
         self._watch = watch
         self._life = life
         self._quorum = quorum
-        self._seen: tuple[int, int, bool, int, int] = (-1, -1, False, -1, -1)
-        self._tape = Tape(quorum.log)
+        self._seen: tuple[int, int, bool, int, int, ReplicaKey | None] = (-1, -1, False, -1, -1, None)
+        self._tape = Tape(quorum.store.log)
         self.end_offset = 0
 
     def look(self) -> None:
-        quorum = self._quorum
-        seen = (quorum.epoch, quorum.leader_id, quorum.is_leader, quorum.high_watermark, quorum.end_offset)
+        node = self._quorum.node
+        end_offset = self._quorum.store.end_offset
+        seen = (node.epoch, node.leader_id, node.is_leader, node.high_watermark, end_offset, node.voted)
         if seen == self._seen:
             return
         before, self._seen = self._seen, seen
-        epoch, leader_id, leads, high_watermark, self.end_offset = seen
+        epoch, leader_id, leads, high_watermark, self.end_offset, voted = seen
         watch, book, life = self._watch, self._watch.quorum, self._life
         if self.end_offset < self._tape.offset:
             book.cut(life, self._tape.offset, self.end_offset)
             self._tape.cut(self.end_offset)
+        if voted is not None:
+            watch.ballots.voted(life.node_id, epoch, voted.id)
         if leader_id >= 0 and (epoch, leader_id) != before[:2]:
             watch.ballots.follows(life.node_id, epoch, leader_id)
         if leads and (not before[2] or before[0] != epoch):
@@ -155,8 +162,9 @@ class Journal:
 class Replica:
     """One partition of one incarnation, as long as it is open."""
 
-    def __init__(self, watch: Watch, life: Life, partition: Partition, key: PartitionKey) -> None:
+    def __init__(self, watch: Watch, life: Life, partition: Partition, key: PartitionKey, *, clean: bool) -> None:
         self.key = key
+        self._clean = clean
         self._watch = watch
         self._life = life
         self._partition = partition
@@ -182,7 +190,7 @@ class Replica:
             self._tape.cut(end_offset)
         if leads:
             if not before[1] or before[0] != epoch:
-                book.leads(life, epoch, end_offset)
+                book.leads(life, epoch, end_offset, clean=self._clean)
                 book.has(life, self._tape.read(book.line.end_offset))
             book.moved(life, epoch, high_watermark)
             if high_watermark > max(before[2], book.line.end_offset):
