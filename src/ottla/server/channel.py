@@ -58,7 +58,9 @@ class ControllerChannel:
                 if services.controller.active:
                     answer = await self._ask_here(request, left_ms)
                 elif (address := services.quorum.leader_address()) is not None:
-                    answer = await services.peers.ask(address, request, timeout_ms=left_ms, purpose="controller")
+                    answer = await services.peers.ask(
+                        address, request, timeout_ms=left_ms, purpose="controller", patient=False
+                    )
                 else:
                     answer = None
                 if answer is not None:

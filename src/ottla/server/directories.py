@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ottla.log import checkpoint
 from ottla.log.disk import Disk, StorageError
 from ottla.log.leftovers import is_deleted_directory
 from ottla.log.names import FUTURE_DIRECTORY, parse_directory
+from ottla.model.config import Config
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 
@@ -81,6 +82,12 @@ def _future(name: str) -> TopicPartition | None:
     """Whose replica was being moved into this directory: `topic-0.0123abcd-future`."""
     parsed = parse_directory(name.rpartition(".")[0]) if name.endswith(FUTURE_DIRECTORY) else None
     return None if parsed is None else TopicPartition(*parsed)
+
+
+def cordoned(directories: Iterable[DataDirectory], settings: Config) -> list[bytes]:
+    """The ids of those that take no new replicas, by `cordoned.log.dirs`."""
+    names = settings.get("cordoned.log.dirs")
+    return [directory.id for directory in directories if "*" in names or directory.path in names]
 
 
 def open_directories(paths: list[str], make_disk: Callable[[str], Disk]) -> list[DataDirectory]:

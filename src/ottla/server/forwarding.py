@@ -93,7 +93,7 @@ class Forwarding:
                         return answer
                 elif address is not None:
                     reply: EnvelopeResponse = await services.peers.ask(
-                        address, envelope, timeout_ms=left_ms, purpose="forwarding"
+                        address, envelope, timeout_ms=left_ms, purpose="forwarding", patient=False
                     )
                     if not reply.error_code:
                         return Forwarded(bytes(reply.response_data or b""))

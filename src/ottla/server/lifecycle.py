@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from ottla.client.errors import ClientError
 from ottla.cluster.entities import Broker, Controller
+from ottla.cluster.features import controllers_registered
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.directories import cordoned
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
 from ottla.wire.messages.controller_registration import ControllerRegistrationRequest
@@ -156,6 +158,7 @@ class Lifecycle:
             want_fence=not self._ready,
             want_shut_down=self._leaving,
             offline_log_dirs=services.partitions.offline_directories(),
+            cordoned_log_dirs=cordoned(services.partitions.directories, services.configs.broker),
         )
         timeout_ms = min(session_ms, limits.LEAVING_ANSWER_MS) if self._leaving else session_ms
         try:
@@ -226,7 +229,11 @@ async def register_controller(services: Services, controller: Controller) -> Non
         found = services.metadata.state.controllers.get(controller.id)
         return found is not None and found.incarnation_id == controller.incarnation_id
 
+    def registrable() -> bool:
+        return controllers_registered(services.metadata.state.metadata_version)
+
     while not registered():
+        await services.metadata.until(registrable)
         try:
             answer = await services.channel.ask(request)
             if answer.error_code:

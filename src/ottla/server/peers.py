@@ -43,10 +43,17 @@ class Peers:
         self._listeners: dict[Address, dict[object, OnLost]] = {}
         self._closed = False
 
-    async def ask(self, address: Address, request: Request, *, timeout_ms: int, purpose: str = "peer") -> Any:
+    async def ask(
+        self, address: Address, request: Request, *, timeout_ms: int, purpose: str = "peer", patient: bool = True
+    ) -> Any:
         """The answer, in the highest version that both sides speak; `ClientError` if there is none within
-        `timeout_ms`, connecting included."""
-        connection = await self._link(purpose, address).connected(timeout_ms)
+        `timeout_ms`, connecting included. Who is not `patient` would rather ask somebody else than wait for the next
+        attempt to connect.
+        """
+        link = self._link(purpose, address)
+        if not patient and link.pauses:
+            raise NotConnected(f"no connection to {address} for the moment")
+        connection = await link.connected(timeout_ms)
         answer: type[Response] = api.response_class(type(request).key)
         return await connection.request(request, answer, timeout_ms=timeout_ms)
 
@@ -110,6 +117,12 @@ class _Link:
         self._connecting: asyncio.Task[_PeerConnection] | None = None
         self._failures = 0
         self._not_before_s = 0.0
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the last attempt failed so recently that the next one has to wait."""
+        is_open = self._connection is not None and self._connection.is_open
+        return not is_open and self._not_before_s > asyncio.get_running_loop().time()
 
     async def connected(self, timeout_ms: int) -> Connection:
         if self._connection is not None and self._connection.is_open:
