@@ -213,7 +213,7 @@ class World:
         node, journal = self.nodes[node_id], self.journals[node_id]
         if node.is_leader:
             assert self.leaders.setdefault(node.epoch, node_id) == node_id, f"two leaders of epoch {node.epoch}"
-            if node.state.is_ready:  # type: ignore[union-attr]
+            if node.state.is_ready and node.epoch == max(self.leaders):  # type: ignore[union-attr]
                 assert journal.end_offset >= self.committed_end, "a leader lacks committed records"
         assert node.high_watermark >= self.watermarks[node_id], "the high watermark went back"
         assert node.high_watermark <= journal.end_offset, "the high watermark is beyond the log"
