@@ -64,10 +64,21 @@ class Node:
         self.view = View(first)
         self.partition: Partition | None = None
         self.watched: tuple[int, int] = (-1, -1)  # (leader epoch, high watermark) when last looked at as a leader
+        self._version: object = None
+        self._contents: list[bytes] = []
 
     def start(self, now_ms: int) -> None:
         log = Log.open(self.disk, DIRECTORY, self.config, now_ms=now_ms)
         self.partition = Partition("topic", 0, log, node_id=self.id, high_watermark=0, neighbours=self.view)
+
+    def contents(self) -> list[bytes]:
+        """As they were when last looked at, if nothing happened since."""
+        partition = self.partition
+        assert partition is not None
+        version = partition, partition.cuts, partition.log.next_offset
+        if version != self._version:
+            self._version, self._contents = version, contents(partition)
+        return self._contents
 
     def sync(self) -> None:
         partition = self.partition
@@ -322,7 +333,7 @@ class Cluster:
 
     def check(self) -> None:
         self.settle()
-        logs = {node.id: contents(node.partition) for node in self.live()}
+        logs = {node.id: node.contents() for node in self.live()}
         for node in self.live():
             partition = node.partition
             assert partition is not None

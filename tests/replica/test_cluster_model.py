@@ -13,7 +13,7 @@ from tests.replica.cluster import LAG_MS, Cluster, contents
 from ottla.log.config import LogConfig
 from ottla.sim.disk import Crash
 
-SEEDS = 40
+SEEDS = 80
 STEPS = 250
 
 MIN_TWO = LogConfig(min_insync_replicas=2)

@@ -16,6 +16,7 @@ from ottla.replica.selector import RACK_AWARE
 from ottla.server.answer import Later
 from ottla.server.context import Context, Peer
 from ottla.server.handlers.delete_records import delete_records
+from ottla.server.handlers.fetch import fetch
 from ottla.server.handlers.produce import produce
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
@@ -162,15 +163,30 @@ def test_a_fetch_moves_the_high_watermark_that_it_is_told() -> None:
 def test_a_high_watermark_wakes_nobody_but_is_told() -> None:
     async def test(leader: Leader) -> None:
         leader.begin()
-        waiting = leader.fetch(wait_ms=60_000)
-        partition = leader.partition()
-        partition._raise_to(0)
-        leader.side.partitions.followers.grew(partition, hurry=False)
-        partition.high_watermark = partition.log.next_offset
+        leader.side.produce()
+        leader.fetch()
+        waiting = leader.fetch({0: 1}, wait_ms=60_000)
+        leader.apply(journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), isr=[LEADER]))
+        leader.side.partitions.followers.grew(leader.partition(), hurry=False)
         await asyncio.sleep(0)
         assert not waiting.done
         leader.fetch()
-        assert waiting.done, "the next fetch answers the one that waits"
+        assert first(waiting.taken()).high_watermark == 1, "the next fetch answers the one that waits"
+
+    on_a_leader(test)
+
+
+def test_a_session_ends_with_its_connection() -> None:
+    async def test(leader: Leader) -> None:
+        leader.create()
+        context = leader.context(VERSION)
+        sessions, watching = leader.side.services.sessions, leader.side.partitions.followers._watching
+        for _ in range(2):
+            fetch(_fetch({0: 0}, replica=FOLLOWER, session=(0, 0)), context)
+            assert len(sessions) == 1 and len(watching[leader.partition()]) == 1
+        for close in context.when_closed.values():
+            close()
+        assert len(sessions) == 0 and not watching
 
     on_a_leader(test)
 

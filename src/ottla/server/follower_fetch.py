@@ -7,6 +7,7 @@ when the follower sends the next fetch of the session before this one was answer
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ottla.log.disk import StorageError
@@ -19,6 +20,8 @@ from ottla.server.fetching import PartitionData, find, refusal, told, whole
 from ottla.server.followers import FollowerSession
 from ottla.server.sessions import INITIAL_EPOCH, Key, Session, Wanted, asked
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+
+_SESSION = "the session of a follower"  # what to close with its connection
 
 
 def fetch_as_follower(
@@ -41,8 +44,14 @@ def _opened(request: FetchRequest, by_id: bool, now_ms: int, context: Context) -
     followers = context.partitions.followers
     entries = asked(request, by_id).values()
     if request.session_epoch == INITIAL_EPOCH:
-        session = context.services.sessions.open(entries, by_id, now_ms, followers.session)
+        sessions = context.services.sessions
+        # A follower has one session per connection, and begins a new one with every connection.
+        before = context.when_closed.pop(_SESSION, None)
+        if before is not None:
+            before()
+        session = sessions.open(entries, by_id, now_ms, followers.session)
         if session is not None:
+            context.when_closed[_SESSION] = partial(sessions.drop, session.id)
             return session
     unnamed = followers.session(0, by_id, now_ms)
     unnamed.begin(entries)

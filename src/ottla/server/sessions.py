@@ -111,7 +111,7 @@ class Sessions:
         """The session an incremental request runs in; None for a full fetch. Raises what KIP-227 says on a mismatch."""
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._drop(session_id)
+            self.drop(session_id)
             return None
         session = self._sessions.get(session_id)
         if session is None:
@@ -151,7 +151,7 @@ class Sessions:
         self._sessions[session_id] = session
         return session
 
-    def _drop(self, session_id: int) -> None:
+    def drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()
@@ -162,7 +162,7 @@ class Sessions:
             return False
         oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS:
-            self._drop(oldest.id)
+            self.drop(oldest.id)
             return True
         size = len(newcomer.wanted)
         if now_ms - self._searched_ms < _SEARCH_MS and size <= self._searched_for and not newcomer.is_privileged:
@@ -178,7 +178,7 @@ class Sessions:
         ]
         smallest = min(lower or settled, key=lambda session: len(session.wanted), default=None)
         if smallest is not None:
-            self._drop(smallest.id)
+            self.drop(smallest.id)
             return True
         self._searched_ms, self._searched_for = now_ms, size
         return False
