@@ -86,6 +86,7 @@ class Side:
             channel=None,
             replication=None,
             peers=None,
+            liveness=SimpleNamespace(look_at=lambda broker_id: None),
         )
         self.considered: list[Partition] = []
         self.partitions.on_change = self.waiters.notify

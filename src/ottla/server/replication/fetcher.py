@@ -193,6 +193,8 @@ class Fetcher:
         self._connection = None
         self.session.reset()
         self._rest()
+        # Where the controller is, that may be the first sign that a broker is gone.
+        self._services.liveness.look_at(self.leader_id)
 
     def _rest(self) -> None:
         if self._closed or self._retry is not None:
