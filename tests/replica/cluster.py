@@ -36,6 +36,7 @@ class View:
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
         self.considered = 0
+        self.syncs = 0
         self.moves = 0
         self.growths: list[bool] = []
 
@@ -50,6 +51,9 @@ class View:
 
     def grew(self, partition: Partition, *, hurry: bool) -> None:
         self.growths.append(hurry)
+
+    def must_sync(self, partition: Partition) -> None:
+        self.syncs += 1
 
     def isr_may_change(self, partition: Partition) -> None:
         self.considered += 1

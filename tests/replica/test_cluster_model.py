@@ -58,6 +58,10 @@ def step(cluster: Cluster, action: str, rng: random.Random, kind: Crash) -> None
             cluster.answer(rng.choice((0, 0, 0, 1, 2)))
         case "sync":
             cluster.nodes[node].sync()
+        case "replicate":  # what mostly happens: all goes well for a moment
+            for each in cluster.nodes.values():
+                each.sync()
+                cluster.replicate(each.id)
         case "hear" | "hear nothing":
             cluster.hear(lose=action == "hear nothing")
         case "judge":

@@ -264,6 +264,18 @@ def test_a_durable_follower_tells_what_is_on_disk() -> None:
     assert leader.high_watermark == 1
 
 
+def test_a_new_durable_leader_puts_what_it_has_on_disk() -> None:
+    """Nobody may write to it for long, and what its predecessor acknowledged must count again."""
+    cluster = Cluster(2, config=LogConfig(fsync_before_ack=True))
+    _, second = replicas(cluster)
+    cluster.produce(1)
+    cluster.replicate(2, rounds=1)
+    change_leader(cluster, 2)
+    assert cluster.nodes[2].view.syncs == 1 and second.own_end == 0
+    cluster.nodes[2].sync()
+    assert second.own_end == 1
+
+
 def test_a_failed_sync_takes_nothing_back_from_followers() -> None:
     cluster = Cluster(2, config=LogConfig(fsync_before_ack=True))
     leader, _ = replicas(cluster)

@@ -29,6 +29,9 @@ class Neighbours(Protocol):
     def grew(self, partition: Partition, *, hurry: bool) -> None:
         """Followers have something to fetch; without `hurry` it is only worth telling with their next answer."""
 
+    def must_sync(self, partition: Partition) -> None:
+        """What a durable partition holds counts when it is on disk, and nobody writes to it now."""
+
     def isr_may_change(self, partition: Partition) -> None:
         """`partition.isr_proposal` has something to propose."""
 
@@ -45,6 +48,8 @@ class _Alone:
     def moved(self, partition: Partition) -> None: ...
 
     def grew(self, partition: Partition, *, hurry: bool) -> None: ...
+
+    def must_sync(self, partition: Partition) -> None: ...
 
     def isr_may_change(self, partition: Partition) -> None: ...
 

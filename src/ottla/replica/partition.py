@@ -123,6 +123,8 @@ class Partition(Readable):
             self.neighbours.moved(self)
         if self.in_sync is not None:
             self._consider_expanding()
+        if self.durable and self.needs_sync:
+            self.neighbours.must_sync(self)
         return new_leader or new_epoch
 
     def follow(self, terms: Terms) -> bool:

@@ -130,6 +130,7 @@ class Followers:
         self._state: Callable[[], ClusterState] | None = None
         self._notify: Callable[[Partition], None] = _ignore
         self._consider: Callable[[Partition], None] = _ignore
+        self._sync: Callable[[Partition], None] = _ignore
 
     def attach(
         self,
@@ -139,11 +140,12 @@ class Followers:
         state: Callable[[], ClusterState],
         consider: Callable[[Partition], None],
         lag_ms_max: int,
+        sync: Callable[[Partition], None] | None = None,
         quota: LeaderQuota | None = None,
     ) -> None:
         """The node serves: whom to tell what. Before, partitions are opened and nobody waits for them."""
         self.loop, self._notify, self._state, self._consider = loop, notify, state, consider
-        self.lag_ms_max, self.quota = lag_ms_max, quota
+        self.lag_ms_max, self.quota, self._sync = lag_ms_max, quota, sync or _ignore
 
     # --- what replicas ask and tell
 
@@ -163,6 +165,9 @@ class Followers:
         if watching:
             for session, key in watching.items():
                 session.mark(key, self.loop, hurry=hurry)
+
+    def must_sync(self, partition: Partition) -> None:
+        self._sync(partition)
 
     def isr_may_change(self, partition: Partition) -> None:
         self._consider(partition)

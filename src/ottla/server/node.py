@@ -181,6 +181,7 @@ class Node:
             state=lambda: self.metadata.state,
             consider=replication.consider,
             lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
+            sync=self.services.syncer.request,
             quota=replication.quotas.leader,
         )
 
