@@ -56,7 +56,8 @@ class MemoryJournal:
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         found = [batch for batch in self.batches if batch.end > offset]
-        taken, size = [], 0
+        taken: list[bytes] = []
+        size = 0
         for batch in found:
             if taken and size + len(batch.data) > max_bytes:
                 break

@@ -64,10 +64,10 @@ def change_voters(world: World, number: int, ids: list[int]) -> None:
     target = ids[world.rng.randrange(0, len(ids))]
     if target in leader.voters:
         if len(leader.voters) > 2:
-            request = RemoveRaftVoterRequest(
+            removal = RemoveRaftVoterRequest(
                 cluster_id=CLUSTER, voter_id=target, voter_directory_id=leader.voters[target].directory
             )
-            world.ask(leader.me.id, f"remove {number}", request)
+            world.ask(leader.me.id, f"remove {number}", removal)
         return
     end = endpoint(target)
     listener = AddRaftVoterRequest.Listener(name=end.name, host=end.host, port=end.port)

@@ -6,8 +6,9 @@ An unknown version of this request is answered in version 0 with UNSUPPORTED_VER
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from ottla.cluster.features import SUPPORTED_FEATURES
+from ottla.cluster.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from ottla.model.errors import ErrorCode
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
@@ -29,7 +30,6 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
-    state = context.metadata.state
     served = SERVED_TO_CONTROLLERS if context.connection.controller else SERVED
     return ApiVersionsResponse(
         error_code=0,
@@ -46,6 +46,13 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
         finalized_features_epoch=context.metadata.features_epoch,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in state.features.items()
+            for name, level in _finalized(context).items()
         ],
     )
+
+
+def _finalized(context: Context) -> Mapping[str, int]:
+    """The features of the cluster, and that of the quorum, which has its own records; 0 there means without."""
+    features = context.metadata.state.features
+    level = context.services.quorum.kraft_version
+    return {**features, KRAFT_VERSION: level} if level else features
