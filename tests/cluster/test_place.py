@@ -55,3 +55,32 @@ def test_fenced_brokers_only_when_there_is_no_other() -> None:
     brokers = [broker(1, fenced=False), broker(2, fenced=False), broker(3, fenced=True)]
     assert all(3 not in replicas for replicas in place(brokers, 6, 2, random.Random(1)))
     assert all(replicas[-1] == 3 for replicas in place(brokers, 6, 3, random.Random(1)))
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    factor=st.integers(1, 5),
+    turns=st.integers(1, 6),
+    seed=st.integers(0, 1000),
+)
+def test_everybody_gets_the_same(sizes: list[int], factor: int, turns: int, seed: int) -> None:
+    """Exactly, where racks are alike; else as far as the racks let them."""
+    racks = [f"r{rack}" for rack, size in enumerate(sizes) for _ in range(size)]
+    brokers = [broker(id, rack=rack, fenced=False) for id, rack in enumerate(racks, 1)]
+    factor = min(factor, len(brokers))
+    placed = place(brokers, len(brokers) * turns, factor, random.Random(seed))
+    shares = Counter(id for replicas in placed for id in replicas)
+    assert set(Counter(replicas[0] for replicas in placed).values()) == {turns}
+    if len(set(sizes)) == 1:
+        assert set(shares.values()) == {turns * factor}
+    else:
+        for rack in set(racks):
+            within = [shares[each.id] for each in brokers if each.rack == rack]
+            assert max(within) - min(within) <= 2
+
+
+def test_when_a_broker_goes_all_others_take_over() -> None:
+    brokers = [broker(id, rack="abc"[id % 3], fenced=False) for id in range(1, 10)]
+    placed = place(brokers, 180, 3, random.Random(5))
+    heirs = Counter(replicas[1] for replicas in placed if replicas[0] == 1)
+    assert set(heirs) == {id for id in range(1, 10) if id % 3 != 1} and max(heirs.values()) <= 4

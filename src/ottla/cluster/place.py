@@ -3,13 +3,17 @@
 Aims, in this order: spread a partition over racks; spread leaders and replicas evenly over brokers; prefer brokers that
 are not fenced. Never two replicas on one broker, never a fenced leader.
 
-The brokers are laid out as one ring in which neighbours come from different racks. Partition p starts p steps into the
-ring and takes the next brokers; every full turn also shifts the followers by one, so that a broker's load does not fall
-on a single neighbour when it goes. The start is random, so that small topics do not all pile up on the first broker.
+The brokers are laid out as one ring in which neighbours come from different racks, and partition p is led by the
+broker p steps into it. If racks are alike, every follower is found by one and the same step from its leader through
+racks and rows, so that in a full turn everybody gets the same; the steps change from turn to turn, so that a broker's
+load does not fall on a single other one when it goes. If racks differ in size, or fenced brokers are needed, each
+follower is the one that has least among those of the racks that have none. The start is random, so that small topics do
+not all pile up on the first broker.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ottla.cluster.entities import Broker
@@ -23,9 +27,19 @@ def place(brokers: Iterable[Broker], count: int, replication_factor: int, rng: B
     active = [broker for broker in usable if not broker.fenced]
     _check(replication_factor, len(usable), len(active))
     leaders = _ring(active)
+    start, turn = rng.getrandbits(32) % len(leaders), rng.getrandbits(16)
+    racks = Counter(broker.rack or "" for broker in active)
+    if replication_factor <= len(active) and len(set(racks.values())) == 1 and len(racks) == len(_racks(usable)):
+        return [
+            _by_steps(leaders, len(racks), start + index, turn + index // len(leaders), replication_factor)
+            for index in range(count)
+        ]
     ring = leaders + _ring([broker for broker in usable if broker.fenced])
-    start = rng.getrandbits(32) % len(leaders)
-    return [_replicas(leaders, ring, start + partition, replication_factor) for partition in range(count)]
+    loads = dict.fromkeys((broker.id for broker in ring), 0)
+    return [
+        _by_load(leaders, ring, start + index, turn + index // len(leaders), replication_factor, loads)
+        for index in range(count)
+    ]
 
 
 def _check(replication_factor: int, usable: int, active: int) -> None:
@@ -43,32 +57,50 @@ def _check(replication_factor: int, usable: int, active: int) -> None:
     raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
 
 
-def _ring(brokers: Sequence[Broker]) -> list[Broker]:
-    """Brokers dealt out rack by rack: a1 b1 c1 a2 b2 …"""
+def _racks(brokers: Iterable[Broker]) -> dict[str, list[Broker]]:
     racks: dict[str, list[Broker]] = {}
     for broker in brokers:
         racks.setdefault(broker.rack or "", []).append(broker)
+    return racks
+
+
+def _ring(brokers: Sequence[Broker]) -> list[Broker]:
+    """Brokers dealt out rack by rack: a1 b1 c1 a2 b2 …"""
+    racks = _racks(brokers)
     ordered = [racks[name] for name in sorted(racks)]
     longest = max(map(len, ordered), default=0)
     return [rack[turn] for turn in range(longest) for rack in ordered if turn < len(rack)]
 
 
-def _replicas(leaders: list[Broker], ring: list[Broker], step: int, replication_factor: int) -> tuple[int, ...]:
-    first = step % len(leaders)
-    leader = leaders[first]
-    if replication_factor == 1:
-        return (leader.id,)
+def _by_steps(ring: list[Broker], racks: int, at: int, turn: int, replication_factor: int) -> tuple[int, ...]:
+    """The ring is a table of rows with one broker of each rack; followers are in other racks first."""
+    rows = len(ring) // racks
+    row, rack = divmod(at % len(ring), racks)
+    chosen = [ring[row * racks + rack].id]
+    for number in range(replication_factor - 1):
+        round_, other = divmod(number, racks)
+        if other < racks - 1:
+            rack_step, row_step = 1 + (other + turn) % (racks - 1), (round_ + turn) % rows
+        else:
+            rack_step, row_step = 0, 1 + (round_ + turn) % (rows - 1)
+        chosen.append(ring[(row + row_step) % rows * racks + (rack + rack_step) % racks].id)
+    return tuple(chosen)
+
+
+def _by_load(
+    leaders: list[Broker], ring: list[Broker], at: int, turn: int, replication_factor: int, loads: dict[int, int]
+) -> tuple[int, ...]:
+    first = at % len(leaders)
     others = [*leaders[first + 1 :], *leaders[:first]]
-    shift = (step // len(leaders)) % len(others) if others else 0
+    shift = turn % len(others) if others else 0
     candidates = [*others[shift:], *others[:shift], *ring[len(leaders) :]]
-    chosen = [leader]
-    racks = {leader.rack}
+    chosen = [leaders[first]]
     while len(chosen) < replication_factor:
-        found = next((broker for broker in candidates if broker.rack not in racks), None)
-        if found is None:  # every rack has one: start over with all racks
-            racks.clear()
-            found = candidates[0]
+        racks = Counter(broker.rack for broker in chosen)
+        # min() takes the first of equals. Racks come before brokers that are not fenced, those before an even load.
+        found = min(candidates, key=lambda broker: (racks[broker.rack], broker.fenced, loads[broker.id]))
         candidates.remove(found)
-        racks.add(found.rack)
         chosen.append(found)
+    for broker in chosen:
+        loads[broker.id] += 1
     return tuple(broker.id for broker in chosen)
