@@ -70,7 +70,7 @@ def _up_any(
     brokers: int | None,
     controllers: int | None,
 ) -> int:
-    if (brokers or 1) == 1 and controllers is None and not any(data.glob("node-*.properties")):
+    if brokers in (None, 1) and controllers is None and not any(data.glob("node-*.properties")):
         return _up(listen, data, settings, where, beside)
     from ottla.cli.up_cluster import UpCluster
 

@@ -27,8 +27,8 @@ _LOOK_S = 0.5
 
 
 class UpCluster:
-    """`registry` starts the registry beside it, given the addresses; `listen` is where new nodes listen from on (None:
-    whatever the files say)."""
+    """`registry` starts the registry beside it, given the addresses; `listen` is where the brokers of a new cluster
+    listen, from that port on: one that is there listens where its files say."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class UpCluster:
         if nodes:
             _check_same(nodes, brokers, controllers, directory)
         else:
-            nodes = define(directory, brokers or 1, controllers, listen, settings)
+            nodes = define(directory, 1 if brokers is None else brokers, controllers, listen, settings)
         self._nodes = nodes
         self._fleet = Fleet([word for each in settings for word in ("--set", each)])
         self._is_up = False

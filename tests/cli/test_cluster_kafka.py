@@ -1,0 +1,90 @@
+"""`ottla cluster` on a real Kafka of three nodes: what it plans, Kafka carries out."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.cli.conftest import Run, invoke
+from tests.support.kafka_cluster import RealKafkaCluster
+
+from ottla.client.blocking import Blocking
+
+pytestmark = pytest.mark.compat
+Ottla = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def cluster(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafkaCluster]:
+    with RealKafkaCluster(tmp_path_factory.mktemp("cluster"), 3, racks={1: "a", 2: "b", 3: "b"}) as started:
+        yield started
+
+
+@pytest.fixture
+def ottla(cluster: RealKafkaCluster) -> Ottla:
+    def run(*arguments: str, code: int = 0) -> Run:
+        done = invoke(*arguments, env={"OTTLA_BOOTSTRAP": cluster.bootstrap})
+        assert done.code == code, f"exit code {done.code}\n{done.out}\n{done.err}"
+        return done
+
+    return run
+
+
+def test_balance_a_lopsided_topic(cluster: RealKafkaCluster, ottla: Ottla) -> None:
+    with Blocking(cluster.bootstrap) as client:
+        client.admin.topics.create("lopsided", 6, 2)
+    ottla("cluster", "reassign", *(f"lopsided:{index}=1,2" for index in range(6)), "--execute")
+    with Blocking(cluster.bootstrap) as client:
+        client.send_all("lopsided", [(None, bytes(1000))] * 300)
+    before = ottla("cluster", "status", "--json").json
+    assert [(each["replicas"], each["leaders"]) for each in before["brokers"]] == [(6, 6), (6, 0), (0, 0)]
+    done = ottla("cluster", "balance", "--execute", "--throttle", "100MB", "--json").json
+    assert done["failed"] == {} and done["copied_bytes"] > 0
+    after = ottla("cluster", "status", "--json").json
+    # Rack a is broker 1 alone, and every partition keeps a replica in each rack.
+    assert [(each["replicas"], each["leaders"]) for each in after["brokers"]] == [(6, 2), (3, 2), (3, 2)]
+    assert after["healthy"]
+    settings = ottla("topic", "describe", "lopsided", "--json").json[0]["settings"]
+    assert not any("throttled" in name for name in settings)
+    assert ottla("config", "get", "broker", "1", "leader.replication.throttled.rate", "--json").json == []
+    assert "Nothing to move" in ottla("cluster", "balance").err
+
+
+def test_an_interrupted_move_goes_on(cluster: RealKafkaCluster, ottla: Ottla) -> None:
+    with Blocking(cluster.bootstrap) as client:
+        client.admin.topics.create("slow", 1, 1)
+    ottla("cluster", "reassign", "slow:0=1", "--execute")
+    with Blocking(cluster.bootstrap) as client:
+        client.send_all("slow", [(None, bytes(50_000))] * 40)
+    words = ["cluster", "reassign", "slow:0=2", "--execute", "--throttle", "1kB", "-b", cluster.bootstrap]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ottla", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline_s = time.monotonic() + 60
+    while not (moves := ottla("cluster", "reassign", "--list", "--json").json):
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.1)
+    assert [(each["topic"], each["adding"], each["removing"]) for each in moves] == [("slow", [2], [1])]
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "goes on by itself" in err and "Traceback" not in err
+    # The same command, in less of a hurry to be slow, goes on with it to the end.
+    ottla("cluster", "reassign", "slow:0=2", "--execute", "--throttle", "1GB")
+    topic = ottla("topic", "describe", "slow", "--json").json[0]
+    assert topic["partitions"][0]["replicas"] == [2] and topic["partitions"][0]["leader"] == 2
+    assert not any("throttled" in name for name in topic["settings"])
+
+
+def test_drain_and_a_broker_for_another_machine(cluster: RealKafkaCluster, ottla: Ottla) -> None:
+    ottla("cluster", "drain", "3", "--execute")
+    after = ottla("cluster", "status", "--json").json
+    assert after["brokers"][2]["replicas"] == 0 and after["healthy"]
+    text = ottla("cluster", "add-broker", "--listen", "10.0.0.4:9092", "--rack", "c").out
+    voters = cluster.nodes[1].properties["controller.quorum.voters"]
+    assert f"controller.quorum.voters={voters}" in text and "node.id=4\n" in text and "broker.rack=c\n" in text
+    quorum = ottla("cluster", "quorum").lines
+    assert len(quorum) == 4 and sum("leader" in line for line in quorum) == 1

@@ -1,0 +1,180 @@
+"""Parts of `ottla cluster` and `ottla up --brokers` without a cluster: files, texts, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import invoke
+from tests.support.ports import free_ports
+
+from ottla.cli import start
+from ottla.cli.cluster_plan import plan_for, plan_json, unfinished
+from ottla.cli.cluster_reassign import parse_rate, plan, targets
+from ottla.cli.cluster_view import BrokerView, ClusterView, PartitionView, status_json
+from ottla.cli.local_cluster import define, define_broker, found_nodes, retire
+from ottla.cli.terminal import CommandError
+from ottla.client.admin.replicas import Reassignment
+from ottla.client.admin.voters import Quorum
+from ottla.client.metadata import Broker
+from ottla.model.ids import TopicPartition
+
+QUORUM = Quorum(1, 4, 100, (), (), {})
+
+
+def view(*partitions: PartitionView, fenced: int | None = None, brokers: int = 3) -> ClusterView:
+    found = [
+        BrokerView(Broker(each, "h", 9092 + each, None, each == fenced), 0, 0, 0, None, None)
+        for each in range(1, brokers + 1)
+    ]
+    return ClusterView("id", QUORUM, tuple(found), partitions)
+
+
+def partition(
+    index: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...], move: Reassignment | None = None
+) -> PartitionView:
+    return PartitionView(TopicPartition("t", index), leader, replicas, isr, 2, 100, move)
+
+
+# --- the files of a local cluster
+
+
+def test_a_cluster_of_three(tmp_path: Path) -> None:
+    nodes = define(tmp_path, 3, None, ("127.0.0.1", 0), ["num.partitions=7"])
+    assert [each.node_id for each in nodes] == [1, 2, 3] and all(each.is_broker for each in nodes)
+    assert len({each.values["controller.quorum.voters"] for each in nodes}) == 1
+    values = start.node_values(start.parse([str(nodes[1].path)]))
+    assert values["node.id"] == "2" and values["log.dirs"] == str(tmp_path / "node-2")
+    assert values["default.replication.factor"] == "3" and values["num.partitions"] == "7"
+    assert values["listeners"].startswith(f"PLAINTEXT://{nodes[1].address},CONTROLLER://127.0.0.1:")
+    assert len({each.address for each in nodes}) == 3
+
+
+def test_more_brokers_than_controllers(tmp_path: Path) -> None:
+    nodes = define(tmp_path, 5, None, ("127.0.0.1", 0))
+    assert [each.values["process.roles"] for each in nodes] == ["broker,controller"] * 3 + ["broker"] * 2
+    assert "CONTROLLER" not in nodes[4].values["listeners"]
+
+
+def test_controllers_of_their_own(tmp_path: Path) -> None:
+    nodes = define(tmp_path, 2, 3, ("127.0.0.1", 0))
+    assert [(each.node_id, each.values["process.roles"]) for each in nodes] == [
+        (1, "broker"),
+        (2, "broker"),
+        (101, "controller"),
+        (102, "controller"),
+        (103, "controller"),
+    ]
+    assert nodes[4].address == "" and "advertised.listeners" not in nodes[4].values
+    # Two brokers cannot keep anything three times.
+    assert "default.replication.factor" not in nodes[0].values
+
+
+def test_ports_count_up_and_step_over_taken_ones(tmp_path: Path) -> None:
+    (first,) = free_ports(1)
+    nodes = define(tmp_path, 3, None, ("127.0.0.1", first))
+    ports = [int(each.address.rpartition(":")[2]) for each in nodes]
+    assert ports == sorted(ports) and ports[0] >= first
+
+
+def test_one_more_broker_and_one_less(tmp_path: Path) -> None:
+    define(tmp_path, 3, None, ("127.0.0.1", 0), ["num.partitions=7"])
+    node = define_broker(tmp_path, rack="r")
+    assert node.node_id == 4 and node.values["process.roles"] == "broker" and node.values["broker.rack"] == "r"
+    assert node.values["num.partitions"] == "7" and "CONTROLLER://" not in node.values["listeners"]
+    assert "broker.rack" not in found_nodes(tmp_path)[0].values
+    with pytest.raises(CommandError, match="a node 4 already"):
+        define_broker(tmp_path, node_id=4)
+    assert retire(node).name == "node-4.removed" and len(found_nodes(tmp_path)) == 3
+    with pytest.raises(CommandError, match="holds no local cluster"):
+        define_broker(tmp_path / "elsewhere")
+
+
+def test_what_up_refuses(tmp_path: Path) -> None:
+    define(tmp_path / "three", 3, None, ("127.0.0.1", 0))
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "meta.properties").write_text("version=1\n")
+    for arguments, message in [
+        (("--data", str(tmp_path / "three"), "--brokers", "5"), "holds a cluster of 3 brokers, not 5"),
+        (("--data", str(tmp_path / "three"), "--controllers", "3"), "with 0 controllers of their own, not 3"),
+        (("--data", str(tmp_path / "one"), "--brokers", "3"), "holds the data of a single node"),
+        (("--data", str(tmp_path / "new"), "--brokers", "0", "--controllers", "1"), "one broker at least"),
+    ]:
+        done = invoke("up", *arguments, "--registry", "off")
+        assert done.code == 1 and message in done.err, done.err
+
+
+# --- texts
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("1000", 1000), ("50MiB", 50 << 20), ("1.5 GB", 1_500_000_000), ("2k", 2000), ("3mib/s", 3 << 20)],
+)
+def test_rates(text: str, rate: int) -> None:
+    assert parse_rate(text) == rate
+
+
+def test_what_makes_no_sense() -> None:
+    with pytest.raises(CommandError, match="is no rate"):
+        parse_rate("fast")
+    for text in ("t:0", "t=1", ":0=1", "t:0=a", "t:x=1"):
+        with pytest.raises(CommandError, match="is not TOPIC:PARTITION"):
+            targets([text], None)
+    with pytest.raises(CommandError, match="say what is to move"):
+        targets([], None)
+    for arguments in (["elect", "t"], ["elect", "--unclean"], ["balance", "--capacity", "1=0"]):
+        assert invoke("cluster", *arguments, "-b", "127.0.0.1:1").code == 2
+
+
+def test_a_file_of_moves(tmp_path: Path) -> None:
+    file = tmp_path / "moves.json"
+    file.write_text('{"partitions": [{"topic": "a:b", "partition": 1, "replicas": [2, 3]}]}')
+    assert targets(["t:0=1"], file) == {TopicPartition("a:b", 1): (2, 3), TopicPartition("t", 0): (1,)}
+    file.write_text('{"partitions": [{"topic": "t"}]}')
+    with pytest.raises(CommandError, match="is no reassignment"):
+        targets([], file)
+
+
+# --- what is wrong, and what is to be done
+
+
+def test_what_is_wrong_with_partitions() -> None:
+    moving = Reassignment(TopicPartition("t", 4), (1, 2, 3), (3,), (1,))
+    found = view(
+        partition(0, 1, (1, 2), (1, 2)),
+        partition(1, 1, (1, 2, 3), (1, 2)),
+        partition(2, 1, (1, 2, 3), (1,)),
+        partition(3, -1, (3,), (3,)),
+        partition(4, 1, (1, 2, 3), (1, 2), moving),
+        fenced=3,
+    )
+    assert found.problems() == {
+        "offline": ["t-3"],
+        "under_min_isr": ["t-2", "t-3"],
+        "under_replicated": ["t-1", "t-2"],
+        "fenced_brokers": ["3"],
+    }
+    assert status_json(found)["moving"] == ["t-4"] and not status_json(found)["healthy"]
+
+
+def test_a_plan_goes_on_with_what_is_under_way() -> None:
+    moving = Reassignment(TopicPartition("t", 0), (1, 2), (2,), (1,))
+    found = view(partition(0, 1, (1, 2), (1, 2), moving), partition(1, 1, (1,), (1,)), brokers=2)
+    assert plan_for(found).moves == ()  # when it has ended, each broker has one
+    assert plan_json(plan_for(found, draining=[1]))["partitions"] == [
+        {"topic": "t", "partition": 1, "replicas": [2]},
+    ]
+
+
+def test_elections_that_are_due() -> None:
+    found = view(partition(0, 2, (1, 2), (1, 2)), partition(1, 1, (2, 1), (1, 2)), fenced=2, brokers=2)
+    (move,) = unfinished(found, plan_for(found))
+    assert (move.at.partition, move.before, move.after, move.adding) == (0, (1, 2), (1, 2), ())
+
+
+def test_moves_by_hand_are_planned() -> None:
+    found = view(partition(0, 1, (1, 2), (1, 2)), partition(1, 2, (2, 1), (1, 2)))
+    made = plan(found, {TopicPartition("t", 0): (3, 2), TopicPartition("t", 1): (2, 1)})
+    assert [(each.at.partition, each.adding, each.copied_bytes) for each in made.moves] == [(0, (3,), 100)]
+    assert made.after[3] == (1, 1, 100, 0.0) and made.after[1].replicas == 1

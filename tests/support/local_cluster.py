@@ -1,0 +1,110 @@
+"""`ottla up --brokers N` as a process: the local cluster as a user starts it."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from ottla.cli.local_cluster import LocalNode, found_nodes
+
+READY = "Ottla is up at "
+
+
+class LocalCluster:
+    """Starts it on `directory`, which it may know already. Lines of the process are collected as they come."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self.directory = directory
+        self.lines: list[str] = []
+        self._coming: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        words = ["up", "--data", str(directory), "--listen", "127.0.0.1:0", "--registry", "off", *arguments]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "ottla", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
+        )
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+        self.bootstrap = self.wait_for(READY, 60).partition(READY)[2]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def nodes(self) -> dict[int, LocalNode]:
+        return {each.node_id: each for each in found_nodes(self.directory)}
+
+    def node_pid(self, node_id: int) -> int | None:
+        """The process of one node; None when there is none."""
+        wanted = f"node-{node_id}.properties"
+        for pid in _children(self.pid):
+            words = _words(pid)
+            if any(each.endswith(wanted) for each in words):
+                return pid
+        return None
+
+    def wait_for(self, text: str, timeout_s: float = 30) -> str:
+        """The next line that has this in it."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                line = self._coming.get(timeout=max(0.0, deadline_s - time.monotonic()))
+            except queue.Empty:
+                line = None
+            if line is None:
+                self.kill()
+                raise AssertionError(f"no {text!r} came:\n" + "\n".join(self.lines[-40:]))
+            if text in line:
+                return line
+
+    def stop(self, timeout_s: float = 30) -> int:
+        """Ctrl-C; its exit code."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError("it did not stop:\n" + "\n".join(self.lines[-40:])) from None
+        self._reading.join()
+        return code
+
+    def kill(self) -> None:
+        """kill -9: the nodes must end by themselves."""
+        self._process.kill()
+        self._process.wait()
+        self._reading.join()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self.lines.append(line.rstrip())
+                self._coming.put(line.rstrip())
+        self._coming.put(None)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _words(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs (one that nobody has waited for yet does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
