@@ -1,0 +1,158 @@
+"""A quorum that changes while it runs, by Kafka's own tools; and its log and snapshots, read by them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.java import JavaServer
+from tests.support.node import OttlaNode
+from tests.support.ports import free_ports
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
+
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+WAIT_S = 30.0
+
+
+class Nodes:
+    """Nodes of a quorum whose voters are in its journal; the first was formatted, the others just start."""
+
+    def __init__(self, directory: Path, size: int) -> None:
+        ports = free_ports(2 * size)
+        self.brokers = dict(zip(range(1, size + 1), ports[:size], strict=True))
+        self.controllers = dict(zip(range(1, size + 1), ports[size:], strict=True))
+        self.directory = directory
+        self.nodes: dict[int, OttlaNode] = {}
+
+    def path(self, id: int) -> Path:
+        return self.directory / f"node-{id}" / "server.properties"
+
+    def data(self, id: int) -> Path:
+        return self.path(id).with_name("data")
+
+    def make(self, id: int, **more: str) -> OttlaNode:
+        broker, controller = f"127.0.0.1:{self.brokers[id]}", f"127.0.0.1:{self.controllers[id]}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(id),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{broker},CONTROLLER://{controller}",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controllers[1]}",
+            "log.dirs": str(self.data(id)),
+            "metadata.log.max.record.bytes.between.snapshots": "3000",
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
+        self.path(id).parent.mkdir(parents=True)
+        self.path(id).write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        self.nodes[id] = OttlaNode.on_file(self.path(id), self.data(id), self.brokers[id])
+        return self.nodes[id]
+
+    def directory_id(self, id: int) -> str:
+        lines = (self.data(id) / "meta.properties").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)["directory.id"]
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    nodes = Nodes(tmp_path_factory.mktemp("quorum"), 4)
+    try:
+        first = nodes.make(1)
+        format_ = [sys.executable, "-m", "ottla", "format", str(nodes.path(1)), "-t", CLUSTER_ID, "--standalone"]
+        subprocess.run(format_, check=True, capture_output=True)
+        first.start()
+        nodes.make(2).start()
+        nodes.make(3, controller_quorum_auto_join_enable="true", controller_quorum_fetch_timeout_ms="400").start()
+        yield nodes
+    finally:
+        for node in nodes.nodes.values():
+            node.kill()
+
+
+def tool(java: JavaServer, main: str, *args: str) -> str:
+    answer = java.ask({"main": main, "args": list(args)})
+    assert answer["code"] == 0, answer
+    return str(answer["out"])
+
+
+def status(java: JavaServer, nodes: Nodes, id: int) -> str:
+    return tool(java, QUORUM, "--bootstrap-controller", f"127.0.0.1:{nodes.controllers[id]}", "describe", "--status")
+
+
+def until(what: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + WAIT_S
+    while not (found := what()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.2)
+    return found
+
+
+def line(text: str, name: str) -> str:
+    return next(each.partition(":")[2].strip() for each in text.splitlines() if each.startswith(name))
+
+
+def test_a_controller_joins_by_itself_and_one_is_added(quorum: Nodes, java_commands: JavaServer) -> None:
+    until(lambda: '"id": 3' in line(status(java_commands, quorum, 1), "CurrentVoters"))
+    bootstrap = ("--bootstrap-controller", f"127.0.0.1:{quorum.controllers[1]}")
+    added = tool(java_commands, QUORUM, *bootstrap, "--command-config", str(quorum.path(2)), "add-controller")
+    assert quorum.directory_id(2) in added
+    found = status(java_commands, quorum, 1)
+    assert line(found, "ClusterId") == CLUSTER_ID and line(found, "LeaderId") == "1"
+    assert all(quorum.directory_id(id) in line(found, "CurrentVoters") for id in (1, 2, 3))
+    features = tool(java_commands, FEATURES, "--bootstrap-server", f"127.0.0.1:{quorum.brokers[2]}", "describe")
+    kraft = next(each for each in features.splitlines() if "kraft.version" in each)
+    assert "FinalizedVersionLevel: 1" in kraft
+
+
+def test_a_killed_leader_is_replaced_and_comes_back_as_a_follower(quorum: Nodes, java_commands: JavaServer) -> None:
+    quorum.nodes[1].kill()
+    new = until(lambda: (found := line(status(java_commands, quorum, 2), "LeaderId")) in ("2", "3") and found)
+    for number in range(3):
+        tool(
+            java_commands, TOPICS, "--bootstrap-server", f"127.0.0.1:{quorum.brokers[2]}",
+            "--create", "--topic", f"t{number}", "--partitions", "20",
+        )  # fmt: skip
+    quorum.nodes[1].start()
+    found = until(lambda: (text := status(java_commands, quorum, 1)) and line(text, "MaxFollowerLag") == "0" and text)
+    assert line(found, "LeaderId") == new
+
+
+def test_a_fresh_node_begins_with_a_snapshot(quorum: Nodes, java_commands: JavaServer) -> None:
+    until(lambda: len(snapshots(quorum, 2)) > 1 and len(snapshots(quorum, 3)) > 1)
+    quorum.make(4).start()
+    assert '"id": 4' in line(status(java_commands, quorum, 2), "CurrentObservers")
+    assert snapshots(quorum, 4) and not (quorum.data(4) / "__cluster_metadata-0" / f"{0:020d}.log").exists()
+
+
+def snapshots(nodes: Nodes, id: int) -> list[Path]:
+    return sorted((nodes.data(id) / "__cluster_metadata-0").glob("*.checkpoint"))
+
+
+def test_kafka_reads_the_log_and_the_snapshots(quorum: Nodes, java_commands: JavaServer) -> None:
+    text = ""
+    for id in (1, 3):
+        directory = quorum.data(id) / "__cluster_metadata-0"
+        files = ",".join(str(file) for file in [*sorted(directory.glob("*.log")), *snapshots(quorum, id)])
+        text += tool(java_commands, DUMP, "--cluster-metadata-decoder", "--files", files)
+    assert "isvalid: false" not in text and "ERROR" not in text
+    assert "KRaftVoters" in text and "KRaftVersion" in text and "SnapshotFooter" in text
+
+
+def test_a_controller_is_removed(quorum: Nodes, java_commands: JavaServer) -> None:
+    tool(
+        java_commands, QUORUM, "--bootstrap-server", f"127.0.0.1:{quorum.brokers[1]}",
+        "remove-controller", "--controller-id", "1", "--controller-directory-id", quorum.directory_id(1),
+    )  # fmt: skip
+    found = until(lambda: (text := status(java_commands, quorum, 2)) and "-1" not in line(text, "LeaderId") and text)
+    assert '"id": 1' not in line(found, "CurrentVoters")
+    until(lambda: '"id": 1' in line(status(java_commands, quorum, 2), "CurrentObservers"))
