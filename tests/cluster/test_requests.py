@@ -1,0 +1,132 @@
+"""What changes the cluster, asked of brokers that are not the controller: one cluster of three nodes for all of it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from tests.server.test_three_nodes import active, ask, create, run, running, settings, until
+
+from ottla.model.errors import ErrorCode
+from ottla.model.resources import ResourceType
+from ottla.server.node import Node
+from ottla.wire.messages.alter_configs import AlterConfigsRequest
+from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest
+from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
+from ottla.wire.messages.update_features import UpdateFeaturesRequest
+
+Changed = IncrementalAlterConfigsRequest.AlterConfigsResource
+Replaced = AlterConfigsRequest.Resource
+Wanted = AlterPartitionReassignmentsRequest.ReassignableTopic
+LOGGER = "ottla.cluster"
+
+
+def test_any_broker_takes_what_the_controller_decides(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(settings(tmp_path, 3)) as nodes:
+            asked, other = [node for node in nodes.values() if node is not active(nodes)]
+            assert (await create(asked, "t", 2, 1)).error_code == 0
+            await _settings_change(asked, other)
+            await _partitions_move(asked, nodes)
+            await _others(asked, nodes)
+
+    before = logging.getLogger(LOGGER).level
+    try:
+        run(test)
+    finally:
+        logging.getLogger(LOGGER).setLevel(before)
+
+
+def _changed(type: int, name: str, key: str, value: str) -> Changed:
+    setting = Changed.AlterableConfig(name=key, config_operation=0, value=value)
+    return Changed(resource_type=type, resource_name=name, configs=[setting])
+
+
+async def _settings_change(asked: Node, other: Node) -> None:
+    """A broker judges what is its own, the controller the rest; the answers stand in the order of the questions."""
+    me, you = str(asked.metadata.node_id), str(other.metadata.node_id)
+    resources = [
+        _changed(ResourceType.TOPIC, "t", "retention.ms", "77"),
+        _changed(ResourceType.BROKER, you, "log.retention.ms", "5"),
+        _changed(ResourceType.BROKER_LOGGER, me, LOGGER, "ERROR"),
+        _changed(ResourceType.TOPIC, "nope", "retention.ms", "77"),
+        _changed(ResourceType.BROKER, me, "log.retention.ms", "6"),
+    ]
+    answer = await ask(asked, IncrementalAlterConfigsRequest(resources=resources, validate_only=False))
+    assert [(each.resource_name, each.error_code) for each in answer.responses] == [
+        ("t", ErrorCode.NONE),
+        (you, ErrorCode.INVALID_REQUEST),
+        (me, ErrorCode.NONE),
+        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (me, ErrorCode.NONE),
+    ]
+    assert answer.responses[1].error_message == f"Unexpected broker id, expected {me}, but received {you}"
+    assert logging.getLogger(LOGGER).level == logging.ERROR
+    for node in (asked, other):
+        state = node.metadata.state
+        await until(lambda state=state: state.config(ResourceType.TOPIC, "t") == {"retention.ms": "77"})
+        await until(lambda state=state: state.config(ResourceType.BROKER, me) == {"log.retention.ms": "6"})
+        assert state.config(ResourceType.BROKER, you) == {}
+    setting = Replaced.AlterableConfig(name="segment.ms", value="9999")
+    resource = Replaced(resource_type=ResourceType.TOPIC, resource_name="t", configs=[setting])
+    answer = await ask(asked, AlterConfigsRequest(resources=[resource], validate_only=False))
+    assert [each.error_code for each in answer.responses] == [ErrorCode.NONE]
+    await until(lambda: asked.metadata.state.config(ResourceType.TOPIC, "t") == {"segment.ms": "9999"})
+
+
+async def _partitions_move(asked: Node, nodes: dict[int, Node]) -> None:
+    state = asked.metadata.state
+    await until(lambda: "t" in state.topics)
+    (first,) = state.topics["t"].partitions[0].replicas
+    target = next(id for id in nodes if id != first)
+    assert await _move(asked, 0, [target]) == (ErrorCode.NONE, None)
+    assert await _move(asked, 7, [target]) == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "Unable to find partition t:7.",
+    )
+
+    def arrived() -> bool:
+        found = state.topics["t"].partitions[0]
+        return (found.replicas, found.isr, found.leader, found.moving) == ((target,), (target,), target, False)
+
+    await until(arrived)
+    listed = await ask(asked, ListPartitionReassignmentsRequest(topics=None))
+    assert (listed.error_code, listed.topics) == (ErrorCode.NONE, [])
+    assert (await _move(asked, 0, None))[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+async def _move(asked: Node, index: int, replicas: list[int] | None) -> tuple[int, str | None]:
+    partition = Wanted.ReassignablePartition(partition_index=index, replicas=replicas)
+    topics = [Wanted(name="t", partitions=[partition])]
+    answer = await ask(asked, AlterPartitionReassignmentsRequest(topics=topics))
+    ((result,),) = [each.partitions for each in answer.responses]
+    return result.error_code, result.error_message
+
+
+async def _others(asked: Node, nodes: dict[int, Node]) -> None:
+    everything = ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0])
+    answer: Any = await ask(asked, ElectLeadersRequest(election_type=0, topic_partitions=[everything]))
+    ((result,),) = [each.partition_result for each in answer.replica_election_results]
+    assert result.error_code == ErrorCode.ELECTION_NOT_NEEDED
+    answer = await ask(asked, UnregisterBrokerRequest(broker_id=77))
+    assert answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    growth = CreatePartitionsRequest.Topic(name="t", count=3, assignments=None)
+    answer = await ask(asked, CreatePartitionsRequest(topics=[growth], timeout_ms=10_000, validate_only=False))
+    assert [each.error_code for each in answer.results] == [ErrorCode.NONE]
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=2)
+    answer = await ask(asked, UpdateFeaturesRequest(feature_updates=[update]))
+    assert answer.error_code == ErrorCode.NONE
+    for node in nodes.values():
+        await until(lambda node=node: len(node.metadata.state.topics["t"].partitions) == 3)
+        await until(lambda node=node: "share.version" not in node.metadata.state.features)
+    doomed = DeleteTopicsRequest.DeleteTopicState(name="t", topic_id=bytes(16))
+    answer = await ask(asked, DeleteTopicsRequest(topics=[doomed], timeout_ms=10_000))
+    assert [each.error_code for each in answer.responses] == [ErrorCode.NONE]
+    for node in nodes.values():
+        await until(lambda node=node: "t" not in node.metadata.state.topics)
