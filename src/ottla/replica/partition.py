@@ -196,14 +196,8 @@ class Partition(Readable):
 
     def _check_append(self, acks: int) -> None:
         self.require_leader()
-        in_sync = self.in_sync
-        assert in_sync is not None, "a leader is alone, or keeps a book"
         if acks == ACKS_ALL and not self.has_enough:
-            raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR : {len(in_sync.isr)} is insufficient to satisfy the min.isr requirement "
-                f"of {in_sync.effective_min(self.log.config.min_insync_replicas)} for partition {self.name}",
-            )
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     @property
     def has_enough(self) -> bool:

@@ -67,7 +67,9 @@ def refusal(
     )
 
 
-def whole(found: Iterable[Found], by_id: bool, session_id: int, version: int, context: Context) -> FetchResponse:
+def whole(
+    found: Iterable[Found], by_id: bool, session_id: int, version: int, context: Context, *, follower: bool = False
+) -> FetchResponse:
     topics: list[TopicData] = []
     last: str | bytes | None = None
     failed = False
@@ -80,12 +82,15 @@ def whole(found: Iterable[Found], by_id: bool, session_id: int, version: int, co
         topics[-1].partitions.append(data)
     response = FetchResponse(responses=topics, session_id=session_id)
     if failed:
-        _explain(response, by_id, version, context)
+        _explain(response, by_id, version, context, follower=follower)
     return response
 
 
-def _explain(response: FetchResponse, by_id: bool, version: int, context: Context) -> None:
-    """What a client of this version can make of the errors, and who leads where it believed in another leader."""
+def _explain(response: FetchResponse, by_id: bool, version: int, context: Context, *, follower: bool) -> None:
+    """What a client of this version can make of the errors, and who leads where it believed in another leader.
+
+    Followers know where the others are.
+    """
     leaders: set[int] = set()
     for topic in response.responses:
         for data in topic.partitions:
@@ -96,7 +101,7 @@ def _explain(response: FetchResponse, by_id: bool, version: int, context: Contex
                 if leader is not None:
                     data.current_leader.leader_id, data.current_leader.leader_epoch = leader
                     leaders.add(leader.id)
-    if leaders:
+    if leaders and not follower:
         response.node_endpoints = [
             FetchResponse.NodeEndpoint(node_id=broker.id, host=host, port=port, rack=broker.rack)
             for broker, host, port in reachable(context, leaders)

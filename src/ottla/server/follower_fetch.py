@@ -211,4 +211,4 @@ class _Fetch:
                     quota.sent(partition.topic, partition.index, len(data.records))
         if session.id == 0:
             session.close()
-        return whole(news, session.by_id, session.id, self._version, self._context)
+        return whole(news, session.by_id, session.id, self._version, self._context, follower=True)
