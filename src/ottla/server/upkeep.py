@@ -149,6 +149,7 @@ class Upkeep:
         if partition.log.delete_old_segments(self._now_ms(), partition.high_watermark):
             self._has_trash(partition)
             self._node.services.waiters.notify(partition)
+            self._partitions.followers.grew(partition, hurry=False)  # they learn where it starts with what comes next
 
     async def _checkpoint(self) -> None:
         checkpoints = self._partitions.checkpoints
