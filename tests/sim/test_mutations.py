@@ -11,7 +11,7 @@ from ottla.log.recover import _Recovery
 from ottla.records import batch
 from ottla.replica.partition import Partition
 from ottla.server.checkpoints import Checkpoints
-from ottla.server.metadata import MetadataHost
+from ottla.server.producer_ids import ProducerIds
 from ottla.sim.check import Guarantee, Writer
 from ottla.sim.disk import SimDisk
 from ottla.sim.run import Simulation
@@ -107,7 +107,7 @@ def test_forgetting_what_producers_sent(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_giving_two_producers_the_same_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MetadataHost, "next_producer_id", lambda self: 7)
+    monkeypatch.setattr(ProducerIds, "next_producer_id", lambda self: 7)
     assert found(durable)
 
 

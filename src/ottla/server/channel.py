@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.client.errors import ClientError, RequestTimedOut, error_code
+from ottla.client.errors import ClientError, NotConnected, RequestTimedOut, error_code
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 _HERE = ("127.0.0.1", 0)
 _Wanted = CreateTopicsRequest.CreatableTopic
 
@@ -58,8 +59,9 @@ class ControllerChannel:
                 if services.controller.active:
                     answer = await self._ask_here(request, left_ms)
                 elif (address := services.quorum.leader_address()) is not None:
-                    answer = await services.peers.ask(
-                        address, request, timeout_ms=left_ms, purpose="controller", patient=False
+                    answer = await self.unless_moved(
+                        services.peers.ask(address, request, timeout_ms=left_ms, purpose="controller", patient=False),
+                        before,
                     )
                 else:
                     answer = None
@@ -70,6 +72,22 @@ class ControllerChannel:
             except ClientError as error:
                 why = error
             await self.next_controller(before)
+
+    async def unless_moved(self, work: Coroutine[Any, Any, T], before: tuple[int, int]) -> T:
+        """What the controller answers; ClientError as soon as another leads: a machine that is gone never answers."""
+        quorum = self.services.quorum
+        asking = self._loop.create_task(work)
+        moving = self._loop.create_task(
+            self.services.metadata.until(lambda: before != (quorum.leader_id, quorum.epoch) and quorum.leader_id >= 0)
+        )
+        try:
+            await asyncio.wait((asking, moving), return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise NotConnected("another controller leads")
+        finally:
+            asking.cancel()
+            moving.cancel()
 
     async def next_controller(self, before: tuple[int, int]) -> None:
         """A moment, or less if another leads meanwhile than the `before` (id, epoch)."""

@@ -92,9 +92,10 @@ class Forwarding:
                     if answer is FAILED or not is_refused_by_role(answer):
                         return answer
                 elif address is not None:
-                    reply: EnvelopeResponse = await services.peers.ask(
+                    asking = services.peers.ask(
                         address, envelope, timeout_ms=left_ms, purpose="forwarding", patient=False
                     )
+                    reply: EnvelopeResponse = await self._channel.unless_moved(asking, before)
                     if not reply.error_code:
                         return Forwarded(bytes(reply.response_data or b""))
                     if reply.error_code != ErrorCode.NOT_CONTROLLER:

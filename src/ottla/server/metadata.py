@@ -31,7 +31,7 @@ class MetadataHost:
     """What the quorum tells. `state` may be read at any time and kept by nobody: a snapshot puts another in its place.
 
     `on_change` hears what changed, `on_reload` that the state is another one, `on_lead` that this node leads (True) or
-    no longer does, `on_committed` how far everything is committed and applied.
+    no longer does, `on_leader` that somebody does, `on_committed` how far everything is committed and applied.
     """
 
     quorum: Quorum  # set when it is opened: it needs this one to tell
@@ -45,6 +45,7 @@ class MetadataHost:
         self.on_change: Callable[[list[Change]], None] = _ignore
         self.on_reload: Callable[[], None] = _do_nothing
         self.on_lead: Callable[[bool], None] = _ignore
+        self.on_leader: Callable[[], None] = _do_nothing
         self.on_committed: Callable[[int], None] = _ignore
         self._now_ms = now_ms
         self._last_epoch = 0  # of the last record that was applied
@@ -98,10 +99,13 @@ class MetadataHost:
     def lead(self, epoch: int) -> None:
         log.info("node %d is the active controller of epoch %d", self.node_id, epoch)
         self.on_lead(True)
+        self.on_leader()
         self._wake()
 
     def follow(self, leader_id: int, epoch: int) -> None:
         self.on_lead(False)
+        if leader_id >= 0:
+            self.on_leader()
         self._wake()
 
     # --- for the active controller

@@ -222,6 +222,7 @@ class Node:
         self._begin(loop)
         self.lifecycle = Lifecycle(loop, self.services, self.member.broker)
         self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
+        self.metadata.on_leader = self.lifecycle.hurry
         self._steps_back.append(self.lifecycle.leave)
 
     # --- starting with others
@@ -255,6 +256,7 @@ class Node:
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = Lifecycle(loop, self.services, broker)
         self.partitions.on_offline = lambda _: self.lifecycle.hurry()
+        self.metadata.on_leader = self.lifecycle.hurry  # a new controller must know whose end it should hear of
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
