@@ -13,8 +13,10 @@ HONOURED: frozenset[str] = frozenset(
         "alter.log.dirs.replication.quota.window.num",
         "alter.log.dirs.replication.quota.window.size.seconds",
         "auto.create.topics.enable",
+        "auto.leader.rebalance.enable",
         "broker.id",
         "broker.rack",
+        "broker.session.timeout.ms",
         "cleanup.policy",
         "compression.gzip.level",
         "compression.type",
@@ -69,6 +71,7 @@ HONOURED: frozenset[str] = frozenset(
         "group.streams.num.standby.replicas",
         "group.streams.session.timeout.ms",
         "index.interval.bytes",
+        "leader.imbalance.check.interval.seconds",
         "leader.replication.throttled.rate",
         "leader.replication.throttled.replicas",
         "listener.security.protocol.map",
@@ -197,5 +200,7 @@ HONOURED: frozenset[str] = frozenset(
         "transaction.state.log.replication.factor",
         "transaction.state.log.segment.bytes",
         "transactional.id.expiration.ms",
+        "unclean.leader.election.enable",
+        "unclean.leader.election.interval.ms",
     }
 )
