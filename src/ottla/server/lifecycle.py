@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.client.errors import ClientError
-from ottla.cluster.entities import Broker, Controller
+from ottla.cluster.entities import Broker, BrokerChanged, Change, Controller
 from ottla.cluster.features import controllers_registered
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -78,6 +78,12 @@ class Lifecycle:
     def hurry(self) -> None:
         """Something is to be told that cannot wait: the next heartbeat leaves at once."""
         self._hurry.set()
+
+    def follow(self, changes: Iterable[Change]) -> None:
+        """A broker that leaves waits until the others know: they say so at once."""
+        brokers = [change.new for change in changes if isinstance(change, BrokerChanged) and change.new is not None]
+        if any(broker.in_controlled_shutdown for broker in brokers):
+            self.hurry()
 
     def _registered(self) -> Broker | None:
         found = self._services.metadata.state.brokers.get(self._broker.id)

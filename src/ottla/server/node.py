@@ -219,8 +219,8 @@ class Node:
         self.partitions.recover(self._on_recovery)
         for endpoint in self._endpoints:
             self._listen(endpoint, loop)
-        self._begin(loop)
         self.lifecycle = Lifecycle(loop, self.services, self.member.broker)
+        self._begin(loop)
         self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
         self.metadata.on_leader = self.lifecycle.hurry
         self._steps_back.append(self.lifecycle.leave)
@@ -312,6 +312,7 @@ class Node:
         self.door.configure(self.configs.broker)
         self.upkeep.follow(changes)
         self.services.coordination.tell(changes)
+        self.lifecycle.follow(changes)
 
     def _reloaded(self) -> None:
         """A snapshot took the place of the state: everybody looks at all of it."""
