@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.client.errors import ConnectionLost, NotConnected
+from ottla.cluster.entities import UNASSIGNED_DIRECTORY
 from ottla.cluster.state import ClusterState
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
@@ -234,6 +235,7 @@ class Pair:
                     leader=leader,
                     leader_epoch=epoch,
                     partition_epoch=0,
+                    directories=[UNASSIGNED_DIRECTORY, UNASSIGNED_DIRECTORY],
                 )
                 for index in range(partitions)
             ),

@@ -53,6 +53,7 @@ class Leading:
         services = self.pair.leader.services
         self.channel = services.channel = Channel()
         self.changes = IsrChanges(asyncio.get_running_loop(), services)
+        self.changes.start()
         self.asked: list[AlterPartitionRequest] = self.channel.asked
 
     def partition(self, index: int = 0) -> Partition:

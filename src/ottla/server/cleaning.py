@@ -118,7 +118,8 @@ class Cleaner:
     def _is_moving(self, partition: Partition) -> bool:
         """To another directory: what is copied stays as it is meanwhile."""
         replication = self._node.services.replication
-        return replication is not None and replication.log_dirs.is_moving(_key(partition))
+        moves = None if replication is None else replication.moves
+        return moves is not None and moves.is_moving(_key(partition))
 
     def _offsets_of(self, partition: Partition) -> CleanOffsets:
         directory = self._node.partitions.directory_of(_key(partition))

@@ -35,17 +35,11 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Desc
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
     replication = context.services.replication
-    moves = (
-        {}
-        if replication is None
-        else {
-            directory.path: replication.log_dirs.futures_in(directory) for directory in context.partitions.directories
-        }
-    )
+    moves = None if replication is None else replication.moves
     return DescribeLogDirsResponse(
         error_code=ErrorCode.NONE,
         results=[
-            _describe(directory, wanted, opened, moves.get(directory.path, []))
+            _describe(directory, wanted, opened, [] if moves is None else moves.futures_in(directory))
             for directory in context.partitions.directories
         ],
     )

@@ -34,7 +34,12 @@ class IsrChanges:
         self._services = services
         self._due: dict[Partition, None] = {}
         self._sending: asyncio.Task[None] | None = None
-        self._looking = loop.create_task(self._look_for_laggards())
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """There are followers here that may fall behind."""
+        if self._looking is None:
+            self._looking = self._loop.create_task(self._look_for_laggards())
 
     def consider(self, partition: Partition) -> None:
         """It has something to propose, or may have."""

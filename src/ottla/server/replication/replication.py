@@ -4,6 +4,8 @@ leader; where its replicas lie.
 It hears of changes after `Partitions` has: roles are known, replicas that are gone are gone. There is one fetcher per
 leader. Partitions that nobody has opened yet are opened here, a few per turn of the loop; those that are open (all of
 them, when an election comes) are followed at once.
+
+A node that is alone needs almost nothing of this, so its parts are made, and imported, when they are first needed.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from typing import TYPE_CHECKING
 
 from ottla.client.connection import Address
 from ottla.cluster.entities import (
@@ -32,12 +35,14 @@ from ottla.replica.partition import Partition
 from ottla.server.context import Services
 from ottla.server.peers import broker_address
 from ottla.server.placing import assigned_directory
-from ottla.server.replication.assignments import Assignments
-from ottla.server.replication.fetcher import Fetcher
-from ottla.server.replication.isr_changes import IsrChanges
-from ottla.server.replication.log_dirs import LogDirs
 from ottla.server.replication.quotas import Quotas
 from ottla.server.replication.session import Key
+
+if TYPE_CHECKING:
+    from ottla.server.replication.assignments import Assignments
+    from ottla.server.replication.fetcher import Fetcher
+    from ottla.server.replication.isr_changes import IsrChanges
+    from ottla.server.replication.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +57,48 @@ class Replication:
         self._leader_of: dict[Key, int] = {}  # of what is followed
         self._unopened: dict[Key, int] = {}  # → leader
         self._opening: asyncio.Task[None] | None = None
+        self._executor = executor
+        self._isr_changes: IsrChanges | None = None
+        self._assignments: Assignments | None = None
+        self._log_dirs: LogDirs | None = None
         self.quotas = Quotas(services.configs, services.now_ms, self._is_in_sync)
-        self.isr_changes = IsrChanges(loop, services)
-        self.assignments = Assignments(loop, services)
-        self.log_dirs = LogDirs(loop, services, executor, self.assignments, self.quotas.log_dirs)
+
+    # --- parts
+
+    @property
+    def isr_changes(self) -> IsrChanges:
+        if self._isr_changes is None:
+            from ottla.server.replication.isr_changes import IsrChanges
+
+            self._isr_changes = IsrChanges(self._loop, self._services)
+        return self._isr_changes
+
+    @property
+    def assignments(self) -> Assignments:
+        if self._assignments is None:
+            from ottla.server.replication.assignments import Assignments
+
+            self._assignments = Assignments(self._loop, self._services)
+        return self._assignments
+
+    @property
+    def log_dirs(self) -> LogDirs:
+        if self._log_dirs is None:
+            from ottla.server.replication.log_dirs import LogDirs
+
+            self._log_dirs = LogDirs(self._loop, self._services, self._executor, self.assignments, self.quotas.log_dirs)
+        return self._log_dirs
+
+    @property
+    def moves(self) -> LogDirs | None:
+        """Replicas that move between directories, if any ever did."""
+        return self._log_dirs
 
     # --- for the node
 
     def start(self, state: ClusterState) -> None:
-        self.log_dirs.start()
+        if any(directory.futures for directory in self._partitions.directories):
+            self.log_dirs.start()
         self.reload(state)
 
     def reload(self, state: ClusterState) -> None:
@@ -99,9 +137,9 @@ class Replication:
             await asyncio.gather(self._opening, return_exceptions=True)
         for fetcher in self._fetchers.values():
             await fetcher.close()
-        await self.log_dirs.close()
-        await self.isr_changes.close()
-        await self.assignments.close()
+        for part in (self._log_dirs, self._isr_changes, self._assignments):
+            if part is not None:
+                await part.close()
 
     # --- roles
 
@@ -112,8 +150,12 @@ class Replication:
         if self._node_id not in state.replicas or directory is None or directory.offline:
             self._gone(key)
             return
-        if assigned_directory(state, self._node_id) != directory.id and not self.log_dirs.is_leaving(key):
+        # Journals of old Kafkas know nothing of directories, and need not.
+        unknown = state.directories and assigned_directory(state, self._node_id) != directory.id
+        if unknown and not (self.moves is not None and self.moves.is_leaving(key)):
             self.assignments.tell(key, directory.id)
+        if state.leader == self._node_id and len(state.replicas) > 1:
+            self.isr_changes.start()
         if state.leader in (self._node_id, NO_LEADER):
             self._forget(key)
             return
@@ -134,6 +176,8 @@ class Replication:
         if before is not None and before != leader_id:
             self._forget(key)
         if fetcher is None:
+            from ottla.server.replication.fetcher import Fetcher
+
             fetcher = Fetcher(leader_id, self._loop, self._services, self.quotas.follower, self._address_of)
             self._fetchers[leader_id] = fetcher
         self._leader_of[key] = leader_id
@@ -142,8 +186,10 @@ class Replication:
     def _gone(self, key: Key) -> None:
         """There is no such replica here, or none that can be used."""
         self._forget(key)
-        self.log_dirs.forget(key)
-        self.assignments.forget(key)
+        if self._log_dirs is not None:
+            self._log_dirs.forget(key)
+        if self._assignments is not None:
+            self._assignments.forget(key)
 
     def _forget(self, key: Key) -> None:
         self._unopened.pop(key, None)
