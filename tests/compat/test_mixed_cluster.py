@@ -34,7 +34,9 @@ def members(words: Sequence[str]) -> list[Member]:
 
 def produce(cluster: MixedCluster, numbers: range) -> None:
     """With acks=all, by librdkafka; every record must be acknowledged."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "enable.idempotence": True})
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
+    )
     failures: list[object] = []
 
     def answered(error: object, _: object) -> None:
@@ -49,7 +51,9 @@ def produce(cluster: MixedCluster, numbers: range) -> None:
 
 def consumed(cluster: MixedCluster, expected: int) -> dict[int, list[int]]:
     """What each partition holds, in order, once all of it is to be read."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "none", "enable.auto.commit": False, "log_level": 0}
+    )
     consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
     found: dict[int, list[int]] = {index: [] for index in range(PARTITIONS)}
     deadline = time.monotonic() + WAIT_S
@@ -70,7 +74,9 @@ def check(cluster: MixedCluster, count: int) -> None:
 
 @pytest.mark.parametrize("mix", MIXES)
 def test_brokers_of_both_kinds_replicate_from_each_other(mix: str, tmp_path: Path) -> None:
-    cluster = MixedCluster(tmp_path, members(MIXES[mix]), properties={"min.insync.replicas": "1"})
+    cluster = MixedCluster(
+        tmp_path, members(MIXES[mix]), properties={"min.insync.replicas": "1", "offsets.topic.replication.factor": "1"}
+    )
     replicas = len(cluster.brokers)
     with running(cluster):
         create(cluster, [TOPIC], PARTITIONS, replicas)
