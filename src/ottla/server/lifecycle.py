@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.client.errors import ClientError
@@ -190,7 +190,8 @@ class Lifecycle:
 
     async def leave(self) -> None:
         """Controlled shutdown: returns when others lead what this broker led, or nobody can be found to."""
-        if self._beating is None or not self._ready or len(self._others()) == 0:
+        enabled: bool = self._services.configs.broker.get("controlled.shutdown.enable")
+        if not (enabled and self._beating is not None and self._ready and self._others()):
             await self.stop()
             return
         self._leaving = True
@@ -202,9 +203,10 @@ class Lifecycle:
             log.warning("the controller found no other leaders in time: stopping all the same")
         await self.stop()
 
-    def _others(self) -> Sequence[int]:
+    def _others(self) -> bool:
+        """Whether there is another broker to lead anything."""
         brokers = self._services.metadata.state.brokers.values()
-        return [broker.id for broker in brokers if broker.id != self._broker.id and not broker.fenced]
+        return any(broker.id != self._broker.id and not broker.fenced for broker in brokers)
 
     async def stop(self) -> None:
         if self._beating is not None:
