@@ -50,7 +50,8 @@ def test_balance_a_lopsided_topic(cluster: RealKafkaCluster, ottla: Ottla) -> No
     assert after["healthy"]
     settings = ottla("topic", "describe", "lopsided", "--json").json[0]["settings"]
     assert not any("throttled" in name for name in settings)
-    assert ottla("config", "get", "broker", "1", "leader.replication.throttled.rate", "--json").json == []
+    rate = ottla("config", "get", "broker", "1", "leader.replication.throttled.rate", code=1)
+    assert "has no setting" in rate.err
     assert "Nothing to move" in ottla("cluster", "balance").err
 
 
@@ -88,3 +89,17 @@ def test_drain_and_a_broker_for_another_machine(cluster: RealKafkaCluster, ottla
     assert f"controller.quorum.voters={voters}" in text and "node.id=4\n" in text and "broker.rack=c\n" in text
     quorum = ottla("cluster", "quorum").lines
     assert len(quorum) == 4 and sum("leader" in line for line in quorum) == 1
+
+
+def test_features_and_voters(ottla: Ottla) -> None:
+    levels = {each["feature"]: each for each in ottla("cluster", "features", "--json").json}
+    newest = levels["group.version"]["max"]
+    assert "it would be possible" in ottla("cluster", "features", "group.version=0", "--downgrade", "--dry-run").err
+    ottla("cluster", "features", "group.version=0", code=1)  # downgrades are asked for by name
+    ottla("cluster", "features", "group.version=0", "--downgrade")
+    ottla("cluster", "features", f"group.version={newest}")
+    assert ottla("cluster", "features", "group.version=x", code=2)
+    # A quorum whose voters are in the property files.
+    assert "votes already" in ottla("cluster", "add-voter", "1", "--listen", "127.0.0.1:1", code=1).err
+    assert "does not take part" in ottla("cluster", "remove-voter", "9", code=1).err
+    assert ottla("cluster", "remove-voter", "1", code=1).err.startswith("error:")

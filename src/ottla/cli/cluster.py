@@ -1,4 +1,4 @@
-"""`ottla cluster`: status, quorum, reassign, elect, drain, balance, add-broker, remove-broker.
+"""`ottla cluster`: status, reassign, elect, drain, balance, add-broker, remove-broker; more is in `cluster_quorum`.
 
 Rules:
 - Whatever moves replicas shows what it would do, and does it with `--execute`.
@@ -7,20 +7,20 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_duration_ms
+from ottla.cli import cluster_quorum
+from ottla.cli.cluster_run import run
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms
 from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
     from ottla.cli.cluster_view import ClusterView
     from ottla.client.admin import Admin
-    from ottla.client.admin.voters import QuorumReplica
     from ottla.cluster.balance.loads import Move, Plan
     from ottla.model.ids import TopicPartition
 
@@ -28,7 +28,6 @@ app = typer.Typer(
     help="Look at a cluster, move partitions between its brokers, add and remove brokers.", no_args_is_help=True
 )
 
-T = TypeVar("T")
 BrokerId = Annotated[int, typer.Argument(help="The broker's node id.")]
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
 Throttle = Annotated[
@@ -36,25 +35,8 @@ Throttle = Annotated[
 ]
 AtOnce = Annotated[int, typer.Option("--at-once", min=1, help="Partitions that are copied at the same time.")]
 Data = Annotated[Path, typer.Option("--data", "-d", help="The directory of a local cluster (`ottla up --brokers`).")]
-_INTERRUPTED = 130
 _AT_ONCE = 10
 _SHOWN_PROBLEMS = 20
-
-
-def _run(bootstrap: str, work: Callable[[Admin], Awaitable[T]]) -> T:
-    from ottla.client.admin import Admin
-
-    async def run() -> T:
-        async with Admin(client_options(bootstrap)) as admin:
-            return await work(admin)
-
-    try:
-        return asyncio.run(run())
-    except KeyboardInterrupt:
-        from ottla.cli.output import note
-
-        note("Interrupted: what has begun goes on by itself; the same command goes on with the rest.")
-        raise typer.Exit(_INTERRUPTED) from None
 
 
 @app.command()
@@ -63,7 +45,7 @@ def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
     from ottla.cli.cluster_view import look, status_json
     from ottla.cli.output import print_json
 
-    view = _run(bootstrap, look)
+    view = run(bootstrap, look)
     if as_json:
         print_json(status_json(view))
     else:
@@ -103,35 +85,6 @@ def _show_status(view: ClusterView) -> None:
 
 
 @app.command()
-def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show the metadata quorum: who leads, who votes, who follows, and how far behind each is."""
-    from ottla.cli.output import note, print_rows
-    from ottla.model.ids import uuid_text
-
-    found = _run(bootstrap, lambda admin: admin.voters.quorum())
-    end = max((each.log_end_offset for each in found.voters), default=0)
-
-    def row(each: QuorumReplica, role: str) -> dict[str, Any]:
-        places = found.endpoints.get(each.node_id, ())
-        return {
-            "node": each.node_id,
-            "role": "leader" if each.node_id == found.leader_id else role,
-            "end": each.log_end_offset,
-            "lag": max(0, end - each.log_end_offset),
-            "address": ",".join(f"{at.host}:{at.port}" for at in places) or None,
-            "directory": uuid_text(each.directory_id) if any(each.directory_id) else None,
-            "epoch": found.leader_epoch,
-        }
-
-    rows = [*(row(each, "voter") for each in found.voters), *(row(each, "observer") for each in found.observers)]
-    print_rows(
-        rows, ["node", "role", "end", "lag", "address", "directory"], as_json=as_json, right=["node", "end", "lag"]
-    )
-    if not as_json:
-        note(f"epoch {found.leader_epoch}, committed up to {found.high_watermark}")
-
-
-@app.command()
 def elect(
     partitions: Annotated[list[str] | None, typer.Argument(help="TOPIC:PARTITION; all unless told.")] = None,
     unclean: Annotated[
@@ -149,7 +102,7 @@ def elect(
     if unclean and wanted is None:
         raise typer.BadParameter("name the partitions that are worth losing records for")
     kind = Election.UNCLEAN if unclean else Election.PREFERRED
-    outcomes = _run(bootstrap, lambda admin: admin.replicas.elect(wanted, kind))
+    outcomes = run(bootstrap, lambda admin: admin.replicas.elect(wanted, kind))
     failed = refused(outcomes, harmless=[ErrorCode.ELECTION_NOT_NEEDED])
     for error in failed.values():
         report(error)
@@ -175,10 +128,10 @@ def reassign(
     from ottla.cli import cluster_reassign
 
     if show:
-        cluster_reassign.show(_run(bootstrap, lambda admin: admin.replicas.reassignments()), as_json=as_json)
+        cluster_reassign.show(run(bootstrap, lambda admin: admin.replicas.reassignments()), as_json=as_json)
     elif cancel:
         wanted = [_partition(each) for each in moves] if moves else None
-        _run(bootstrap, lambda admin: cluster_reassign.cancel(admin, wanted))
+        run(bootstrap, lambda admin: cluster_reassign.cancel(admin, wanted))
     else:
         targets = cluster_reassign.targets(moves or [], file)
 
@@ -255,7 +208,7 @@ def add_broker(
     from ottla.cli import cluster_brokers
 
     if listen is not None:
-        print(_run(bootstrap, lambda admin: cluster_brokers.property_file(admin, listen, node_id, rack)), end="")
+        print(run(bootstrap, lambda admin: cluster_brokers.property_file(admin, listen, node_id, rack)), end="")
     else:
         cluster_brokers.add_local(data, node_id, rack)
 
@@ -282,7 +235,7 @@ def remove_broker(
     if left:
         raise CommandError(f"broker {broker} still holds {left} partitions: it cannot go", "add a broker first")
     if execute:
-        _run(bootstrap, lambda admin: cluster_brokers.remove(admin, broker, data))
+        run(bootstrap, lambda admin: cluster_brokers.remove(admin, broker, data))
     else:
         note(f"Then broker {broker} would be stopped and forgotten.")
 
@@ -315,7 +268,7 @@ def _plan_and_do(
             return found, {}
         return found, await carry_out(admin, moves, rate, at_once)
 
-    found, failed = _run(bootstrap, work)
+    found, failed = run(bootstrap, work)
     if as_json:
         print_json(plan_json(found) | {"executed": execute, "failed": {str(at): why for at, why in failed.items()}})
     elif execute:
@@ -349,3 +302,6 @@ def _shares(texts: list[str]) -> dict[int, float]:
         if not shares[int(broker)] > 0:
             raise typer.BadParameter("a share is more than nothing", param_hint="--capacity")
     return shares
+
+
+cluster_quorum.register(app)

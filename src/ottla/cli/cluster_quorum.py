@@ -1,0 +1,134 @@
+"""`ottla cluster quorum`, `add-voter`, `remove-voter` and `features`: what the controllers keep for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.cluster_run import run
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from ottla.cli.terminal import CommandError
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin
+    from ottla.client.admin.nodes import Feature
+    from ottla.client.admin.voters import Quorum, QuorumReplica
+
+NodeId = Annotated[int, typer.Argument(help="The controller's node id.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(quorum)
+    app.command("add-voter")(add_voter)
+    app.command("remove-voter")(remove_voter)
+    app.command()(features)
+
+
+def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """Show the metadata quorum: who leads, who votes, who follows, and how far behind each is."""
+    from ottla.cli.output import note, print_rows
+    from ottla.model.ids import uuid_text
+
+    found = run(bootstrap, lambda admin: admin.voters.quorum())
+    end = max((each.log_end_offset for each in found.voters), default=0)
+
+    def row(each: QuorumReplica, role: str) -> dict[str, Any]:
+        places = found.endpoints.get(each.node_id, ())
+        return {
+            "node": each.node_id,
+            "role": "leader" if each.node_id == found.leader_id else role,
+            "end": each.log_end_offset,
+            "lag": max(0, end - each.log_end_offset),
+            "address": ",".join(f"{at.host}:{at.port}" for at in places) or None,
+            "directory": uuid_text(each.directory_id) if any(each.directory_id) else None,
+            "epoch": found.leader_epoch,
+        }
+
+    rows = [*(row(each, "voter") for each in found.voters), *(row(each, "observer") for each in found.observers)]
+    columns = ["node", "role", "end", "lag", "address", "directory"]
+    print_rows(rows, columns, as_json=as_json, right=["node", "end", "lag"])
+    if not as_json:
+        note(f"epoch {found.leader_epoch}, committed up to {found.high_watermark}")
+
+
+def add_voter(
+    node_id: NodeId,
+    listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT of its controller listener.")],
+    listener: Annotated[str, typer.Option("--listener", help="The name of that listener.")] = "CONTROLLER",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Let a controller that follows the quorum vote in it (dynamic quorums only)."""
+    from ottla.cli.output import done
+    from ottla.client.admin.voters import VoterEndpoint
+    from ottla.client.options import parse_address
+
+    try:
+        address = parse_address(listen)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--listen") from None
+
+    async def work(admin: Admin) -> None:
+        replica = _member(await admin.voters.quorum(), node_id, voter=False)
+        await admin.voters.add(node_id, replica.directory_id, [VoterEndpoint(listener, *address)])
+
+    run(bootstrap, work)
+    done(f"node {node_id} votes")
+
+
+def remove_voter(node_id: NodeId, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
+    """Let a controller no longer vote (dynamic quorums only); it may be stopped then."""
+    from ottla.cli.output import done
+
+    async def work(admin: Admin) -> None:
+        replica = _member(await admin.voters.quorum(), node_id, voter=True)
+        await admin.voters.remove(node_id, replica.directory_id)
+
+    run(bootstrap, work)
+    done(f"node {node_id} no longer votes")
+
+
+def _member(found: Quorum, node_id: int, *, voter: bool) -> QuorumReplica:
+    members, others = (found.voters, found.observers) if voter else (found.observers, found.voters)
+    for each in members:
+        if each.node_id == node_id:
+            return each
+    if any(each.node_id == node_id for each in others):
+        raise CommandError(f"node {node_id} {'does not vote' if voter else 'votes already'}")
+    raise CommandError(f"node {node_id} does not take part in the quorum", "`ottla cluster quorum` shows who does")
+
+
+def features(
+    levels: Annotated[list[str] | None, typer.Argument(help="NAME=LEVEL to finalise, any number.")] = None,
+    downgrade: Annotated[bool, typer.Option("--downgrade", help="Levels may go down, if no metadata is lost.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only ask whether the cluster would do it.")] = False,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Show feature levels (metadata.version and others), or change them: the last step of a rolling upgrade."""
+    from ottla.cli.options import parse_pairs
+    from ottla.cli.output import done, print_rows
+    from ottla.client.admin.nodes import Upgrade
+
+    wanted: dict[str, int] = {}
+    for name, level in parse_pairs(levels or [], "level").items():
+        if not level.isdecimal():
+            raise typer.BadParameter(f"{level!r} is no level")
+        wanted[name] = int(level)
+    kind = Upgrade.SAFE_DOWNGRADE if downgrade else Upgrade.UPGRADE
+
+    async def work(admin: Admin) -> list[Feature]:
+        if wanted:
+            await admin.nodes.update_features(wanted, kind, validate_only=dry_run)
+        return await admin.nodes.features()
+
+    found = run(bootstrap, work)
+    if wanted:
+        text = ", ".join(f"{name} {level}" for name, level in wanted.items())
+        done(f"it would be possible: {text}" if dry_run else f"finalised {text}")
+        return
+    rows = [
+        {"feature": each.name, "level": each.finalized, "min": each.min_version, "max": each.max_version}
+        for each in found
+    ]
+    print_rows(rows, ["feature", "level", "min", "max"], as_json=as_json, right=["level", "min", "max"])
