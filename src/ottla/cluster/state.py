@@ -31,6 +31,7 @@ from ottla.cluster.entities import (
 )
 from ottla.cluster.features import METADATA_VERSION, Range
 from ottla.cluster.index import Index
+from ottla.model.limits import SHARED_TUPLES_MAX
 from ottla.model.names import collision_key
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
@@ -217,7 +218,9 @@ class ClusterState:
     def _share(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """One tuple for all that are equal: very many partitions have the same few replicas and directories."""
         found = tuple(values)
-        return self._shared.setdefault(found, found)
+        if len(self._shared) < SHARED_TUPLES_MAX:
+            return self._shared.setdefault(found, found)
+        return self._shared.get(found, found)
 
     def _take_early(self, topic: Topic) -> list[PartitionState]:
         early = self._early[topic.id]

@@ -43,6 +43,8 @@ TOPICS_PER_REQUEST_MAX = 100_000
 PARTITIONS_PER_REQUEST_MAX = 200_000
 # Partitions one topic may have: each is a directory with five files.
 PARTITIONS_PER_TOPIC_MAX = 100_000
+# Sets of replicas and directories that partitions share in memory; of more different ones each keeps its own.
+SHARED_TUPLES_MAX = 200_000
 # Elections by the clock (preferred leaders, unclean ones) in one turn, as Kafka's; the next turn follows at once.
 ELECTIONS_PER_TURN_MAX = 1_000
 # A topic of 10,000 partitions still fits one batch, hence one write; larger groups become a transaction of several.
