@@ -9,7 +9,7 @@ from tests.cli.conftest import invoke
 from tests.support.ports import free_ports
 
 from ottla.cli import start
-from ottla.cli.cluster_plan import plan_for, plan_json, unfinished
+from ottla.cli.cluster_plan import plan_for, plan_json, under_way, unfinished
 from ottla.cli.cluster_reassign import parse_rate, plan, targets
 from ottla.cli.cluster_view import BrokerView, ClusterView, PartitionView, status_json
 from ottla.cli.local_cluster import define, define_broker, found_nodes, retire
@@ -162,6 +162,8 @@ def test_a_plan_goes_on_with_what_is_under_way() -> None:
     moving = Reassignment(TopicPartition("t", 0), (1, 2), (2,), (1,))
     found = view(partition(0, 1, (1, 2), (1, 2), moving), partition(1, 1, (1,), (1,)), brokers=2)
     assert plan_for(found).moves == ()  # when it has ended, each broker has one
+    (begun,) = under_way(found)
+    assert (begun.before, begun.after, begun.adding) == ((1,), (2,), (2,))
     assert plan_json(plan_for(found, draining=[1]))["partitions"] == [
         {"topic": "t", "partition": 1, "replicas": [2]},
     ]

@@ -250,7 +250,7 @@ def _plan_and_do(
     as_json: bool,
 ) -> int:
     """Show the plan; carry it out if that is wanted. The number of things that could not be planned."""
-    from ottla.cli.cluster_plan import carry_out, plan_json, show_plan
+    from ottla.cli.cluster_plan import carry_out, plan_json, show_plan, under_way
     from ottla.cli.cluster_reassign import parse_rate
     from ottla.cli.cluster_view import look
     from ottla.cli.output import done, note, print_json
@@ -263,10 +263,12 @@ def _plan_and_do(
         found, moves = await plan(admin, view)
         if not as_json:
             show_plan(found, view)
-        in_flight = any(each.move is not None for each in view.partitions)
-        if not execute or not (moves or in_flight):
+        begun = under_way(view)
+        if begun and not as_json:
+            note(f"{len(begun)} moves are under way already")
+        if not execute or not (moves or begun):
             return found, {}
-        return found, await carry_out(admin, moves, rate, at_once)
+        return found, await carry_out(admin, moves, begun, rate, at_once)
 
     found, failed = run(bootstrap, work)
     if as_json:

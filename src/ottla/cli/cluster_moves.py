@@ -46,19 +46,22 @@ class Progress(NamedTuple):
 
 
 class Mover:
-    """Carries out the moves of one plan; `on_progress` is told how far it is."""
+    """Carries out the moves of one plan, and sees those through that had `begun` before it; `on_progress` is told how
+    far it is."""
 
     def __init__(
         self,
         admin: Admin,
         moves: Sequence[Move],
+        begun: Sequence[Move] = (),
         *,
         throttle: int | None = None,
         at_once: int = AT_ONCE,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._admin = admin
-        self._moves = {each.at: each for each in moves}
+        self._moves = {each.at: each for each in (*begun, *moves)}
+        self._planned = {each.at for each in moves}
         self._throttle = throttle
         self._at_once = at_once
         self._on_progress = on_progress
@@ -66,8 +69,8 @@ class Mover:
         self.failed: dict[TopicPartition, str] = {}
 
     async def run(self) -> None:
-        """Until nothing is left to move, what others began included."""
-        waiting = sorted(self._moves)
+        """Until nothing is left to move."""
+        waiting = sorted(self._planned)
         running = {each.partition for each in await self._admin.replicas.reassignments()}
         if self._throttle is not None:
             await self._slow_down(self._throttle)

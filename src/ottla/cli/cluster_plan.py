@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.cluster_view import ClusterView
@@ -55,6 +55,20 @@ def unfinished(view: ClusterView, plan: Plan) -> tuple[Move, ...]:
         if each.at not in planned and each.leader != each.target[0] and each.target[0] in alive
     ]
     return (*plan.moves, *elections)
+
+
+def under_way(view: ClusterView) -> list[Move]:
+    """The moves that have begun, here or elsewhere, and not ended."""
+    return [
+        Move(
+            each.at,
+            tuple(node for node in each.replicas if node not in each.move.adding),
+            each.target,
+            each.size_bytes,
+        )
+        for each in view.partitions
+        if each.move is not None
+    ]
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -115,9 +129,9 @@ def _change(before: object, after: object) -> str:
 
 
 async def carry_out(
-    admin: Admin, moves: tuple[Move, ...], throttle: int | None, at_once: int
+    admin: Admin, moves: Sequence[Move], begun: Sequence[Move], throttle: int | None, at_once: int
 ) -> dict[TopicPartition, str]:
-    """Carry the moves out behind a progress bar; what failed, and why."""
+    """Carry the moves out behind a progress bar, with those that have begun already; what failed, and why."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
 
@@ -132,6 +146,6 @@ async def carry_out(
             text = f"{progress.done_moves} of {progress.moves} partitions"
             bar.update(task, description=text, completed=progress.done_bytes, total=progress.size_bytes or 1)
 
-        mover = Mover(admin, moves, throttle=throttle, at_once=at_once, on_progress=show)
+        mover = Mover(admin, moves, begun, throttle=throttle, at_once=at_once, on_progress=show)
         await mover.run()
         return mover.failed
