@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
 from tests.support.raw import RawConnection
 
@@ -188,6 +190,44 @@ def _everything(cluster: ProcessCluster) -> dict[str, Any]:
 def test_the_same_answers(clusters: tuple[ProcessCluster, ...]) -> None:
     ours, theirs = map(_everything, clusters)
     assert ours == theirs
+
+
+def test_a_consumer_reads_in_its_rack(clusters: tuple[ProcessCluster, ...]) -> None:
+    """librdkafka tells which broker it reads a partition from."""
+    ours, _ = clusters
+    places: list[tuple[int, int]] = []
+
+    def tell(statistics: str) -> None:
+        found = json.loads(statistics)["topics"].get(TOPIC, {}).get("partitions", {}).get("0")
+        if found is not None:
+            places.append((found["leader"], found["broker"]))
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": ours.bootstrap,
+            "group.id": "near",
+            "client.rack": f"rack-{FOLLOWER}",
+            "statistics.interval.ms": 100,
+            "stats_cb": tell,
+            "log_level": 0,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
+        offsets: list[int] = []
+
+        def poll() -> bool:
+            found = consumer.poll(0.1)
+            if found is not None:
+                offsets.append(found.offset())
+            return places[-1:] == [(LEADER, FOLLOWER)]
+
+        _until(poll)
+        latest = _produced(ours, LEADER, acks=-1)[0][1]
+        _until(lambda: poll() and offsets[-1:] == [latest])
+        assert offsets == list(range(offsets[0], latest + 1))
+    finally:
+        consumer.close()
 
 
 def test_too_few_in_sync(clusters: tuple[ProcessCluster, ...]) -> None:
