@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from ottla.model import limits
 
+NEVER_MS = 1 << 62  # as a point in time
+
 
 @dataclass(frozen=True, slots=True)
 class RaftConfig:
@@ -23,7 +25,7 @@ class RaftConfig:
     @property
     def fetch_wait_ms(self) -> int:
         """How long a leader may hold back an empty answer: short enough that a fetch never looks lost."""
-        return min(limits.RAFT_FETCH_WAIT_MS_MAX, self.fetch_timeout_ms // 2)
+        return min(limits.RAFT_FETCH_WAIT_MS_MAX, self.fetch_timeout_ms // 2, self.request_timeout_ms // 2)
 
     @property
     def check_quorum_ms(self) -> int:

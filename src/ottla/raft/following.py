@@ -161,6 +161,8 @@ def poll(node: RaftNode, state: Follower) -> int | None:
         election.become_prospective(node)
         return None
     wake_ms = state.deadline_ms if node.is_voter else node.now_ms + node.config.fetch_timeout_ms
+    if node.now_ms < node.journal_pause_ms:
+        return min(wake_ms, node.journal_pause_ms)
     if node.is_voter and node.journal.flushed_offset < node.journal.end_offset:
         return wake_ms
     lost = not node.is_voter and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ottla.model.errors import ErrorCode
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import effects, election, membership, serving
+from ottla.raft.config import NEVER_MS
 from ottla.raft.port import QuorumRecord, ReplicaKey
 from ottla.raft.roles import Leader, Progress, Resigned
 from ottla.raft.voters import Endpoint, encode_kraft_version
@@ -117,14 +118,11 @@ def poll(node: RaftNode, state: Leader) -> int | None:
     return min(wake_ms, change_ms)
 
 
-_NEVER_MS = 1 << 62
-
-
 def _lost_at(node: RaftNode, state: Leader) -> int:
     """When the leader must stop to believe in itself, if nobody fetches until then."""
     needed = node.voters.majority - node.is_voter
     if needed == 0:
-        return _NEVER_MS
+        return NEVER_MS
     times = sorted((each.fetched_ms for each in voter_progress(node, state)), reverse=True)
     heard_ms = times[needed - 1] if len(times) >= needed else -1
     return max(heard_ms, state.since_ms) + node.config.check_quorum_ms
@@ -132,7 +130,7 @@ def _lost_at(node: RaftNode, state: Leader) -> int:
 
 def _announce(node: RaftNode, state: Leader) -> int:
     """Tell those voters who leads that do not fetch."""
-    wake_ms = _NEVER_MS
+    wake_ms = NEVER_MS
     interval_ms = node.config.begin_epoch_interval_ms
     for voter, known in zip(node.voters.others(node.me.id), voter_progress(node, state), strict=True):
         if known.fetched_ms >= 0:

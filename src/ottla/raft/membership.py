@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ottla import __version__
 from ottla.model.errors import ErrorCode
 from ottla.raft import answers, leading, serving
+from ottla.raft.config import NEVER_MS
 from ottla.raft.port import ReplicaKey
 from ottla.raft.roles import Follower, Leader
 from ottla.raft.voters import KRAFT_VERSION_MAX, Endpoint, Voter, VoterSet
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 KRAFT_VERSION = "kraft.version"
 # A replica that fetched everything within this time counts as one that keeps up.
 CAUGHT_UP_MS = 3_600_000
-_NEVER_MS = 1 << 62
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ def remove_asked(node: RaftNode, token: Any, request: RemoveRaftVoterRequest) ->
         node.reply(token, RemoveRaftVoterResponse(error_code=error, error_message=message))
         return
     assert isinstance(node.state, Leader)
-    change = Change(token, RemoveRaftVoterResponse, _NEVER_MS, node.voters[key.id])
+    change = Change(token, RemoveRaftVoterResponse, NEVER_MS, node.voters[key.id])
     node.state.change = change
     _write(node, node.state, change, node.voters.without(key.id))
 
@@ -196,10 +196,10 @@ def committed(node: RaftNode, state: Leader) -> None:
 def poll(node: RaftNode, state: Leader) -> int:
     change = state.change
     if change is None or change.token is None or change.end_offset is not None:
-        return _NEVER_MS
+        return NEVER_MS
     if node.now_ms >= change.deadline_ms:
         _end(node, state, ErrorCode.REQUEST_TIMED_OUT, "The change took too long.")
-        return _NEVER_MS
+        return NEVER_MS
     return change.deadline_ms
 
 

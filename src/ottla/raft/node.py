@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from ottla.model.errors import ErrorCode
 from ottla.raft import effects, election, events, following, leading, membership, serving
-from ottla.raft.config import RaftConfig
+from ottla.raft.config import NEVER_MS, RaftConfig
 from ottla.raft.lines import Lines
 from ottla.raft.port import Election, Journal, Place, QuorumRecord, ReplicaKey
 from ottla.raft.roles import (
@@ -85,8 +85,8 @@ class RaftNode:
         self._leader_endpoint: Endpoint | None = None
         self._effects: list[effects.Effect] = []
         self._flush_asked = -1
-        self._journal_pause_ms = 0
-        found = journal.read_election()
+        self.journal_pause_ms = 0  # until then a disk that failed is left alone
+        self._remembered = found = journal.read_election()
         self.epoch = max(found.epoch, journal.last_epoch)
         known = found.epoch == self.epoch
         self.leader_id = found.leader_id if known else -1
@@ -110,16 +110,17 @@ class RaftNode:
             self._unanswered(events.Unanswered(number))
         while True:
             state = self.state
-            self.deadline_ms = _POLLS[type(state)](self, state)
+            wake_ms = _POLLS[type(state)](self, state)
             if self.state is state:
+                self.deadline_ms = wake_ms if wake_ms is not None and wake_ms < NEVER_MS else None
                 return
 
     def _ask_for_flush(self) -> None:
         end = self.journal.end_offset
         if self.journal.flushed_offset >= end or self._flush_asked == end or not self.is_voter:
             return
-        if self.now_ms < self._journal_pause_ms:
-            self.deadline_ms = min(self.deadline_ms or self._journal_pause_ms, self._journal_pause_ms)
+        if self.now_ms < self.journal_pause_ms:
+            self.deadline_ms = min(self.deadline_ms or self.journal_pause_ms, self.journal_pause_ms)
             return
         self._flush_asked = end
         self.emit(effects.Flush())
@@ -156,11 +157,9 @@ class RaftNode:
 
     def _journal_failed(self, _: events.JournalFailed) -> None:
         self._flush_asked = -1
-        self._journal_pause_ms = self.now_ms + JOURNAL_PAUSE_MS
+        self.journal_pause_ms = self.now_ms + JOURNAL_PAUSE_MS
         if isinstance(self.state, Leader):
             leading.resign(self, self.state)
-        else:
-            self.lines.pause(self.leader_id, self.now_ms)
 
     def _stop(self, _: events.Stop) -> None:
         self.is_stopping = True
@@ -232,7 +231,7 @@ class RaftNode:
         epoch = self.epoch if epoch is None else epoch
         assert epoch > self.epoch or ROLE_OF[type(state)] in NEXT[self.role], f"{self.role} → {state}"
         before = Election(self.epoch, self.leader_id, self.voted)
-        if remembered and (epoch, leader_id, voted) != before:
+        if remembered:
             self._remember(state, epoch, leader_id, voted)
         if isinstance(self.state, Leader):
             leading.step_down(self, self.state, epoch)
@@ -247,7 +246,9 @@ class RaftNode:
         if isinstance(state, Leader | Resigned):
             leader_id, voted = self.me.id, None  # whoever leads has voted for itself
         election = Election(epoch, leader_id, voted)
-        self.journal.write_election(election, list(self.voters), self.history.kraft_version)
+        if election != self._remembered:
+            self.journal.write_election(election, list(self.voters), self.history.kraft_version)
+            self._remembered = election
 
     def commit(self, offset: int) -> None:
         """The high watermark is at least this."""

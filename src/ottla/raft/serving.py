@@ -14,6 +14,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, leading
+from ottla.raft.config import NEVER_MS
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.questions import refusal
 from ottla.raft.roles import Leader, Waiting
@@ -22,8 +23,6 @@ from ottla.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapsh
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode
-
-_NEVER_MS = 1 << 62
 
 
 def fetch_asked(node: RaftNode, token: Any, request: FetchRequest) -> None:
@@ -136,7 +135,7 @@ def expire_waiting(node: RaftNode, state: Leader) -> int:
     """Answer those whose time is over; when the next one's is."""
     if any(node.now_ms >= each.deadline_ms for each in state.waiting):
         answer_waiting(node, state)
-    return min((each.deadline_ms for each in state.waiting), default=_NEVER_MS)
+    return min((each.deadline_ms for each in state.waiting), default=NEVER_MS)
 
 
 def refuse_waiting(node: RaftNode, state: Leader, error: ErrorCode) -> None:

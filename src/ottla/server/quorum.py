@@ -24,7 +24,7 @@ from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.raft import effects, events
 from ottla.raft.describe import ReplicaView, describe
-from ottla.raft.node import RaftNode
+from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.voters import VoterSet
 from ottla.server.answer import Answer, Later
@@ -70,6 +70,7 @@ class Quorum:
         self._ports = ports
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0  # when it wakes
         self._stopping = False
         self._sending = Sending(peers, self._step)
         self._flushing = Flushing(store, ports.executor, self._step)
@@ -174,7 +175,12 @@ class Quorum:
         if not self.is_leader:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "This node does not lead the metadata quorum.")
         start = self.store.end_offset
-        self.store.write_entries(entries, self.epoch)
+        try:
+            self.store.write_entries(entries, self.epoch)
+        except StorageError:
+            if not self.is_alone:
+                self._step(events.JournalFailed())
+            raise
         end = self.store.end_offset
         if self.is_alone:
             self.store.sync(start)
@@ -233,11 +239,15 @@ class Quorum:
 
     def _step(self, event: events.Event) -> None:
         assert self._loop is not None, "not started"
-        try:
-            found = self.node.step(event, self.clock_ms())
-        except (StorageError, ApiError) as error:  # ApiError: batches that are damaged
-            log.error("the metadata log cannot be written: %s", error)
-            found = self.node.step(events.JournalFailed(), self.clock_ms())
+        for each in (event, events.JournalFailed()):
+            try:
+                found = self.node.step(each, self.clock_ms())
+                break
+            except (StorageError, ApiError) as error:  # ApiError: batches that are damaged
+                log.error("the metadata log cannot be written: %s", error)
+        else:
+            self._set_timer(self.clock_ms() + JOURNAL_PAUSE_MS)
+            return
         for effect in found:
             self._do[type(effect)](effect)
         self._set_timer()
@@ -247,12 +257,15 @@ class Quorum:
         assert self._loop is not None, "not started"
         return int(self._loop.time() * 1000)
 
-    def _set_timer(self) -> None:
+    def _set_timer(self, deadline_ms: int | None = None) -> None:
+        deadline_ms = self.node.deadline_ms if deadline_ms is None else deadline_ms
         if self._timer is not None:
+            if deadline_ms is not None and deadline_ms >= self._timer_ms:
+                return  # it wakes early enough, and looks again
             self._timer.cancel()
             self._timer = None
-        deadline_ms = self.node.deadline_ms
         if deadline_ms is not None and self._loop is not None and not self._stopping:
+            self._timer_ms = deadline_ms
             # One millisecond more: what is cut off of the loop's time must not make it early.
             self._timer = self._loop.call_at((deadline_ms + 1) / 1000, self._tick)
 
