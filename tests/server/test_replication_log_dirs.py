@@ -201,11 +201,11 @@ def test_what_cannot_be_moved() -> None:
         agreeing(pair)
         pair.create()
         assert move(pair, "three") == ErrorCode.LOG_DIR_NOT_FOUND
-        assert move(pair, "two", "unknown") == ErrorCode.REPLICA_NOT_AVAILABLE
+        assert move(pair, "two", "unknown") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert move(pair, "two", "x" * 249) == ErrorCode.INVALID_TOPIC_EXCEPTION
         # Remembered: a replica that comes later begins there, however full the directory is.
         for name in ("later", "another"):
-            assert move(pair, "two", name) == ErrorCode.REPLICA_NOT_AVAILABLE
+            assert move(pair, "two", name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             pair.create(name)
             place_of = pair.follower.partitions.directory_of(place(name))
             assert place_of is not None

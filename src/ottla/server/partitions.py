@@ -84,7 +84,7 @@ class Partitions:
         self._unopened: dict[TopicPartition, None] = {}
         self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
         self.followers = Followers(node_id)  # what replicas know of the world around them, and whom they tell
-        self.preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
+        self._preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
         self.removal = Removal()
         self.checkpoints = Checkpoints(self)
         # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
@@ -241,6 +241,12 @@ class Partitions:
 
     # Moving
 
+    def prefer(self, name: TopicPartition, directory: DataDirectory) -> None:
+        """Should this node get a replica of the partition, it will lie there."""
+        if len(self._preferred) >= limits.PREFERRED_DIRECTORIES_MAX:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[name] = directory
+
     def move(self, partition: Partition, target: DataDirectory, new: Log) -> None:
         """`new`, complete and in `target`, takes the place of the partition's log, which is removed later."""
         name = TopicPartition(partition.topic, partition.index)
@@ -369,7 +375,7 @@ class Partitions:
 
     def _place_replica(self, topic: Topic, state: PartitionState, *, existing: bool) -> None:
         name = TopicPartition(topic.name, state.index)
-        preferred = self.preferred.pop(name, None)
+        preferred = self._preferred.pop(name, None)
         assigned = assigned_directory(state, self.node_id) if preferred is None else preferred.id
         directory = choose_directory(
             self.directories, name, topic.id, assigned, existing=existing, all_usable=self._all_usable

@@ -107,8 +107,9 @@ class LogDirs:
         except ApiError as error:
             if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
                 return error.code
-            partitions.preferred[name] = target
-            return ErrorCode.REPLICA_NOT_AVAILABLE
+            partitions.prefer(name, target)
+            elsewhere = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code
         if moving is not None or self._is_in(name, target):
             return ErrorCode.NONE
         if any(directory.failure is not None for directory in partitions.directories):

@@ -1,0 +1,97 @@
+"""Moves between data directories: a real Kafka and Ottla, each with two of them, answer the same and do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.talk import create, eventually, produce
+from tests.support.kafka import RealKafka
+from tests.support.node import OttlaNode
+from tests.support.ports import free_ports
+from tests.support.raw import RawConnection
+
+from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+
+LONG = "x" * 245
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, list[str]]]]:
+    """Kind → (bootstrap, directories)."""
+    home = tmp_path_factory.mktemp("directories")
+    paths = {kind: [str(home / kind / name) for name in ("one", "two")] for kind in ("kafka", "ottla")}
+    kafka = RealKafka(home / "kafka", properties={"log.dirs": ",".join(paths["kafka"])})
+    port, controller = free_ports(2)
+    properties = home / "ottla.properties"
+    (home / "ottla").mkdir()
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "log.dirs": ",".join(paths["ottla"]),
+    }
+    properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    ottla = OttlaNode.on_file(properties, Path(paths["ottla"][0]), port)
+    try:
+        ottla.start()
+        kafka.start()
+        yield {"kafka": (kafka.bootstrap, paths["kafka"]), "ottla": (f"127.0.0.1:{port}", paths["ottla"])}
+    finally:
+        ottla.kill()
+        kafka.stop()
+
+
+def where(connection: RawConnection, topic: str, index: int = 0) -> dict[str, bool]:
+    """Directory → whether what lies there of the partition is a future replica."""
+    answer: Any = connection.call(DescribeLogDirsRequest(topics=None), 4)
+    return {
+        result.log_dir: each.is_future_key
+        for result in answer.results
+        for found in result.topics
+        if found.name == topic
+        for each in found.partitions
+        if each.partition_index == index
+    }
+
+
+def move(connection: RawConnection, path: str, topics: dict[str, list[int]]) -> dict[tuple[str, int], int]:
+    directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    wanted = [directory.AlterReplicaLogDirTopic(name=name, partitions=indexes) for name, indexes in topics.items()]
+    answer: Any = connection.call(AlterReplicaLogDirsRequest(dirs=[directory(path=path, topics=wanted)]), 2)
+    return {
+        (result.topic_name, each.partition_index): each.error_code
+        for result in answer.results
+        for each in result.partitions
+    }
+
+
+def script(bootstrap: str, paths: list[str]) -> list[Any]:
+    with RawConnection(bootstrap) as connection:
+        create(connection, "t", 2)
+        create(connection, LONG)
+        eventually(lambda: produce(connection, "t", [b"one", b"two"]) == (0, 0))
+        (here,) = [path for path, future in where(connection, "t").items() if not future]
+        there = next(path for path in paths if path != here)
+        found: list[Any] = [
+            move(connection, "/nowhere", {"t": [0]}),
+            move(connection, there, {"t": [7], "unknown": [0], LONG: [0]}),
+            move(connection, here, {"t": [0]}),
+            where(connection, "t") == {here: False},
+            move(connection, there, {"t": [0]}),
+        ]
+        eventually(lambda: where(connection, "t") == {there: False}, "it moved")
+        found.append(produce(connection, "t", [b"three"]))
+        # The one that was refused begins where it was told.
+        create(connection, "unknown")
+        eventually(lambda: where(connection, "unknown") == {there: False}, "it was remembered")
+        return found
+
+
+def test_moves_between_directories(pair: dict[str, tuple[str, list[str]]]) -> None:
+    assert script(*pair["ottla"]) == script(*pair["kafka"])
