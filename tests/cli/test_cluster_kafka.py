@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.cli.conftest import Run, invoke
-from tests.support.kafka_cluster import RealKafkaCluster
+from tests.support.clusters import KafkaCluster, ProcessCluster, running
 
 from ottla.client.blocking import Blocking
 
@@ -19,13 +19,14 @@ Ottla = Callable[..., Run]
 
 
 @pytest.fixture(scope="module")
-def cluster(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafkaCluster]:
-    with RealKafkaCluster(tmp_path_factory.mktemp("cluster"), 3, racks={1: "a", 2: "b", 3: "b"}) as started:
+def cluster(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    made = KafkaCluster(tmp_path_factory.mktemp("cluster"), racks={1: "a", 2: "b", 3: "b"}, heap="256m")
+    with running(made) as started:
         yield started
 
 
 @pytest.fixture
-def ottla(cluster: RealKafkaCluster) -> Ottla:
+def ottla(cluster: ProcessCluster) -> Ottla:
     def run(*arguments: str, code: int = 0) -> Run:
         done = invoke(*arguments, env={"OTTLA_BOOTSTRAP": cluster.bootstrap})
         assert done.code == code, f"exit code {done.code}\n{done.out}\n{done.err}"
@@ -34,9 +35,9 @@ def ottla(cluster: RealKafkaCluster) -> Ottla:
     return run
 
 
-def test_balance_a_lopsided_topic(cluster: RealKafkaCluster, ottla: Ottla) -> None:
+def test_balance_a_lopsided_topic(cluster: ProcessCluster, ottla: Ottla) -> None:
     with Blocking(cluster.bootstrap) as client:
-        client.admin.topics.create("lopsided", 6, 2)
+        client.admin.topics.create("lopsided", 6, 2, {"min.insync.replicas": "1"})
     ottla("cluster", "reassign", *(f"lopsided:{index}=1,2" for index in range(6)), "--execute")
     with Blocking(cluster.bootstrap) as client:
         client.send_all("lopsided", [(None, bytes(1000))] * 300)
@@ -55,9 +56,9 @@ def test_balance_a_lopsided_topic(cluster: RealKafkaCluster, ottla: Ottla) -> No
     assert "Nothing to move" in ottla("cluster", "balance").err
 
 
-def test_an_interrupted_move_goes_on(cluster: RealKafkaCluster, ottla: Ottla) -> None:
+def test_an_interrupted_move_goes_on(cluster: ProcessCluster, ottla: Ottla) -> None:
     with Blocking(cluster.bootstrap) as client:
-        client.admin.topics.create("slow", 1, 1)
+        client.admin.topics.create("slow", 1, 1, {"min.insync.replicas": "1"})
     ottla("cluster", "reassign", "slow:0=1", "--execute")
     with Blocking(cluster.bootstrap) as client:
         client.send_all("slow", [(None, bytes(50_000))] * 40)
@@ -80,12 +81,12 @@ def test_an_interrupted_move_goes_on(cluster: RealKafkaCluster, ottla: Ottla) ->
     assert not any("throttled" in name for name in topic["settings"])
 
 
-def test_drain_and_a_broker_for_another_machine(cluster: RealKafkaCluster, ottla: Ottla) -> None:
+def test_drain_and_a_broker_for_another_machine(cluster: ProcessCluster, ottla: Ottla) -> None:
     ottla("cluster", "drain", "3", "--execute")
     after = ottla("cluster", "status", "--json").json
     assert after["brokers"][2]["replicas"] == 0 and after["healthy"]
     text = ottla("cluster", "add-broker", "--listen", "10.0.0.4:9092", "--rack", "c").out
-    voters = cluster.nodes[1].properties["controller.quorum.voters"]
+    voters = ",".join(f"{each}@{cluster.controller_address(each)}" for each in cluster.ids)
     assert f"controller.quorum.voters={voters}" in text and "node.id=4\n" in text and "broker.rack=c\n" in text
     quorum = ottla("cluster", "quorum").lines
     assert len(quorum) == 4 and sum("leader" in line for line in quorum) == 1
@@ -98,7 +99,7 @@ def test_features_and_voters(ottla: Ottla) -> None:
     ottla("cluster", "features", "group.version=0", code=1)  # downgrades are asked for by name
     ottla("cluster", "features", "group.version=0", "--downgrade")
     ottla("cluster", "features", f"group.version={newest}")
-    assert ottla("cluster", "features", "group.version=x", code=2)
+    ottla("cluster", "features", "group.version=x", code=2)
     # A quorum whose voters are in the property files.
     assert "votes already" in ottla("cluster", "add-voter", "1", "--listen", "127.0.0.1:1", code=1).err
     assert "does not take part" in ottla("cluster", "remove-voter", "9", code=1).err

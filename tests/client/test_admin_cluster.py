@@ -1,11 +1,11 @@
-"""The admin client against a real Kafka of three nodes: moves, elections, quorum, features, brokers that leave."""
+"""The admin client against three nodes, ours and a real Kafka's: moves, elections, quorum, features, brokers that go."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
-from tests.support.kafka_cluster import RealKafkaCluster
+from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster, running
 
 from ottla.client import Admin, ApiError, Producer
 from ottla.client.admin.nodes import Upgrade
@@ -17,17 +17,21 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
 
-pytestmark = pytest.mark.compat
+PROPERTIES = {"min.insync.replicas": "1"}
 T = TypeVar("T")
 
 
-@pytest.fixture(scope="module")
-def cluster(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafkaCluster]:
-    with RealKafkaCluster(tmp_path_factory.mktemp("cluster"), 3, racks={1: "a", 2: "b", 3: "c"}) as started:
+@pytest.fixture(scope="module", params=["ottla", pytest.param("kafka", marks=pytest.mark.compat)])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    kind = OttlaCluster if request.param == "ottla" else KafkaCluster
+    if request.param == "kafka":
+        request.getfixturevalue("java_tools")
+    made = kind(tmp_path_factory.mktemp("cluster"), racks={1: "a", 2: "b", 3: "c"}, properties=PROPERTIES)
+    with running(made) as started:
         yield started
 
 
-def run(cluster: RealKafkaCluster, test: Callable[[Admin], Awaitable[None]]) -> None:
+def run(cluster: ProcessCluster, test: Callable[[Admin], Awaitable[None]]) -> None:
     async def main() -> None:
         async with asyncio.timeout(90), Admin(cluster.bootstrap) as admin:
             await test(admin)
@@ -64,7 +68,7 @@ async def placed(admin: Admin, name: str, *replicas: list[int]) -> list[TopicPar
     return [TopicPartition(name, index) for index in range(len(replicas))]
 
 
-def test_a_move_and_the_election_that_follows(cluster: RealKafkaCluster) -> None:
+def test_a_move_and_the_election_that_follows(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         (at,) = await placed(admin, "moved", [1, 2])
         assert await admin.replicas.reassign({at: [3, 2]}) == {at: None}
@@ -84,7 +88,7 @@ def test_a_move_and_the_election_that_follows(cluster: RealKafkaCluster) -> None
     run(cluster, test)
 
 
-def test_a_move_that_cannot_end_is_seen_and_cancelled(cluster: RealKafkaCluster) -> None:
+def test_a_move_that_cannot_end_is_seen_and_cancelled(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         (at,) = await placed(admin, "throttled", [1])
         await admin.configs.set(
@@ -111,7 +115,7 @@ def test_a_move_that_cannot_end_is_seen_and_cancelled(cluster: RealKafkaCluster)
     run(cluster, test)
 
 
-def test_refusals_come_per_partition(cluster: RealKafkaCluster) -> None:
+def test_refusals_come_per_partition(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         good, other = await placed(admin, "refused", [1], [2])
         missing = TopicPartition("refused", 7)
@@ -133,7 +137,7 @@ def test_refusals_come_per_partition(cluster: RealKafkaCluster) -> None:
     run(cluster, test)
 
 
-def test_disks_of_all_brokers(cluster: RealKafkaCluster) -> None:
+def test_disks_of_all_brokers(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         await placed(admin, "disks", [1, 2, 3])
 
@@ -150,14 +154,12 @@ def test_disks_of_all_brokers(cluster: RealKafkaCluster) -> None:
     run(cluster, test)
 
 
-def test_the_quorum(cluster: RealKafkaCluster) -> None:
+def test_the_quorum(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         quorum = await admin.voters.quorum()
         assert [each.node_id for each in quorum.voters] == [1, 2, 3] and quorum.observers == ()
         assert quorum.leader_id in (1, 2, 3) and quorum.high_watermark > 0
-        assert {node_id: at[0].port for node_id, at in quorum.endpoints.items()} == {
-            node_id: int(node.properties["listeners"].rpartition(":")[2]) for node_id, node in cluster.nodes.items()
-        }
+        assert {node_id: at[0].port for node_id, at in quorum.endpoints.items()} == cluster.controller_ports
         # The voters of this one are in its property files, and stay there.
         with pytest.raises(ApiError) as refusal:
             await admin.voters.remove(1, bytes(15) + b"x")
@@ -169,7 +171,7 @@ def test_the_quorum(cluster: RealKafkaCluster) -> None:
     run(cluster, test)
 
 
-def test_features(cluster: RealKafkaCluster) -> None:
+def test_features(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         before = {each.name: each for each in await admin.nodes.features()}
         newest = before["group.version"].max_version
@@ -189,7 +191,7 @@ def test_features(cluster: RealKafkaCluster) -> None:
     run(cluster, test)
 
 
-def test_a_broker_leaves(cluster: RealKafkaCluster) -> None:
+def test_a_broker_leaves(cluster: ProcessCluster) -> None:
     """The last test: it takes the cluster's third node away."""
 
     async def test(admin: Admin) -> None:
@@ -202,7 +204,7 @@ def test_a_broker_leaves(cluster: RealKafkaCluster) -> None:
         with pytest.raises(ApiError) as refusal:
             await admin.nodes.unregister(9)
         assert refusal.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
-        await asyncio.to_thread(cluster.stop, 3)
+        await asyncio.to_thread(cluster.stop_node, 3)
 
         async def fenced() -> list[int]:
             return [each.node_id for each in (await admin.nodes.describe(fenced=True)).brokers if each.is_fenced]

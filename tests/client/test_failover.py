@@ -1,14 +1,12 @@
-"""Clients when brokers of a real cluster die: what was acknowledged is there once, and work goes on within moments."""
+"""Clients when brokers die, ours or a real Kafka's: what was acknowledged is there once, and work soon goes on."""
 
 import asyncio
 import contextlib
-import os
-import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from tests.support.kafka_cluster import RealKafkaCluster
+from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster, running
 
 from ottla.client import (
     Admin,
@@ -26,26 +24,27 @@ from ottla.client.cluster import Purpose
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.ids import TopicPartition
 
-pytestmark = pytest.mark.compat
-RACKS = {1: "a", 2: "b", 3: "c"}
+PROPERTIES = {
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "auto.leader.rebalance.enable": "false",
+    "offsets.topic.num.partitions": "3",
+    # A node that is paused is noticed soon; Kafka's default would be 9 s.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
 
 
-@pytest.fixture(scope="module")
-def cluster(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafkaCluster]:
-    properties = {
-        "min.insync.replicas": "2",
-        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-        "auto.leader.rebalance.enable": "false",
-        "offsets.topic.num.partitions": "3",
-        # A node that is paused is noticed soon; Kafka's default would be 9 s.
-        "broker.session.timeout.ms": "3000",
-        "broker.heartbeat.interval.ms": "500",
-    }
-    with RealKafkaCluster(tmp_path_factory.mktemp("cluster"), 3, racks=RACKS, properties=properties) as started:
+@pytest.fixture(scope="module", params=["ottla", pytest.param("kafka", marks=pytest.mark.compat)])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+    kind = OttlaCluster if request.param == "ottla" else KafkaCluster
+    if request.param == "kafka":
+        request.getfixturevalue("java_tools")
+    made = kind(tmp_path_factory.mktemp("cluster"), racks={1: "a", 2: "b", 3: "c"}, properties=PROPERTIES)
+    with running(made) as started:
         yield started
 
 
-def run(cluster: RealKafkaCluster, test: Callable[[Admin], Awaitable[None]]) -> None:
+def run(cluster: ProcessCluster, test: Callable[[Admin], Awaitable[None]]) -> None:
     async def main() -> None:
         async with asyncio.timeout(90), Admin(cluster.bootstrap) as admin:
             await test(admin)
@@ -85,7 +84,7 @@ async def values(cluster: Cluster, topic: str, partitions: int) -> list[list[int
     return found
 
 
-def test_a_leader_is_killed_under_load(cluster: RealKafkaCluster) -> None:
+def test_a_leader_is_killed_under_load(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         await created(admin, "killed", [1, 2, 3], [2, 3, 1], [3, 1, 2])
         sent, stop, stopped = [0], asyncio.Event(), asyncio.Event()
@@ -118,7 +117,7 @@ def test_a_leader_is_killed_under_load(cluster: RealKafkaCluster) -> None:
             await goes_on(50)
             await asyncio.to_thread(cluster.kill, 1)
             await goes_on(sent[0] + 50)
-            await asyncio.to_thread(cluster.restart, 1)
+            await asyncio.to_thread(cluster.start_node, 1)
             await goes_on(sent[0] + 20)
         finally:
             stop.set()
@@ -130,13 +129,13 @@ def test_a_leader_is_killed_under_load(cluster: RealKafkaCluster) -> None:
     run(cluster, test)
 
 
-def test_bootstrap_with_the_dead(cluster: RealKafkaCluster) -> None:
+def test_bootstrap_with_the_dead(cluster: ProcessCluster) -> None:
     """One of the addresses refuses, another one never answers: the third one does."""
 
     async def test(admin: Admin) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:  # lets one in, and says nothing
             port = silent.getsockname()[1]
-            bootstrap = f"127.0.0.1:1,127.0.0.1:{port},{cluster.nodes[2].bootstrap}"
+            bootstrap = f"127.0.0.1:1,127.0.0.1:{port},{cluster.address(2)}"
             options = ClientOptions(parse_bootstrap(bootstrap), request_timeout_ms=60_000)
             async with asyncio.timeout(30), Admin(options) as other:
                 assert len((await other.nodes.describe()).brokers) == 3
@@ -144,29 +143,28 @@ def test_bootstrap_with_the_dead(cluster: RealKafkaCluster) -> None:
     run(cluster, test)
 
 
-def test_a_broker_that_stands_still_does_not_stop_the_others(cluster: RealKafkaCluster) -> None:
+def test_a_broker_that_stands_still_does_not_stop_the_others(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         await created(admin, "paused", [2, 3, 1], [3, 1, 2])
         options = ClientOptions(parse_bootstrap(cluster.bootstrap))
         async with Cluster(options) as own, Producer(own, ProducerOptions(acks=-1)) as producer:
             await producer.send("paused", b"0", partition=0)
             await producer.send("paused", b"0", partition=1)
-            pid = cluster.nodes[2].pid
-            os.kill(pid, signal.SIGSTOP)
+            cluster.pause(2)
             try:
                 # Neither waits for the other: that partition's leader lives, and its ISR shrinks.
                 await producer.send("paused", b"1", partition=1)
                 async with asyncio.timeout(25):
                     await producer.send("paused", b"1", partition=0)
             finally:
-                os.kill(pid, signal.SIGCONT)
+                cluster.resume(2)
         await all_in_sync(admin, "paused")  # the one that stood still must first learn that it no longer leads
         assert await values(admin.cluster, "paused", 2) == [[0, 1], [0, 1]]
 
     run(cluster, test)
 
 
-def test_the_replica_next_door_is_read(cluster: RealKafkaCluster) -> None:
+def test_the_replica_next_door_is_read(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         await created(admin, "near", [1, 2, 3])
         async with Producer(admin.cluster, ProducerOptions(acks=-1)) as producer:
@@ -182,6 +180,6 @@ def test_the_replica_next_door_is_read(cluster: RealKafkaCluster) -> None:
             assert found == list(range(20))
             leader = await own.leader(TopicPartition("near", 0))
             asked = {address.port for (address, purpose) in own._connections if purpose is Purpose.FETCH}
-            assert leader[0] != 3 and cluster.nodes[3].port in asked
+            assert leader[0] != 3 and cluster.ports[3] in asked
 
     run(cluster, test)

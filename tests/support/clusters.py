@@ -58,7 +58,7 @@ class Process(Protocol):
 
 
 class ProcessCluster:
-    """`size` nodes with both roles; node ids are 1, 2, …"""
+    """`size` nodes with both roles; node ids are 1, 2, …; `racks` by id."""
 
     kind = ""
 
@@ -69,8 +69,10 @@ class ProcessCluster:
         size: int = 3,
         properties: Mapping[str, str] | None = None,
         place: Place | None = None,
+        racks: Mapping[int, str] | None = None,
     ) -> None:
         self.directory = directory
+        self._racks = {} if racks is None else racks
         self._place = place
         self.ids = list(range(1, size + 1))
         ports = free_ports(2 * size)
@@ -96,6 +98,7 @@ class ProcessCluster:
             "listeners": f"PLAINTEXT://{self.address(id)},CONTROLLER://{self.controller_address(id)}",
             "advertised.listeners": f"PLAINTEXT://{self.address(id)}",
             "log.dirs": str(directory / "data"),
+            **({"broker.rack": self._racks[id]} if id in self._racks else {}),
         }
 
     def _host(self, id: int) -> str:
@@ -218,12 +221,13 @@ class KafkaCluster(ProcessCluster):
         size: int = 3,
         properties: Mapping[str, str] | None = None,
         place: Place | None = None,
+        racks: Mapping[int, str] | None = None,
         heap: str = "384m",
         jvm_options: Sequence[str] = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     ) -> None:
         self._heap = heap
         self._jvm_options = jvm_options
-        super().__init__(directory, size=size, properties=properties, place=place)
+        super().__init__(directory, size=size, properties=properties, place=place, racks=racks)
 
     def make(self, id: int, directory: Path) -> Process:
         return RealKafka(
