@@ -12,26 +12,24 @@ import logging
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.client.errors import ClientError, NotConnected, RequestTimedOut, error_code
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
+from ottla.client.errors import ClientError, NotConnected, RequestTimedOut
 from ottla.model import limits
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
 from ottla.server.answer import FAILED, Later
 from ottla.server.context import Context, Peer
 from ottla.server.producer_ids import ProducerIds
 from ottla.server.served import SERVED_TO_CONTROLLERS
-from ottla.wire.message import Request
-from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.message import Request, Struct, fields
 
 if TYPE_CHECKING:
+    from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
     from ottla.server.context import Services
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _HERE = ("127.0.0.1", 0)
-_Wanted = CreateTopicsRequest.CreatableTopic
 
 
 class ControllerChannel:
@@ -66,7 +64,7 @@ class ControllerChannel:
                 else:
                     answer = None
                 if answer is not None:
-                    if getattr(answer, "error_code", 0) != ErrorCode.NOT_CONTROLLER:
+                    if not is_refused_by_role(answer):
                         return answer
                     why = "the one that was asked is not the controller"
             except ClientError as error:
@@ -116,51 +114,11 @@ class ControllerChannel:
             raise ClientError(f"{type(request).name} failed")
         return answer
 
-    # --- topics
-
     def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
         """What became of them, once this node knows of those that were made."""
-        controller = self.services.controller
-        if not controller.active:
-            return self._later(self._create_elsewhere(topics))
-        made: Later[list[TopicOutcome]] = Later()
+        from ottla.server.topic_creation import create_topics
 
-        def settle(reply: Any) -> None:
-            if not isinstance(reply, ApiError):
-                made.set(reply)
-            elif reply.code == ErrorCode.NOT_CONTROLLER:
-                self._later(self._create_elsewhere(topics)).then(made.set)
-            else:
-                made.set(_refused(topics, reply))
-
-        controller.submit(CreateTopics(topics)).then(settle)
-        return made
-
-    async def _create_elsewhere(self, topics: tuple[NewTopic, ...]) -> list[TopicOutcome]:
-        wanted = [_wanted(topic) for topic in topics]
-        request = CreateTopicsRequest(topics=wanted, timeout_ms=limits.CONTROLLER_ANSWER_MS)
-        try:
-            answer = await self.ask(request)
-        except ClientError as error:
-            return _refused(topics, ApiError(ErrorCode.REQUEST_TIMED_OUT, str(error)))
-        outcomes = [
-            TopicOutcome(
-                each.name,
-                ApiError(error_code(each.error_code), each.error_message) if each.error_code else None,
-                each.topic_id,
-                each.num_partitions,
-                each.replication_factor,
-            )
-            for each in answer.topics
-        ]
-        made = [outcome.id for outcome in outcomes if outcome.error is None]
-        metadata = self.services.metadata
-        try:
-            async with asyncio.timeout(limits.CONTROLLER_ANSWER_MS / 1000):
-                await metadata.until(lambda: all(each in metadata.state.topic_by_id for each in made))
-        except TimeoutError:
-            log.warning("this node has not heard of the topics that the controller made")
-        return outcomes
+        return create_topics(self, topics)
 
     # --- tasks
 
@@ -176,7 +134,7 @@ class ControllerChannel:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the controller could not be asked", exc_info=error)
 
-    def _later(self, work: Coroutine[Any, Any, Any]) -> Later[Any]:
+    def later(self, work: Coroutine[Any, Any, Any]) -> Later[Any]:
         later: Later[Any] = Later()
 
         def done(ended: asyncio.Task[Any]) -> None:
@@ -195,18 +153,12 @@ class ControllerChannel:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _refused(topics: tuple[NewTopic, ...], error: ApiError) -> list[TopicOutcome]:
-    return [TopicOutcome(topic.name, error) for topic in topics]
-
-
-def _wanted(topic: NewTopic) -> _Wanted:
-    return _Wanted(
-        name=topic.name,
-        num_partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
-        assignments=[
-            _Wanted.CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
-            for index, brokers in topic.assignments
-        ],
-        configs=[_Wanted.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs],
-    )
+def is_refused_by_role(answer: Struct) -> bool:
+    """Whether an answer says, for all of it or for a part, that this node is not the controller."""
+    if getattr(answer, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+        return True
+    for field in fields(type(answer)):
+        value = getattr(answer, field.name)
+        if isinstance(value, list) and value and isinstance(value[0], Struct) and any(map(is_refused_by_role, value)):
+            return True
+    return False

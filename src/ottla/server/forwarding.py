@@ -1,38 +1,22 @@
-"""Forwarding: requests that only the active controller may handle, passed on to it in an Envelope (KIP-590).
+"""Forwarding: requests that only the active controller may handle (KIP-590).
 
-The bytes of the request go there as they came and those of the answer come back as they are, with the same correlation
-id. The client never learns that a controller was asked that no longer is one: another is found within the time that
-the client gave. When none is, the request's own handler says REQUEST_TIMED_OUT in the form of its answer.
+Where it is here they go to their handlers like all others. Else the bytes of the request go there as they came and
+those of the answer come back as they are, with the same correlation id. The client never learns that a controller was
+asked that no longer is one: another is found within the time that the client gave.
 """
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
-import logging
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.errors import ClientError
-from ottla.model import limits
-from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import FAILED, Answer, Later
+from ottla.server.answer import FAILED, Answer
+from ottla.server.channel import is_refused_by_role
 from ottla.server.context import Context
-from ottla.wire import compile
-from ottla.wire.journal.principal import DefaultPrincipalData
-from ottla.wire.message import Request, Response, Struct, fields
-from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from ottla.wire.message import Request, Response
 
 if TYPE_CHECKING:
     from ottla.server.channel import ControllerChannel
     from ottla.server.dispatch import Route
-
-log = logging.getLogger(__name__)
-
-_VERSION = 0  # of the principal's form
-_ANONYMOUS = _VERSION.to_bytes(2, "big") + compile.encode(
-    DefaultPrincipalData(type="User", name="ANONYMOUS", token_authenticated=False), _VERSION
-)
 
 
 class Forwarded:
@@ -49,8 +33,7 @@ class Forwarded:
 
 
 class Forwarding:
-    def __init__(self, loop: asyncio.AbstractEventLoop, channel: ControllerChannel) -> None:
-        self._loop = loop
+    def __init__(self, channel: ControllerChannel) -> None:
         self._channel = channel
 
     def handle(self, route: Route, request: Request, frame: memoryview, context: Context) -> Answer[Any]:
@@ -72,89 +55,6 @@ class Forwarding:
         return await self._forward(route, request, frame, context, version)
 
     async def _forward(self, route: Route, request: Request, frame: bytes, context: Context, version: int) -> Any:
-        services = context.services
-        wanted_ms = getattr(request, "timeout_ms", limits.CONTROLLER_ANSWER_MS)
-        deadline_s = self._loop.time() + min(max(wanted_ms, 0), limits.CONTROLLER_ANSWER_MS) / 1000
-        envelope = EnvelopeRequest(
-            request_data=frame,
-            request_principal=_ANONYMOUS,
-            client_host_address=_packed(context.connection.remote_address[0]),
-        )
-        while True:
-            before = (services.quorum.leader_id, services.quorum.epoch)
-            left_ms = int((deadline_s - self._loop.time()) * 1000)
-            if left_ms <= 0:
-                return await _refused(route, request, context, version)
-            address = services.quorum.leader_address()
-            try:
-                if services.controller.active:
-                    answer = await _handled(route, request, context, version)
-                    if answer is FAILED or not is_refused_by_role(answer):
-                        return answer
-                elif address is not None:
-                    asking = services.peers.ask(
-                        address, envelope, timeout_ms=left_ms, purpose="forwarding", patient=False
-                    )
-                    reply: EnvelopeResponse = await self._channel.unless_moved(asking, before)
-                    if not reply.error_code:
-                        return Forwarded(bytes(reply.response_data or b""))
-                    if reply.error_code != ErrorCode.NOT_CONTROLLER:
-                        log.error("the controller refused %s: error %d", route.endpoint.name, reply.error_code)
-                        return FAILED
-            except ClientError as error:
-                log.info("%s was not forwarded: %s", route.endpoint.name, error)
-            await self._channel.next_controller(before)
+        from ottla.server.envelopes import forward  # a node that is alone never needs it
 
-
-async def _handled(route: Route, request: Request, context: Context, version: int, controller: Any = None) -> Any:
-    """The handler's answer, in a context of its own: that of the connection has gone on to other requests."""
-    own = Context(context.services, context.connection)
-    own.client_id, own.request_version = context.client_id, version
-    if controller is not None:
-        own.controller = controller
-    answer: Any = route.handler(request, own)
-    return await answer if isinstance(answer, Awaitable) else answer
-
-
-async def _refused(route: Route, request: Request, context: Context, version: int) -> Any:
-    return await _handled(route, request, context, version, _NobodyAnswers())
-
-
-class _NobodyAnswers:
-    """Stands for a controller that could not be reached."""
-
-    active = False
-
-    def submit(self, command: Any) -> Later[Any]:
-        later: Later[Any] = Later()
-        later.set(_timed_out())
-        return later
-
-    def ask(self, command: Any, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
-        return refuse(_timed_out())
-
-    @property
-    def view(self) -> Any:
-        raise _timed_out()
-
-
-def _timed_out() -> ApiError:
-    return ApiError(ErrorCode.REQUEST_TIMED_OUT, "The request timed out before the controller could handle it.")
-
-
-def _packed(host: str) -> bytes:
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).packed
-    except ValueError:
-        return ipaddress.ip_address("0.0.0.0").packed
-
-
-def is_refused_by_role(answer: Struct) -> bool:
-    """Whether an answer says, for all of it or for a part, that this node is not the controller."""
-    if getattr(answer, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
-        return True
-    for field in fields(type(answer)):
-        value = getattr(answer, field.name)
-        if isinstance(value, list) and value and isinstance(value[0], Struct) and any(map(is_refused_by_role, value)):
-            return True
-    return False
+        return await forward(self._channel, route, request, frame, context, version)

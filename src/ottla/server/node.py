@@ -155,7 +155,7 @@ class Node:
             quorum=self.member.quorum,
             controller=self.member.controller,
             channel=self.channel,
-            forwarding=Forwarding(loop, self.channel),
+            forwarding=Forwarding(self.channel),
             liveness=self.liveness,
             peers=self.peers,
             inter_broker_listener=inter_broker_listener(settings),

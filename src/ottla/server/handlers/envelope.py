@@ -11,9 +11,9 @@ from typing import Any
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
 from ottla.server.answer import FAILED, Answer, Disconnect
+from ottla.server.channel import is_refused_by_role
 from ottla.server.context import Context, Peer
 from ottla.server.dispatch import handles
-from ottla.server.forwarding import is_refused_by_role
 from ottla.wire.message import Response
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.wire.types import WireError
