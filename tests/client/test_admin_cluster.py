@@ -1,4 +1,4 @@
-"""The admin client against three nodes, ours and a real Kafka's: moves, elections, quorum, features, brokers that go."""
+"""The admin client against three nodes, ours and a real Kafka's: moves, elections, quorum, features, brokers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
