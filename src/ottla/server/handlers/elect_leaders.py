@@ -5,6 +5,8 @@ v0 preferred ones only   v1 both kinds, and an error for the whole
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ottla.cluster.commands.elect_leaders import Elected, ElectLeaders
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, bounded
@@ -22,17 +24,24 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> Answer[Elec
         asked = tuple(bounded([(each.topic, index) for each in request.topic_partitions for index in each.partitions]))
 
     def refuse(error: ApiError) -> ElectLeadersResponse:
-        return ElectLeadersResponse(error_code=error.code, replica_election_results=[])
+        return _response([Elected(name, partition, error) for name, partition in asked or ()], error.code)
 
-    return context.controller.ask(ElectLeaders(request.election_type, asked), _response, refuse)
+    def respond(outcomes: list[Elected]) -> ElectLeadersResponse:
+        if asked is not None:
+            return _response(outcomes)
+        return _response(outcomes, topics=context.metadata.state.topics)  # all of them, most of them with nothing
+
+    return context.controller.ask(ElectLeaders(request.election_type, asked), respond, refuse)
 
 
-def _response(outcomes: list[Elected]) -> ElectLeadersResponse:
-    topics: dict[str, _Topic] = {}
+def _response(
+    outcomes: list[Elected], code: ErrorCode = ErrorCode.NONE, topics: Iterable[str] = ()
+) -> ElectLeadersResponse:
+    found = {name: _Topic(topic=name, partition_result=[]) for name in topics}
     for name, partition, error in outcomes:
-        topic = topics.get(name)
+        topic = found.get(name)
         if topic is None:
-            topic = topics[name] = _Topic(topic=name, partition_result=[])
+            topic = found[name] = _Topic(topic=name, partition_result=[])
         topic.partition_result.append(
             _Topic.PartitionResult(
                 partition_id=partition,
@@ -40,4 +49,4 @@ def _response(outcomes: list[Elected]) -> ElectLeadersResponse:
                 error_message=error.text if error else None,
             )
         )
-    return ElectLeadersResponse(error_code=ErrorCode.NONE, replica_election_results=list(topics.values()))
+    return ElectLeadersResponse(error_code=code, replica_election_results=list(found.values()))

@@ -14,6 +14,6 @@ from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, Unreg
 def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> Answer[UnregisterBrokerResponse]:
     return context.controller.ask(
         UnregisterBroker(request.broker_id),
-        lambda _: UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=None),
+        lambda _: UnregisterBrokerResponse(error_code=ErrorCode.NONE, error_message=""),
         lambda error: UnregisterBrokerResponse(error_code=error.code, error_message=error.text),
     )
