@@ -96,7 +96,8 @@ def leader(nodes: Nodes, id: int) -> int:
     """As a node knows it. Kafka's tools, once told of a leader that is just gone, wait for it for a minute."""
     with RawConnection(f"127.0.0.1:{nodes.controllers[id]}") as connection:
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=2)
-        return int(connection.call(request, 1).controller_id)
+        answer: Any = connection.call(request, 1)
+        return int(answer.controller_id)
 
 
 def until(what: Callable[[], Any]) -> Any:

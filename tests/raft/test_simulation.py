@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.raft.world import CLUSTER, World, disk_of, endpoint
+from tests.raft.stored import StoredJournal
+from tests.raft.world import CLUSTER, World, disk_of, endpoint, in_memory
 
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 
-SEEDS_PER_SIZE = 50
+SEEDS = {3: 50, 5: 12}
+SEEDS_ON_DISKS = 6
 # Seeds that once failed; they are run for ever.
 FAILED = Path(__file__).with_name("failed_seeds.txt")
 
 
-def storm(seed: int, size: int, *, dynamic: bool) -> World:
+def storm(seed: int, size: int, *, dynamic: bool, on_disks: bool = False) -> World:
     ids = list(range(1, size + 1))
-    world = World(seed, ids, dynamic=dynamic)
+    world = World(seed, ids, dynamic=dynamic, make_journal=StoredJournal if on_disks else in_memory)
     rng = world.rng
     spare = size + 1
     for number in range(60):
@@ -81,8 +83,8 @@ def change_voters(world: World, number: int, ids: list[int]) -> None:
     world.ask(leader.me.id, f"add {number}", request)
 
 
-def check(seed: int, size: int, *, dynamic: bool) -> None:
-    world = storm(seed, size, dynamic=dynamic)
+def check(seed: int, size: int, *, dynamic: bool, on_disks: bool = False) -> None:
+    world = storm(seed, size, dynamic=dynamic, on_disks=on_disks)
     world.settle()
     assert world.committed, "nothing was ever committed"
 
@@ -94,12 +96,18 @@ def _remember(seed: int, size: int, dynamic: bool) -> None:
 
 @pytest.mark.parametrize(("size", "dynamic"), [(3, False), (5, False), (3, True), (5, True)])
 def test_storms(size: int, dynamic: bool) -> None:
-    for seed in range(SEEDS_PER_SIZE):
+    for seed in range(SEEDS[size]):
         try:
             check(seed, size, dynamic=dynamic)
         except BaseException:
             _remember(seed, size, dynamic)
             raise
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_storms_on_disks_that_lose_power(dynamic: bool) -> None:
+    for seed in range(SEEDS_ON_DISKS):
+        check(seed, 3, dynamic=dynamic, on_disks=True)
 
 
 def test_seeds_that_once_failed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -35,6 +36,10 @@ def disk_of(node_id: int) -> bytes:
     return bytes([node_id]) * 16
 
 
+def in_memory(_: Random, controls: Any) -> MemoryJournal:
+    return MemoryJournal(controls)
+
+
 @dataclass
 class Faults:
     lost: float = 0.0
@@ -44,13 +49,22 @@ class Faults:
 
 
 class World:
-    def __init__(self, seed: int, ids: list[int], *, dynamic: bool = False, config: RaftConfig = CONFIG) -> None:
+    def __init__(
+        self,
+        seed: int,
+        ids: list[int],
+        *,
+        dynamic: bool = False,
+        config: RaftConfig = CONFIG,
+        make_journal: Callable[[Random, Any], Any] = in_memory,
+    ) -> None:
         self.rng = Random(seed)
+        self._make_journal = make_journal
         self.config = config
         self.now_ms = 1_000
         self.faults = Faults()
         self.nodes: dict[int, RaftNode] = {}
-        self.journals: dict[int, MemoryJournal] = {}
+        self.journals: dict[int, Any] = {}
         self.lives: dict[int, int] = {}
         self.queue: list[tuple[int, int, Any]] = []
         self.order = count()
@@ -73,7 +87,7 @@ class World:
             self.add(each, self.controls)
 
     def add(self, node_id: int, controls: Any = ()) -> None:
-        self.journals[node_id] = MemoryJournal(controls)
+        self.journals[node_id] = self._make_journal(self.rng, controls)
         self.start(node_id)
 
     # --- life and death
