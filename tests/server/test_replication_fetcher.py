@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.server.replicas import FOLLOWER, LEADER, Pair, content, eventually, n
 
 from ottla.records.build import build_batch
 from ottla.replica.terms import Terms
+from ottla.server.sessions import Sessions
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -119,6 +121,23 @@ def test_a_session_that_the_leader_forgot_is_opened_anew() -> None:
         pair.leader.produce()  # answers the fetch that waits; the next one finds no session
         await pair.same()
         assert sum(each.session_id == 0 for each in pair.wire.fetches) == 2
+
+    on_a_pair(test)
+
+
+def test_a_leader_without_room_for_a_session_is_not_asked_more_often() -> None:
+    async def test(pair: Pair) -> None:
+        pair.leader.services.sessions = Sessions(0, random.Random(1))
+        pair.create("t", 2)
+        pair.leader.produce()
+        await pair.same()
+        await asyncio.sleep(0.05)
+        before = len(pair.wire.fetches)
+        await asyncio.sleep(0.1)
+        assert len(pair.wire.fetches) == before
+        pair.leader.produce(index=1)
+        await pair.same(index=1)
+        assert all(len(each.topics[0].partitions) == 2 for each in pair.wire.fetches)
 
     on_a_pair(test)
 

@@ -174,7 +174,7 @@ class Fetcher:
         opening = session.id == 0
         request = session.request(get("replica.fetch.max.bytes"))
         # The first answer only opens the session: from then on somebody who joins need not wait.
-        request.max_wait_ms = 0 if opening else get("replica.fetch.wait.max.ms")
+        request.max_wait_ms = 0 if opening and not session.is_refused else get("replica.fetch.wait.max.ms")
         request.min_bytes = get("replica.fetch.min.bytes")
         request.max_bytes = get("replica.fetch.response.max.bytes")
         node_id = self._services.node_id
@@ -215,22 +215,23 @@ class Fetcher:
     def _answered(self, connection: Connection, number: int, opening: bool, future: asyncio.Future[Any]) -> None:
         if future.cancelled() or connection is not self._connection or self._closed:
             return
-        error = future.exception()
-        if isinstance(error, ClientError):
-            self._lost(error)
-            return
         self._in_flight -= 1
-        if error is not None:
-            raise error
-        if number >= self._valid_from:
-            self._take_answer(future.result(), number, opening)
+        try:
+            response = future.result()
+            if number >= self._valid_from:
+                self._take_answer(response, number, opening)
+        except ClientError as error:
+            self._lost(error)
+        except Exception:
+            log.exception("the answer of broker %d could not be taken", self.leader_id)
+            self._begin_anew()
+            self._rest()
         self._pump()
 
     def _take_answer(self, response: FetchResponse, number: int, opening: bool) -> None:
         session = self.session
         if response.error_code:
-            self._valid_from = session.number
-            session.reset()
+            self._begin_anew()
             if response.error_code not in _ANEW:
                 log.warning("broker %d refuses a fetch: %s", self.leader_id, _name(response.error_code))
                 self._rest()
@@ -249,6 +250,11 @@ class Fetcher:
                     self._take(followed, data)
                 else:
                     session.moved(followed)
+
+    def _begin_anew(self) -> None:
+        """With everything; answers that are still to come do not matter."""
+        self._valid_from = self.session.number
+        self.session.reset()
 
     def _take(self, followed: Followed, data: _PartitionData) -> None:
         """What one partition got; nothing that goes wrong here touches the others."""

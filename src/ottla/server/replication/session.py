@@ -68,6 +68,7 @@ class Session:
         self._epoch = 0
         self._changed: dict[Key, Followed] = {}
         self._forgotten: dict[Key, None] = {}
+        self.is_refused = False  # the leader has no room for it now
         self.is_urgent = False  # somebody joined: worth a request even while the leader has one that waits
 
     def add(self, followed: Followed) -> None:
@@ -118,6 +119,7 @@ class Session:
         """The leader's answer to a request that named everything."""
         self.id = session_id
         self._epoch = 1 if session_id else 0
+        self.is_refused = session_id == 0
 
 
 def _asks(changed: Iterable[Followed], number: int, partition_max_bytes: int) -> list[FetchRequest.Topic]:
