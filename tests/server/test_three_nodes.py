@@ -9,16 +9,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.server.talk import eventually
 from tests.support.clusters import OttlaCluster
 from tests.support.ports import free_ports
 
 from ottla.client.connection import Address, Connection
+from ottla.client.errors import UnsupportedApi
+from ottla.model.errors import ErrorCode
 from ottla.server.node import Node, loop_factory, system_ports
 from ottla.wire import api
+from ottla.wire.frame import request_frame
 from ottla.wire.message import Request
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.envelope import EnvelopeRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
 WITHIN_S = 30
@@ -61,9 +66,9 @@ async def running(values: list[dict[str, str]]) -> AsyncIterator[dict[int, Node]
         await asyncio.gather(*(node.stop() for node in nodes.values()))
 
 
-async def ask(node: Node, request: Request) -> Any:
+async def ask(node: Node, request: Request, listener: str = "PLAINTEXT") -> Any:
     """As a client of this node's listener."""
-    endpoint = next(each for each in node._endpoints if each.name == "PLAINTEXT")
+    endpoint = next(each for each in node._endpoints if each.name == listener)
     connection = await Connection.open(Address(endpoint.host, endpoint.port))
     try:
         return await connection.request(request, api.response_class(type(request).key))
@@ -207,3 +212,52 @@ def _isr_is_full(cluster: OttlaCluster) -> bool:
     request = MetadataRequest(topics=[MetadataRequest.Topic(name="t")], allow_auto_topic_creation=False)
     answer = cluster.ask(request, 12)
     return all(len(partition.isr_nodes) == 3 for partition in answer.topics[0].partitions)
+
+
+def test_without_a_majority_requests_are_refused_in_time(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(settings(tmp_path, 3)) as nodes:
+            for number in (2, 3):
+                await nodes[number].stop()
+            topic = CreateTopicsRequest.CreatableTopic(
+                name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[]
+            )
+            answer = await ask(nodes[1], CreateTopicsRequest(topics=[topic], timeout_ms=200))
+            (refused,) = answer.topics
+            assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
+            # What is known is still told.
+            answer = await ask(nodes[1], MetadataRequest(topics=None, allow_auto_topic_creation=False))
+            assert 1 in [broker.node_id for broker in answer.brokers]
+
+    run(test)
+
+
+def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
+    """And a stranger's envelope, or what no broker forwards, is refused."""
+
+    async def test() -> None:
+        async with running(settings(tmp_path, 3)) as nodes:
+            leader = active(nodes)
+            await until(lambda: len(leader.metadata.state.controllers) == 3)
+            other = next(node for node in nodes.values() if node is not leader)
+            want = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=2)
+            described = await ask(leader, want, "CONTROLLER")
+            assert described.controller_id == leader.metadata.node_id
+            assert sorted(each.broker_id for each in described.brokers) == [1, 2, 3]
+            assert {each.port for each in described.brokers} == {
+                each.port for node in nodes.values() for each in node._endpoints if each.name == "CONTROLLER"
+            }
+            mismatched = await ask(leader, want)
+            assert mismatched.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            inner = request_frame(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12, 7, "x")
+            sealed = EnvelopeRequest(
+                request_data=bytes(inner)[4:], request_principal=None, client_host_address=bytes([127, 0, 0, 1])
+            )
+            assert (await ask(leader, sealed, "CONTROLLER")).error_code == ErrorCode.INVALID_REQUEST
+            assert (await ask(other, sealed, "CONTROLLER")).error_code == ErrorCode.NOT_CONTROLLER
+            with pytest.raises(UnsupportedApi):
+                await ask(leader, sealed)
+            with pytest.raises(UnsupportedApi):
+                await ask(leader, MetadataRequest(topics=None, allow_auto_topic_creation=False), "CONTROLLER")
+
+    run(test)
