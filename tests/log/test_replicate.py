@@ -67,6 +67,16 @@ def test_what_is_here_already() -> None:
     same(source, log)
 
 
+def test_an_empty_log_that_begins_within_a_batch_of_its_leader() -> None:
+    source, log = leader(), open_log()
+    source.advance_log_start(3)
+    log.truncate_fully_and_start_at(3)
+    assert replicate(log, whole(source, 3)) == len(whole(source, 3))
+    assert (log.log_start_offset, log.next_offset) == (2, 8), "the batch that holds it is given whole"
+    log.advance_log_start(3)
+    same(source, log)
+
+
 def test_batches_of_a_leader_not_followed_yet() -> None:
     source, log = leader(epochs=(0, 4)), open_log()
     replicate(log, whole(source), epoch=3)

@@ -3,6 +3,7 @@
 import random
 
 from ottla.sim.cluster import Machine
+from ottla.sim.disk import Crash
 from ottla.sim.loop import SimLoop
 from ottla.sim.net import SimNet
 from ottla.sim.replicated.book import Ballots, Life, LogBook
@@ -135,17 +136,26 @@ def test_votes() -> None:
 
 def test_one_machine_at_a_time_may_lose_power() -> None:
     net = SimNet(SimLoop(random.Random(0)), random.Random(0))
-    one, two = (Machine(name, net, {"log.dirs": "d"}, random.Random(0), lambda _: None) for name in ("one", "two"))
-    in_sync: list[Machine] = []
-    power = Power(lambda machine: machine in in_sync, limited=True)
-    assert power.may_lose(one)
-    assert power.may_lose(one), "what it lacks cannot become less"
-    assert not power.may_lose(two)
-    in_sync.append(one)
-    assert not power.may_lose(two), "it has not even happened yet"
+    one, two, other = (
+        Machine(name, net, {"log.dirs": "d"}, random.Random(0), lambda _: None) for name in ("one", "two", "other")
+    )
+    in_sync = [one, two]
+    power = Power([one, two], lambda machine: machine in in_sync, limited=True)
+    assert power.may_crash(one, Crash.PROCESS)
+    assert power.may_crash(one, Crash.POWER)
+    assert power.is_weak(one)
+    assert power.may_crash(one, Crash.POWER), "what it lacks cannot become less"
+    assert not power.may_crash(two, Crash.POWER), "it has not even happened yet"
     one._ends += 1
-    assert power.may_lose(two)
-    power.spared(two)
-    assert power.may_lose(one)
-    assert Power(lambda _: False, limited=False).may_lose(one)
+    in_sync.remove(one)
+    assert not power.may_crash(two, Crash.POWER)
+    assert not power.may_crash(two, Crash.PROCESS)
+    assert power.may_crash(other, Crash.POWER), "it holds nothing"
+    in_sync.append(one)
+    assert power.may_crash(two, Crash.POWER)
+    power.disarm(two)
+    power.arm(two)
+    assert not power.may_crash(one, Crash.POWER), "the other is about to crash"
+    assert power.may_crash(one, Crash.PROCESS)
+    assert Power([one, two], lambda _: False, limited=False).may_crash(one, Crash.POWER)
     net.loop.bury()

@@ -20,6 +20,7 @@ from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.snapshot_files import SNAPSHOTS_KEPT, SnapshotFiles
 from ottla.cluster.state import JournalError
+from ottla.log.checkpoint import CheckpointError, read_partition_metadata, write_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, StorageError
 from ottla.log.durable import Syncable
@@ -82,6 +83,10 @@ class Store:
             clean=clean,
             topic_id=METADATA_TOPIC_ID,
         )
+        try:
+            read_partition_metadata(directory)
+        except CheckpointError:  # a loss of power took it: whose the log is is known anyway
+            write_partition_metadata(directory, METADATA_TOPIC_ID, sync=True)
         return cls(log, directory, config, snapshots)
 
     # --- reading

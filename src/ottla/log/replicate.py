@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.log import cut
 from ottla.log.append import append_trusted, is_full
 from ottla.log.disk import StorageError
 from ottla.log.producers import Origin
@@ -33,6 +34,9 @@ def append(log: Log, records: bytes | memoryview, leader_epoch: int, now_ms: int
             if header.leader_epoch > leader_epoch:
                 break  # of a leader that this replica does not follow yet
             check(view, at, header)
+            if header.base_offset < start == log.log_start_offset:
+                # An empty log that begins where the leader's does, which may be within a batch: it is given whole.
+                cut.start_anew(log, header.base_offset, now_ms)
             taken += header.size_bytes
             if run.takes(header, now_ms):
                 run.add(at, header)

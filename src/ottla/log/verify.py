@@ -104,7 +104,9 @@ class PartitionCheck:
             floor = segment.next_offset
             epochs += [entry for entry in segment.epochs if not epochs or entry[0] != epochs[-1][0]]
         self.range = Range(files.segments[0] if files.segments else 0, floor)
-        yield from self._epochs(epochs)
+        # What its oldest snapshot holds lies below the start of the metadata log.
+        held = [int(name.partition("-")[0]) for name in files.others if name.endswith(_METADATA_SNAPSHOT)]
+        yield from self._epochs(epochs, max(self._log_start_offset, min(held, default=0)))
         yield from self._snapshots(files.snapshots)
         yield from self._identity()
 
@@ -124,7 +126,7 @@ class PartitionCheck:
                 message = "not a file of a partition"
                 yield Finding(Severity.NOTE, Kind.UNKNOWN_FILE, f"{path}/{name}", None, message)
 
-    def _epochs(self, seen: list[tuple[int, int]]) -> Iterator[Finding]:
+    def _epochs(self, seen: list[tuple[int, int]], log_start_offset: int) -> Iterator[Finding]:
         path = f"{self._directory.path}/{LEADER_EPOCHS}"
         try:
             known = dump.leader_epochs(self._directory)
@@ -139,7 +141,7 @@ class PartitionCheck:
         ends = [offset for _, offset in seen[1:]] + [self.range.end]
         for (epoch, begin), end in zip(seen, ends, strict=False):
             # Epochs are forgotten below the log start, although its segment may hold older records still.
-            offset = max(begin, self._log_start_offset)
+            offset = max(begin, log_start_offset)
             if offset < end and (epoch not in starts or starts[epoch] > offset):
                 severity = Severity.WARNING if self._unclean else Severity.ERROR
                 message = f"offset {offset} is of epoch {epoch}, which {_where(starts.get(epoch))}"

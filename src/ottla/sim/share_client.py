@@ -7,6 +7,7 @@ It does much by itself (fetches again after a failure, changes connections), so 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 
 from ottla.client.delivery import Delivery
@@ -26,14 +27,24 @@ _DEEDS = {ACCEPT: Delivery.accept, RELEASE: Delivery.release, REJECT: Delivery.r
 
 
 class ClientShareMember:
-    """One process; see the module."""
+    """One process; see the module. With `quiet_seconds` it ends when nothing came for so long."""
 
-    def __init__(self, around: Surroundings, book: ShareBook, manners: Manners, name: str, rng: random.Random) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        book: ShareBook,
+        manners: Manners,
+        name: str,
+        rng: random.Random,
+        *,
+        quiet_seconds: float = math.inf,
+    ) -> None:
         self._around = around
         self._book = book
         self._manners = manners
         self._name = name
         self._rng = rng
+        self._quiet_seconds = quiet_seconds
 
     async def run(self) -> None:
         while True:
@@ -51,18 +62,21 @@ class ClientShareMember:
                 async with ShareConsumer(self._around.options(self._name, self._rng), options) as consumer:
                     consumer.subscribe([self._around.partitions[0].topic])
                     await self._work(consumer)
+                return
             except (ClientError, ApiError) as error:
                 self._around.tell(f"{self._name} begins anew: {error}")
                 await asyncio.sleep(self._rng.uniform(0.1, 1.0))
 
     async def _work(self, consumer: ShareConsumer) -> None:
-        asked = self._book.asking(self._name)
-        while True:
+        loop = asyncio.get_running_loop()
+        asked, found_at = self._book.asking(self._name), loop.time()
+        while loop.time() - found_at < self._quiet_seconds:
             found = await consumer.poll(timeout_ms=500)
             if not found:
                 # The fetch may go on; or it has failed, and another one was begun.
                 self._book.lost_fetches += 1
                 continue
+            found_at = loop.time()
             self._book.answered(asked)
             for delivery in found:
                 self._take(asked, delivery)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ottla.client.admin import Admin
 from ottla.model.resources import Resource, ResourceType
@@ -63,11 +63,12 @@ def draw_sharing(rng: random.Random) -> SharePlan:
 
 
 class ShareCompany:
-    """A share group that reads the topic of the run."""
+    """A share group that reads the topic of the run. In a cluster all members are real clients, who find their way."""
 
-    def __init__(self, stage: Stage, plan: SharePlan, *, locks_last: bool) -> None:
+    def __init__(self, stage: Stage, plan: SharePlan, *, locks_last: bool, cluster: bool = False) -> None:
         self._stage = stage
-        self._plan = plan
+        self._cluster = cluster
+        self._plan = replace(plan, members=0, clients=plan.members + plan.clients) if cluster else plan
         self._book = ShareBook(
             plan.name,
             plan.delivery_limit,
@@ -114,9 +115,12 @@ class ShareCompany:
         await self._drain("late", 2.0)
 
     async def _drain(self, name: str, quiet_seconds: float) -> None:
-        member = ShareMember(
-            self._stage.around, self._book, THOROUGH, self._stage.stream(f"{name} share"), quiet_seconds=quiet_seconds
-        )
+        around, rng = self._stage.around, self._stage.stream(f"{name} share")
+        member: ShareMember | ClientShareMember
+        if self._cluster:
+            member = ClientShareMember(around, self._book, THOROUGH, name, rng, quiet_seconds=quiet_seconds)
+        else:
+            member = ShareMember(around, self._book, THOROUGH, rng, quiet_seconds=quiet_seconds)
         task = self._stage.process(f"{self._plan.name}-{name}").start(member.run())
         _, unfinished = await asyncio.wait([task], timeout=PATIENCE_SECONDS)
         if unfinished:

@@ -46,23 +46,27 @@ class ClusterChaos(Chaos):
     # -- crashes
 
     async def _crash(self, machine: Machine, kind: Crash) -> None:
-        if kind is Crash.POWER and not self._power.may_lose(machine):
-            kind = Crash.PROCESS
-        machine.crash(kind)
+        if self._power.may_crash(machine, kind):
+            machine.crash(kind)
+        else:
+            machine.restart()
 
     async def _crash_within(self, machine: Machine, kind: Crash) -> None:
-        if kind is Crash.POWER and not self._power.may_lose(machine):
-            kind = Crash.PROCESS
+        if not self._power.may_crash(machine, kind):
+            return
         operations = self._rng.choice((1, 3, 10)) + self._rng.randint(0, 10)
         _, disk = self._disk_of(machine)
+        self._power.arm(machine)
         machine.crash_within(kind, disk, operations)
-        await asyncio.sleep(2.0)
-        disk.crash_never()
-        self._power.spared(machine)
+        try:
+            await asyncio.sleep(2.0)
+        finally:
+            disk.crash_never()
+            self._power.disarm(machine)
 
     async def _kill_several(self, machine: Machine) -> None:
         for each in self._rng.sample(self._machines, self._rng.randint(2, len(self._machines))):
-            each.crash(Crash.PROCESS)
+            await self._crash(each, Crash.PROCESS)
             if self._rng.random() < 0.5:
                 await asyncio.sleep(self._rng.uniform(0, 0.2))
 

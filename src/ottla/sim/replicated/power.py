@@ -1,39 +1,51 @@
-"""Who may lose power now, so that what was acknowledged must survive; see `scenario.py` for the rules.
+"""Who may crash now, and how, so that what was acknowledged must survive; see `scenario.py` for the rules.
 
 A machine that lost power with a dirty page cache is weak until it is in sync again wherever it holds a replica: its own
-copies may lack records that count. While one is weak no other may lose power. One that is to lose power inside a
-coming disk operation is weak from the moment of the decision.
+copies may lack records that count. Others may be restarted meanwhile, but not crash: a controller cannot know that
+their copies are whole (KIP-966), and might trust the weak one more. One that is to crash inside a coming disk operation
+counts as crashed from the moment of the decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ottla.sim.cluster import Machine
+from ottla.sim.disk import Crash
 
 
 class Power:
-    """`in_sync` says whether a machine is in the in-sync replicas of every partition that it holds."""
+    """`machines` are those that hold replicas; `in_sync` says whether one is in all ISRs that it should be in."""
 
-    def __init__(self, in_sync: Callable[[Machine], bool], *, limited: bool) -> None:
+    def __init__(self, machines: Sequence[Machine], in_sync: Callable[[Machine], bool], *, limited: bool) -> None:
+        self._machines = machines
         self._in_sync = in_sync
         self._limited = limited
         self._weak: dict[Machine, int] = {}  # and how often it had ended when it became so
+        self._armed: dict[Machine, None] = {}  # will crash in a coming operation
 
-    def may_lose(self, machine: Machine) -> bool:
+    def may_crash(self, machine: Machine, kind: Crash) -> bool:
         """Whether it may; if so, it is taken to have done it."""
-        if self._limited:
+        if self._limited and machine in self._machines:
             for each in [each for each, ends in self._weak.items() if each.ends > ends and self._in_sync(each)]:
                 del self._weak[each]
-            if any(each is not machine for each in self._weak):
+            others = [each for each in self._machines if each is not machine]
+            if any(each in self._weak for each in others):
                 return False
-        self._weak[machine] = machine.ends
+            if kind is Crash.POWER:
+                if any(each in self._armed or not self._in_sync(each) for each in others):
+                    return False
+                self._weak[machine] = machine.ends
         return True
 
     def is_weak(self, machine: Machine) -> bool:
         return machine in self._weak
 
-    def spared(self, machine: Machine) -> None:
-        """What was to happen did not."""
+    def arm(self, machine: Machine) -> None:
+        self._armed[machine] = None
+
+    def disarm(self, machine: Machine) -> None:
+        """What was to happen has happened, or never will."""
+        self._armed.pop(machine, None)
         if self._weak.get(machine) == machine.ends:
             del self._weak[machine]

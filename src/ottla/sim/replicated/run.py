@@ -46,12 +46,13 @@ class ClusterSimulation(Simulation):
 
     def __init__(self, scenario: ClusterScenario, tell: Callable[[str], None] | None = None) -> None:
         super().__init__(scenario, tell)
-        self.power = Power(self._is_in_sync, limited=scenario.durability is Durability.PAGE_CACHE)
-        self.watch = Watch(self._blame, self.power.is_weak, lossy=scenario.guarantee is Guarantee.ROTTEN)
+        self._started = self.machines[: len(scenario.shape)]
+        brokers = [machine for machine in self.machines if machine.settings["process.roles"] != CONTROLLER]
+        self.power = Power(brokers, self._is_in_sync, limited=scenario.durability is Durability.PAGE_CACHE)
+        self.watch = Watch(self.tell, self._blame, self.power.is_weak, lossy=scenario.guarantee is Guarantee.ROTTEN)
         for machine in self.machines:
             self.watch.add(machine)
         self.loop.on_step = self._look
-        self._started = self.machines[: len(scenario.shape)]
         self._supervisors: list[asyncio.Task[None]] = []
         self._add_companies(scenario)
 
@@ -62,7 +63,7 @@ class ClusterSimulation(Simulation):
             self.companies.append(CopyCompany(stage, cast.copying))
         if cast.sharing is not None:
             locks_last = not any(fault in scenario.faults for fault in DISK_FAULTS)
-            self.companies.append(ShareCompany(stage, cast.sharing, locks_last=locks_last))
+            self.companies.append(ShareCompany(stage, cast.sharing, locks_last=locks_last, cluster=True))
         if scenario.operations or scenario.spares:
             spares = [int(each.settings["node.id"]) for each in self.machines[len(scenario.shape) :]]
             brokers = [number for number, roles in enumerate(scenario.shape, 1) if roles != CONTROLLER]
@@ -142,6 +143,8 @@ class ClusterSimulation(Simulation):
     def _is_in_sync(self, machine: Machine) -> bool:
         """Whether a machine is in the ISR of every partition that it holds, and is up."""
         state, node_id = self._newest_state(), int(machine.settings["node.id"])
+        if machine not in self._started:
+            return True  # it has nothing to be in sync with
         if state is None or not machine.running:
             return False
         return all(
@@ -207,7 +210,8 @@ class ClusterSimulation(Simulation):
         """All nodes that have read as much know the same."""
 
     async def _retire(self) -> None:
-        for machine in self._started:
+        """The brokers first: they hand over to each other as long as there is a quorum to decide it."""
+        for machine in sorted(self._started, key=lambda each: each.settings["process.roles"] == CONTROLLER):
             await machine.retire()
 
     def _facts(self) -> dict[str, int]:

@@ -26,8 +26,16 @@ PartitionKey = tuple[bytes, int]  # topic id, index
 class Watch:
     """All machines and all books of a run."""
 
-    def __init__(self, blame: Callable[[str], None], is_weak: Callable[[Machine], bool], *, lossy: bool) -> None:
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        blame: Callable[[str], None],
+        is_weak: Callable[[Machine], bool],
+        *,
+        lossy: bool,
+    ) -> None:
         """`is_weak`: may lack what it had. `lossy`: nothing is claimed of the records of partitions."""
+        self.tell = tell
         self._blame = blame
         self._is_weak = is_weak
         self._lossy = lossy
@@ -141,6 +149,7 @@ class Journal:
             watch.ballots.voted(life.node_id, epoch, voted.id)
         if leader_id >= 0 and (epoch, leader_id) != before[:2]:
             watch.ballots.follows(life.node_id, epoch, leader_id)
+            watch.tell(f"quorum: {life} {'leads' if leads else f'follows node {leader_id}'} in epoch {epoch}")
         if leads and (not before[2] or before[0] != epoch):
             book.leads(life, epoch, self.end_offset)
             book.has(life, self._tape.read(book.line.end_offset))
@@ -190,12 +199,14 @@ class Replica:
             self._tape.cut(end_offset)
         if leads:
             if not before[1] or before[0] != epoch:
+                self._watch.tell(f"{book.name}: {life} leads in epoch {epoch} from offset {end_offset} on")
                 book.leads(life, epoch, end_offset, clean=self._clean)
                 book.has(life, self._tape.read(book.line.end_offset))
             book.moved(life, epoch, high_watermark)
             if high_watermark > max(before[2], book.line.end_offset):
                 book.lacks(life, high_watermark, self._lacking(high_watermark))
-        book.committed(life, self._tape.read(high_watermark), leads=leads)
+        # In one step a leader may learn that more counts, and that it leads no more.
+        book.committed(life, self._tape.read(high_watermark), leads=leads or before[1])
 
     def _lacking(self, high_watermark: int) -> Iterator[str]:
         """In-sync replicas, as far as they can be looked at, that do not have everything."""
