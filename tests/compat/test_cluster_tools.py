@@ -17,6 +17,9 @@ import pytest
 from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
 from tests.support.java import CLASSPATH_431, JavaServer, command
 
+from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest
+
 TOOLS = "org.apache.kafka.tools."
 REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"
 SPREAD = "1:2:3,2:3:1,3:1:2"
@@ -170,6 +173,48 @@ def test_metadata_quorum(both: Both) -> None:
         assert code == 0 and rows[0][:2] == ["NodeId", "DirectoryId"]
         assert sorted(row[0] for row in rows[1:]) == ["1", "2", "3"]
         assert sorted(row[-1] for row in rows[1:]) == ["Follower", "Follower", "Leader"]
+
+
+def test_what_is_refused(both: Both) -> None:
+    """What the tools check themselves before they ask: the codes, and the words where Kafka has some of its own."""
+    both.same(TOOLS + "TopicCommand", "--create", "--topic", "kept", "--replica-assignment", SPREAD)
+    both.same_in_time(TOOLS + "TopicCommand", "--describe", "--topic", "kept", wanted="Partition: 2\tLeader: 3")
+    for partition, replicas, may_change in (
+        (1, [], True),
+        (1, [9], True),
+        (1, [-1], True),
+        (1, [2, 2], True),
+        (9, [1], True),
+        (1, [2], False),
+        (1, None, True),
+        (1, [2, 3, 1], False),
+    ):
+        wanted = AlterPartitionReassignmentsRequest.ReassignableTopic
+        moved = wanted.ReassignablePartition(partition_index=partition, replicas=replicas)
+        request = AlterPartitionReassignmentsRequest(
+            topics=[wanted(name="kept", partitions=[moved])], allow_replication_factor_change=may_change
+        )
+        ours, theirs = (cluster.ask(request, 1) for cluster in sides(both))
+        assert repr(ours) == repr(theirs)
+    for kind, names in ((0, ["kept", "no-such"]), (1, ["kept"]), (5, ["kept"]), (0, []), (1, None)):
+        topics = None
+        if names is not None:
+            topics = [ElectLeadersRequest.TopicPartitions(topic=name, partitions=[0, 7]) for name in names]
+        answers = [
+            cluster.ask(ElectLeadersRequest(election_type=kind, topic_partitions=topics), 2) for cluster in sides(both)
+        ]
+        ours, theirs = (
+            (
+                answer.error_code,
+                sorted(
+                    (topic.topic, each.partition_id, each.error_code)
+                    for topic in answer.replica_election_results
+                    for each in topic.partition_result
+                ),
+            )
+            for answer in answers
+        )
+        assert ours == theirs
 
 
 def sides(both: Both) -> tuple[ProcessCluster, ProcessCluster]:
