@@ -141,3 +141,20 @@ def test_what_a_registration_may_not_say(fields: dict[str, object], code: ErrorC
 
     cluster = Cluster()
     assert refused(cluster, RegisterBroker(broker(2)._replace(**fields))) is code
+
+
+def test_a_controller_that_slept_fences_nobody_at_once() -> None:
+    cluster = three()
+    cluster.now_ms += 60_000  # stopped, or starved; the heartbeats of this minute are still to be read
+    for timer in list(cluster.timers.values()):
+        if timer.key in (("session", 1), ("session", 2)):
+            del cluster.timers[timer.key]
+            cluster.submit(timer.command)
+    assert not any(broker.fenced for broker in cluster.state.brokers.values())
+    cluster.heartbeat(2)
+    cluster.heartbeat(3)
+    cluster.pass_time(9_000)
+    cluster.heartbeat(2)
+    cluster.heartbeat(3)
+    cluster.pass_time(1)
+    assert [broker.fenced for broker in cluster.state.brokers.values()] == [True, False, False]

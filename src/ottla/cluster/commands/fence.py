@@ -39,7 +39,8 @@ def _fencing(broker: Broker, change: int) -> Entry:
 def watch(view: View, broker: Broker, now_ms: int) -> Timer:
     """The timer that fences a broker if it is not heard of for a session's time."""
     timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
-    return Timer(session_key(broker.id), now_ms + timeout_ms + 1, FenceBroker(broker.id, broker.epoch))
+    end_ms = now_ms + timeout_ms + 1
+    return Timer(session_key(broker.id), end_ms, EndSession(broker.id, broker.epoch, end_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,27 @@ class FenceBroker:
         if broker is None or broker.epoch != self.epoch or broker.fenced:
             return Result(reply=False)
         return Result(list(fence(view, broker)), True, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
+
+
+@dataclass(frozen=True, slots=True)
+class EndSession:
+    """By the clock, at `end_ms`: the broker was not heard of and is fenced.
+
+    A controller that is itself far too late has slept: heartbeats may lie in its sockets, so everybody gets another
+    session.
+    """
+
+    broker_id: int
+    epoch: int
+    end_ms: int
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        broker = view.state.brokers.get(self.broker_id)
+        timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
+        if broker is not None and broker.epoch == self.epoch and now_ms - self.end_ms > timeout_ms // 2:
+            heard = view.sessions.find(broker) or Heard(broker.id, broker.epoch, now_ms)
+            return Result(timers=[watch(view, broker, now_ms)], notes=[heard._replace(now_ms=now_ms)])
+        return FenceBroker(self.broker_id, self.epoch).decide(view, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
