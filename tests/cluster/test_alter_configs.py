@@ -9,6 +9,7 @@ from ottla.cluster.commands.alter_configs import Alteration, AlterConfigs, Alter
 from ottla.cluster.entities import ConfigChanged
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource
+from ottla.wire.journal import cluster_metadata as journal
 
 TOPIC = Resource(2, "t")
 BROKER = Resource(4, "1")
@@ -241,3 +242,10 @@ def test_a_new_min_isr_forgets_who_was_eligible_by_the_old_one() -> None:
     assert cluster.partition("t").elr == () and cluster.partition("u").elr == (3,)
     assert alter(cluster, EVERYBODY, put("min.insync.replicas", "2")).error is None
     assert cluster.partition("u").elr == ()
+
+
+def test_cordoned_directories_need_a_metadata_version_that_knows_them(cluster: Cluster) -> None:
+    assert alter(cluster, BROKER, put("cordoned.log.dirs", "/a")).error is None
+    cluster.state.apply(journal.FeatureLevelRecord(name="metadata.version", feature_level=29))
+    problem = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+    assert verdict(alter(cluster, BROKER, put("cordoned.log.dirs", "/a")).error) == ("INVALID_CONFIG", problem)

@@ -8,7 +8,7 @@ from tests.cluster.bench import Cluster, broker
 from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
 from ottla.cluster.commands.register_broker import RegisterBroker
-from ottla.cluster.commands.start import Activate
+from ottla.cluster.commands.start import Activate, StartBroker
 from ottla.cluster.features import METADATA_VERSION, Range
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -158,3 +158,27 @@ def test_a_controller_that_slept_fences_nobody_at_once() -> None:
     cluster.heartbeat(3)
     cluster.pass_time(1)
     assert [broker.fenced for broker in cluster.state.brokers.values()] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("clean", "others", "leader", "isr", "epoch"),
+    [
+        (True, True, 1, (1, 2), 0),  # nobody could elect anybody meanwhile
+        (False, True, 2, (2,), 1),  # it may have lost something, the other one has it
+        (False, False, 1, (1,), 1),  # nobody else is there
+    ],
+)
+def test_a_sole_controllers_own_broker_starts_at_once(
+    clean: bool, others: bool, leader: int, isr: tuple[int, ...], epoch: int
+) -> None:
+    cluster = Cluster(brokers=1)
+    cluster.join(2)
+    cluster.create("t", -1, replication_factor=-1, assignments=((0, (1, 2)),))
+    if not others:
+        cluster.fence(2)
+    again = broker(1)._replace(epoch=len(cluster.journal), incarnation_id=b"again" + bytes(11))
+    cluster.submit(StartBroker(again, clean))
+    found = cluster.partition("t")
+    assert (found.leader, found.isr) == (leader, isr)
+    assert found.leader_epoch == epoch
+    assert ("session", 1) not in cluster.timers and not cluster.state.brokers[1].fenced

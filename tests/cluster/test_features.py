@@ -6,8 +6,13 @@ import pytest
 from tests.cluster.bench import Cluster
 
 from ottla.cluster import features
+from ottla.cluster.commands.start import RegisterController
 from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
+from ottla.cluster.entities import Controller
+from ottla.cluster.features import ELR_VERSION, SUPPORTED_FEATURES, Range
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.resources import Resource
+from ottla.wire.journal import cluster_metadata as journal
 
 UP, SAFE, UNSAFE = Upgrade.UPGRADE, Upgrade.SAFE_DOWNGRADE, Upgrade.UNSAFE_DOWNGRADE
 
@@ -116,3 +121,25 @@ def test_downgrades_are_lossless_only_between_changes() -> None:
     assert features.metadata_changed_between(30, 29)
     assert not features.metadata_changed_between(29, 24)
     assert features.metadata_changed_between(29, 22)
+
+
+def test_a_controller_that_does_not_know_a_level_holds_it_back() -> None:
+    cluster = Cluster()
+    known = tuple((name, Range(low, min(high, 1))) for name, (low, high) in SUPPORTED_FEATURES.items())
+    cluster.submit(RegisterController(Controller(2, bytes(16), (), known)))
+    with pytest.raises(ApiError) as caught:
+        cluster.submit(UpdateFeatures((FeatureUpdate("transaction.version", 2),)))
+    assert "Controller 2 only supports versions 0-1" in caught.value.text
+
+
+def test_enabling_elr_gives_the_whole_cluster_one_min_isr() -> None:
+    cluster = Cluster()
+    name, everybody, one = "min.insync.replicas", Resource(4, ""), Resource(4, "1")
+    cluster.submit(UpdateFeatures((FeatureUpdate(ELR_VERSION, 0, Upgrade.SAFE_DOWNGRADE),)))
+    for resource, value in ((everybody, None), (one, "2")):
+        cluster.state.apply(
+            journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+        )
+    cluster.submit(UpdateFeatures((FeatureUpdate(ELR_VERSION, 1),)))
+    assert cluster.state.features[ELR_VERSION] == 1
+    assert cluster.state.config(*everybody) == {name: "1"} and cluster.state.config(*one) == {}

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from ottla.cluster import features
 from ottla.cluster.entry import Entry
-from ottla.cluster.features import ELR_VERSION
+from ottla.cluster.features import ELR_VERSION, METADATA_VERSION_NAMES
 from ottla.cluster.snapshot import config_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
@@ -34,6 +35,7 @@ from ottla.model.topic_settings import TOPIC_SETTINGS
 from ottla.wire.journal import cluster_metadata as journal
 
 _MIN_ISR = "min.insync.replicas"
+_CORDONED = "cordoned.log.dirs"
 # Lists of the other types are replaced as a whole.
 _SPLITTABLE: dict[int, Mapping[str, Setting[Any]]] = {
     ResourceType.TOPIC: TOPIC_SETTINGS,
@@ -190,6 +192,11 @@ def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> N
         if int(name) not in view.state.brokers and int(name) not in view.state.controllers:
             raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {int(name)} found.")
     check_broker_change({key: text for key, text in changes.items() if text is not None}, per_broker=bool(name))
+    if _CORDONED in changes and view.state.metadata_version < features.CORDONED:
+        level = METADATA_VERSION_NAMES[features.CORDONED]
+        raise _config(
+            f"The {_CORDONED} configuration value cannot be set because it requires metadata.version >= {level}"
+        )
     if _MIN_ISR in changes and view.state.features.get(ELR_VERSION, 0) > 0:
         # KIP-966: the controller elects by this number, so the whole cluster must have one.
         if name:

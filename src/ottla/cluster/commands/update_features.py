@@ -14,6 +14,7 @@ from ottla.cluster.snapshot import config_entry, feature
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.node_config import NodeConfig
 from ottla.model.resources import Resource, ResourceType
 
 _DISABLED = Range(0, 0)
@@ -59,7 +60,8 @@ def _one_min_isr(view: View) -> Iterator[Entry]:
     name = "min.insync.replicas"
     everybody = Resource(ResourceType.BROKER, "")
     if name not in view.state.config(*everybody):
-        yield config_entry(everybody, name, str(view.defaults.get(name)))
+        configured = NodeConfig(view.config().static).broker  # what was set for single brokers goes, see below
+        yield config_entry(everybody, name, str(configured.get(name)))
     for resource, values in view.state.configs.items():
         if resource.type == ResourceType.BROKER and resource.name and name in values:
             yield config_entry(resource, name, None)
