@@ -24,7 +24,7 @@ PROPERTIES = LIVELY | {
     "transaction.state.log.num.partitions": "6",
     "share.coordinator.state.topic.num.partitions": "6",
     # A node that is paused is noticed soon; Kafka's default is 9 s.
-    "broker.session.timeout.ms": "2000",
+    "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
     "auto.leader.rebalance.enable": "false",
 }

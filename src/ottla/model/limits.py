@@ -147,6 +147,11 @@ DEAD_LETTER_BATCH_BYTES = 512 * KIB
 # What the provenance adds to a dead letter at most: topic and group have limited names, the rest are numbers.
 DEAD_LETTER_PROVENANCE_BYTES = 64 * KIB
 
+# --- metadata ---------------------------------------------------------------------------------------------------
+
+# A snapshot of the cluster with more partitions than this is written piece by piece, of a copy: some 20 ms are no harm.
+SNAPSHOT_AT_ONCE_PARTITIONS = 5_000
+
 # --- record batches ---------------------------------------------------------------------------------------------
 
 # Default of message.max.bytes / max.message.bytes (1 MiB + the batch's 12-byte prefix).
@@ -230,6 +235,8 @@ SCHEMAS_STALE_MS = 1_000
 SCHEMA_DOUBTS_MAX = 10_000
 # How often a command that needs a producer id is tried when others were quicker to take the new ones.
 PRODUCER_ID_ATTEMPTS_MAX = 3
+# How long somebody who asks for a coordinator waits for its topic to be made, before they are told to ask again.
+INTERNAL_TOPIC_WAIT_MS = 1_000
 # How long a change of a transaction waits to be on all replicas that are in sync.
 TRANSACTION_WRITE_MS_MAX = 30_000
 # How long a broker waits for another's answer about a transaction or a share group.

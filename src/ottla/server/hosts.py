@@ -110,13 +110,26 @@ class Coordinators(Generic[MachineT]):
             return later
         self._creating.append(later)
         if len(self._creating) == 1:  # whoever asks meanwhile waits for the same
-            create_topic(self.services, self.topic).then(self._created)
+            self._create()
         return later
 
-    def _created(self, error: ApiError | None) -> None:
-        waiting, self._creating = self._creating, []
-        for later in waiting:
-            later.set(error)
+    def _create(self) -> None:
+        """For a while; a controller that is slow to answer will hardly have forgotten when somebody asks again."""
+        waiting = self._creating
+        not_now = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        def settle(error: ApiError | None) -> None:
+            if self._creating is waiting:
+                self._creating = []
+            # In a cluster there may be enough brokers in a moment.
+            told = not_now if error is not None and not self.services.quorum.is_alone else error
+            for later in waiting:
+                later.set(told)
+            waiting.clear()
+
+        create_topic(self.services, self.topic).then(settle)
+        if waiting:
+            self.loop.call_later(limits.INTERNAL_TOPIC_WAIT_MS / 1000, settle, not_now)
 
     def partition_of(self, key: str) -> int:
         """The partition in charge of a key: Java's hash of the string, as Kafka does it."""
