@@ -8,7 +8,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ottla.cluster import journal
 from ottla.cluster.journal import Item
@@ -48,12 +48,22 @@ class SnapshotFiles:
         return file.size, file.read(position, max_bytes) if 0 <= position < file.size else b""
 
     def write(self, place: Place, pieces: Iterable[bytes | bytearray]) -> None:
+        for _ in self.writing(place, pieces):
+            pass
+
+    def write(self, place: Place, pieces: Iterable[bytes | bytearray]) -> None:
+        for _ in self.writing(place, pieces):
+            pass
+
+    def writing(self, place: Place, pieces: Iterable[bytes | bytearray]) -> Iterator[None]:
+        """Piece by piece; complete when there is no next step."""
         unfinished = _name(place) + _UNFINISHED
         file = self._directory.open(unfinished, create=True)
         try:
             file.truncate(0)
             for piece in pieces:
                 file.append(piece)
+                yield
         finally:
             file.close()
         self._finish(place)

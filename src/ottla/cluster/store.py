@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ottla.cluster import journal
@@ -202,6 +202,11 @@ class Store:
         self._bytes_since_snapshot += len(data)
 
     def truncate(self, offset: int) -> None:
+        self._cut(offset)
+        # What was cut must not come back behind what is written in its place.
+        self.flush()
+
+    def _cut(self, offset: int) -> None:
         self.log.truncate_to(offset, now_ms=self.now_ms())
         self._flushed = min(self._flushed, self.end_offset)
         self._flushing = min(self._flushing, self.end_offset)
@@ -212,7 +217,7 @@ class Store:
             self.flush()
         except StorageError as error:
             self._failure = error
-            self.truncate(start)
+            self._cut(start)
             self._failure = None
             raise
 
@@ -258,11 +263,21 @@ class Store:
         self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> None:
         """Write the whole state as of `place`, and delete what it makes superfluous."""
+        for _ in self.writing_snapshot(entries, place, last_timestamp=last_timestamp, quorum=quorum):
+            pass
+
+    def writing_snapshot(
+        self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
+    ) -> Iterator[None]:
+        """`write_snapshot` in steps, so that others have their turn between them."""
+        if self._flushed < place.offset:
+            self.flush()  # a start does not look at what lies below the newest snapshot
+        before_bytes = self._bytes_since_snapshot
         pieces = journal.snapshot_batches(
             entries, epoch=place.epoch, last_timestamp=last_timestamp, now_ms=self.now_ms(), quorum=quorum
         )
-        self._snapshots.write(place, pieces)
-        self._bytes_since_snapshot = 0
+        yield from self._snapshots.writing(place, pieces)
+        self._bytes_since_snapshot = max(0, self._bytes_since_snapshot - before_bytes)
         self.log.roll(self.now_ms())
         self._drop_old(place.offset)
 
@@ -292,7 +307,8 @@ class Store:
 
     def _begin_at(self, offset: int) -> None:
         self.log.truncate_fully_and_start_at(offset, now_ms=self.now_ms())
-        self._flushed = self._flushing = offset
+        self._flushing = offset
+        self.flush()  # so that nothing of the old log comes back
 
     def close(self) -> None:
         self.log.close()
