@@ -32,7 +32,7 @@ def plan_for(
             each.id,
             each.broker.rack,
             (capacity or {}).get(each.id, 1.0),
-            each.disk_bytes,
+            None if each.free_bytes is None else each.free_bytes + (each.size_bytes or 0),
             alive=not each.broker.is_fenced,
             draining=each.id in draining,
         )

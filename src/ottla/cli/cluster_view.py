@@ -87,9 +87,6 @@ class ClusterView(NamedTuple):
         }
         return {kind: names for kind, names in found.items() if names}
 
-    def replica_sizes(self) -> dict[TopicPartition, int]:
-        return {each.at: each.size_bytes for each in self.partitions}
-
     def broker(self, node_id: int) -> BrokerView | None:
         return next((each for each in self.brokers if each.id == node_id), None)
 

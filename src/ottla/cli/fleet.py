@@ -56,14 +56,6 @@ class Process:
         for thread in self._threads:
             thread.start()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
     def ask_to_stop(self) -> None:
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ottla.cli.terminal import CommandError
-from ottla.model.properties import parse_properties
+from ottla.model.properties import PropertiesError, parse_properties
 
 FIRST_CONTROLLER_ID = 101
 _CONTROLLER_PORT_OFFSET = 1_000
@@ -65,7 +65,11 @@ def found_nodes(directory: Path) -> list[LocalNode]:
     for path in directory.glob("node-*.properties") if directory.is_dir() else ():
         match = _NAME.fullmatch(path.name)
         if match is not None:
-            nodes.append(LocalNode(int(match[1]), path, parse_properties(path.read_text("utf-8")).values))
+            try:
+                values = parse_properties(path.read_text("utf-8")).values
+            except (PropertiesError, UnicodeDecodeError) as error:
+                raise CommandError(f"{path}: {error}") from None
+            nodes.append(LocalNode(int(match[1]), path, values))
     return sorted(nodes)
 
 
@@ -141,7 +145,9 @@ def _write(directory: Path, node_id: int, broker: str | None, controller: str | 
         values["advertised.listeners"] = f"PLAINTEXT://{broker}"
     values["log.dirs"] = str((directory / f"node-{node_id}").absolute())
     lines = [f"{name}={value}" for name, value in (values | shared).items()]
-    (directory / f"node-{node_id}.properties").write_text("\n".join(lines) + "\n", "utf-8")
+    draft = directory / f".node-{node_id}.properties"
+    draft.write_text("\n".join(lines) + "\n", "utf-8")
+    draft.rename(directory / f"node-{node_id}.properties")  # whoever sees it sees all of it
 
 
 def _pair(setting: str) -> tuple[str, str]:

@@ -142,7 +142,10 @@ class UpCluster:
     def _look_at_files(self) -> None:
         if not self._is_up:
             return
-        nodes = {each.name: each for each in found_nodes(self._directory)}
+        try:
+            nodes = {each.name: each for each in found_nodes(self._directory)}
+        except (CommandError, OSError):
+            return  # somebody is editing a file
         known = {each.name for each in self._nodes}
         for name, node in nodes.items():
             if name not in known:

@@ -340,10 +340,6 @@ class PartitionQueue:
             self.waiting and self.waiting[0].number < batch.number
         )
 
-    def has_left(self, identity: ProducerId) -> bool:
-        """Whether a number of this identity is missing in the log: what was numbered behind it cannot be there."""
-        return identity != self._identity
-
     def finish(self, batch: Batch) -> None:
         """The batch is in the log."""
         self.in_flight.remove(batch)

@@ -173,8 +173,9 @@ class Cluster(Closing):
 
         return await self.retry(attempt, repeatable=repeatable)
 
-    async def retry(self, attempt: Callable[[], Awaitable[T]], *, repeatable: bool = True) -> T:
-        """Run `attempt` until it succeeds, fails for good, or `api_timeout_ms` is over.
+    async def retry(self, attempt: Callable[[], Awaitable[T]], *, repeatable: bool = True, seeking: bool = False) -> T:
+        """Run `attempt` until it succeeds, fails for good, or `api_timeout_ms` is over; `seeking`: what fails may be
+        that somebody has to be elected, which does not take long.
 
         A cluster that was never reached fails at once: more often the address is wrong than the broker late.
         """
@@ -195,7 +196,7 @@ class Cluster(Closing):
                     raise
                 failure = error
             tries += 1
-            wait_s = self.options.backoff_ms(tries) / 1000
+            wait_s = (self.options.seeking_ms(tries) if seeking else self.options.backoff_ms(tries)) / 1000
             if loop.time() + wait_s >= deadline_s:
                 raise failure
             await asyncio.sleep(wait_s)
@@ -239,7 +240,7 @@ class Cluster(Closing):
             return found
 
         try:
-            return await self.retry(attempt)
+            return await self.retry(attempt, seeking=True)
         finally:
             del self._refreshing[name]
 

@@ -99,7 +99,7 @@ class Coordinator:
                 raise ApiError(code)
             return reply
 
-        return await self._cluster.retry(attempt, repeatable=repeatable)
+        return await self._cluster.retry(attempt, repeatable=repeatable, seeking=True)
 
     async def connection(self) -> Connection:
         """An open connection to the coordinator; asks who that is when it is not known. Does not retry."""

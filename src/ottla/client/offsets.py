@@ -54,7 +54,7 @@ async def list_offsets(
             await _ask(cluster, node_id, times, found, read_committed=read_committed)
         return found
 
-    return await cluster.retry(attempt)
+    return await cluster.retry(attempt, seeking=True)
 
 
 async def _ask(

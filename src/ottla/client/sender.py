@@ -407,7 +407,7 @@ class Sender:
             queue.split(batch)
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not queue.is_oldest(batch):
             queue.retry(batch, 0.0)  # it waits for those before it, which failed
-        elif code in LOST_TRACK and self.gate is None and self._is_missing(queue, batch, code):
+        elif code in LOST_TRACK and self.gate is None and not batch.in_doubt:
             self._renew(batch.identity)
             queue.renumber(batch)
             queue.retry_at_s = self._backoff(queue, asyncio.get_running_loop().time())
@@ -418,13 +418,6 @@ class Sender:
             if code in FENCED:
                 self._renew(batch.identity)
             self._fail(queue, batch, ApiError(code, result.error_message if result is not None else None))
-
-    def _is_missing(self, queue: PartitionQueue, batch: Batch, code: ErrorCode) -> bool:
-        """Whether the batch surely is not in the log, so that it may go again under another identity."""
-        return not batch.in_doubt or (
-            # We gave up one before it, and the broker says that it does not have that one either.
-            code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.has_left(batch.identity)
-        )
 
     def _finish(self, queue: PartitionQueue, batch: Batch, base_offset: int, log_append_time: int) -> None:
         queue.finish(batch)

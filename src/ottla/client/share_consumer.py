@@ -311,7 +311,7 @@ class ShareConsumer(Closing):
         self._failed = self._failed + 1 if failed else 0
         if failed:
             self._wake()  # for the records of the others
-            await asyncio.sleep(self.cluster.options.backoff_ms(self._failed) / 1000)
+            await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
 
     async def _retire(self, session: ShareSession) -> None:
         """The broker has taken its records back: what waits here may be somebody else's by now."""
@@ -331,7 +331,7 @@ class ShareConsumer(Closing):
                 self.cluster.metadata.forget(topic)
         self._failed += 1
         if self._failed > 1 or isinstance(error, ClientError):
-            await asyncio.sleep(self.cluster.options.backoff_ms(self._failed) / 1000)
+            await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
 
     def _keep(self, session: ShareSession, fetched: Fetched) -> bool:
         """Buffer the records of one partition; gaps and unreadable records are acknowledged here. False: an error."""

@@ -9,7 +9,7 @@ from ottla.model.ids import TopicPartition
 
 
 class BrokerLoad(NamedTuple):
-    """A broker. `capacity` is its fair share relative to the others; `disk_bytes` the size of its disks, if known.
+    """A broker. `capacity` is its fair share relative to the others; `disk_bytes` what its disks have for us, if known.
 
     One that is not `alive` gets nothing new, and what it has is left alone: it may be back in a minute. One that is
     `draining` is to end up with nothing.
