@@ -23,7 +23,7 @@ from ottla.server.channel import ControllerChannel
 from ottla.server.configs import Configs
 from ottla.server.context import Services
 from ottla.server.coordination import Coordination
-from ottla.server.directories import open_directories
+from ottla.server.directories import cordoned, open_directories
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
 from ottla.server.endpoints import controller_names, inter_broker_listener, registered_endpoints
@@ -122,6 +122,7 @@ class Node:
             all_usable=len(self.directories) == len(self.configs.log_dirs()),
             node_id=self.metadata.node_id,
         )
+        self.partitions.cordoned = lambda: cordoned(self.directories, self.configs.broker)
         self._steps_back.append(self._close_storage)
         self._steps_back.append(self.peers.close)
 

@@ -89,6 +89,7 @@ class Partitions:
         self.checkpoints = Checkpoints(self)
         # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
         self.on_change: Callable[[Partition], None] = _ignore
+        self.cordoned: Callable[[], Sequence[bytes]] = tuple  # the ids of directories that take no new replicas
         self.on_offline: Callable[[DataDirectory], None] = _ignore
 
     # Finding
@@ -378,7 +379,13 @@ class Partitions:
         preferred = self._preferred.pop(name, None)
         assigned = assigned_directory(state, self.node_id) if preferred is None else preferred.id
         directory = choose_directory(
-            self.directories, name, topic.id, assigned, existing=existing, all_usable=self._all_usable
+            self.directories,
+            name,
+            topic.id,
+            assigned,
+            existing=existing,
+            all_usable=self._all_usable,
+            cordoned=self.cordoned() if len(self.directories) > 1 else (),
         )
         if directory is not None:
             directory.partitions[name] = None

@@ -1,13 +1,13 @@
 """Placing: in which of a node's data directories a partition lies, or shall lie.
 
 Files that are there decide: a partition is served from where it was found. A new one goes where the cluster says, or,
-if it says nothing, to the working directory that holds the fewest. One that existed before and is found nowhere while
-a directory is missing may lie there: it is not begun anew and empty.
+if it says nothing, to the working directory, not cordoned, that holds the fewest. One that existed before and is found
+nowhere while a directory is missing may lie there: it is not begun anew and empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ottla.cluster.entities import PartitionState
 from ottla.log import checkpoint
@@ -35,6 +35,7 @@ def choose_directory(
     *,
     existing: bool,
     all_usable: bool,
+    cordoned: Collection[bytes] = (),
 ) -> DataDirectory | None:
     """Where its files are or will be; None if they may lie in a directory that cannot be used now."""
     if len(directories) == 1 and all_usable:
@@ -49,6 +50,9 @@ def choose_directory(
         if assigned is not None and directory.id == assigned:
             return directory
     working = [directory for directory in directories if directory.failure is None] or directories
+    # The controller places nothing on a broker all of whose directories are cordoned; what it does place must lie
+    # somewhere.
+    working = [directory for directory in working if directory.id not in cordoned] or working
     return min(working, key=lambda directory: len(directory.partitions))
 
 

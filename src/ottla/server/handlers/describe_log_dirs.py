@@ -36,10 +36,11 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Desc
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
     replication = context.services.replication
     moves = None if replication is None else replication.moves
+    closed = context.partitions.cordoned()
     return DescribeLogDirsResponse(
         error_code=ErrorCode.NONE,
         results=[
-            _describe(directory, wanted, opened, [] if moves is None else moves.futures_in(directory))
+            _describe(directory, wanted, opened, [] if moves is None else moves.futures_in(directory), closed)
             for directory in context.partitions.directories
         ],
     )
@@ -50,6 +51,7 @@ def _describe(
     wanted: set[TopicPartition] | None,
     opened: dict[TopicPartition, Partition],
     moves: Sequence[Move],
+    closed: Sequence[bytes],
 ) -> Answer:
     if directory.failure is not None:
         return Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
@@ -82,6 +84,7 @@ def _describe(
         topics=[Answer.Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
+        is_cordoned=directory.id in closed,
     )
 
 

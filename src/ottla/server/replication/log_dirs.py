@@ -98,6 +98,8 @@ class LogDirs:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if target.failure is not None:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if target.id in partitions.cordoned():
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         moving = self._moves.get(name)
         if moving is not None and moving.target is not target:
             self._abandon(moving)
