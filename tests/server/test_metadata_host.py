@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.server.admin import Admin
 
@@ -11,6 +13,7 @@ from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
 from ottla.cluster.entities import PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.cluster.store import DIRECTORY
 from ottla.log.checkpoint import read_meta_properties
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
 from ottla.model.resources import Resource
@@ -172,3 +175,31 @@ def test_features_are_known_up_to_the_end_of_the_journal() -> None:
     before = admin.host.features_epoch
     admin.create("t")
     assert admin.host.features_epoch == admin.host.end_offset - 1 > before
+
+
+def test_a_large_snapshot_is_written_while_everything_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SNAPSHOT_AT_ONCE_PARTITIONS", 2)
+    monkeypatch.setattr("ottla.cluster.journal.RECORDS_PER_METADATA_BATCH_MAX", 10)
+    admin = Admin()
+    admin.create("t", 100)
+    disk = admin.disks["data"]
+
+    def snapshots() -> list[str]:
+        return [name for name in disk.list(DIRECTORY) if name.endswith(".checkpoint")]
+
+    async def write() -> None:
+        admin.host.upkeep(admin.now_ms + 10 * 3_600_000)
+        await asyncio.sleep(0)
+        assert not snapshots(), "it takes more than one turn of the loop"
+        admin.create("meanwhile", 3)
+        while not snapshots():  # noqa: ASYNC110  # the turns are what is waited for
+            await asyncio.sleep(0)
+
+    asyncio.run(write())
+    state = admin.host.state
+    again = Admin({"data": disk.crash(Crash.POWER)})
+    assert {name: len(topic.partitions) for name, topic in again.host.state.topics.items()} == {
+        "t": 100,
+        "meanwhile": 3,
+    }
+    assert again.host.state.topics["t"].id == state.topics["t"].id

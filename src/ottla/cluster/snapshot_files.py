@@ -51,10 +51,6 @@ class SnapshotFiles:
         for _ in self.writing(place, pieces):
             pass
 
-    def write(self, place: Place, pieces: Iterable[bytes | bytearray]) -> None:
-        for _ in self.writing(place, pieces):
-            pass
-
     def writing(self, place: Place, pieces: Iterable[bytes | bytearray]) -> Iterator[None]:
         """Piece by piece; complete when there is no next step."""
         unfinished = _name(place) + _UNFINISHED

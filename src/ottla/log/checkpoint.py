@@ -132,9 +132,15 @@ def _read_properties(directory: Directory, name: str, *, separator: str) -> dict
 def clean_shutdown_epoch(disk: Disk) -> int:
     """The epoch that the broker had when it stopped in order; -1 if it did not, or did not say (KIP-966)."""
     try:
-        epoch = json.loads(read_all(disk.open(CLEAN_SHUTDOWN)))["brokerEpoch"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        file = disk.open(CLEAN_SHUTDOWN)
+    except FileNotFoundError:
         return -1
+    try:
+        epoch = json.loads(read_all(file))["brokerEpoch"]
+    except (ValueError, KeyError, TypeError):
+        return -1
+    finally:
+        file.close()
     return epoch if isinstance(epoch, int) else -1
 
 

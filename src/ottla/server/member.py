@@ -108,6 +108,7 @@ class Member:
 
     def close(self) -> None:
         self.controller.close()
+        self.metadata.close()
         self.quorum.store.close()
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +20,7 @@ from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
 from ottla.log.disk import StorageError
+from ottla.model import limits
 from ottla.server.identity import Identity
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class MetadataHost:
         self._holds = 0
         self._held: list[tuple[Sequence[Item], int]] = []
         self._waiting: dict[asyncio.Future[None], None] = {}
+        self._writing: asyncio.Task[None] | None = None  # a snapshot
         self._snapshot_interval_ms = snapshot_interval_ms
         self._snapshot_at_ms = now_ms() + snapshot_interval_ms
 
@@ -93,6 +96,7 @@ class MetadataHost:
         self.state = state
         self.end_offset, self._last_epoch = offset, epoch
         self._held.clear()
+        self.close()
         self.on_reload()
         self._wake()
 
@@ -128,6 +132,10 @@ class MetadataHost:
             if self.quorum.snapshot_offset < self.end_offset:
                 self._write_snapshot()
 
+    def close(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+
     # --- inside
 
     def _take(self, items: Sequence[Item], high_watermark: int) -> None:
@@ -159,10 +167,26 @@ class MetadataHost:
                 future.set_result(None)
 
     def _write_snapshot(self) -> None:
+        """A small one at once; a large one of a copy, while everything else goes on."""
+        if self._writing is not None:
+            return
+        if self.state.partition_count <= limits.SNAPSHOT_AT_ONCE_PARTITIONS:
+            try:
+                deque(self.quorum.writing_snapshot(snapshot(self.state), self.end_offset, self._last_epoch), maxlen=0)
+            except StorageError as error:  # the journal itself is complete; the next change tries again
+                log.error("no metadata snapshot could be written: %s", error)
+            return
+        steps = self.quorum.writing_snapshot(snapshot(self.state.copy()), self.end_offset, self._last_epoch)
+        self._writing = asyncio.get_running_loop().create_task(self._write_slowly(steps))
+
+    async def _write_slowly(self, steps: Iterator[None]) -> None:
         try:
-            self.quorum.write_snapshot(snapshot(self.state), self.end_offset, self._last_epoch)
-        except StorageError as error:  # the journal itself is complete; the next change tries again
+            for _ in steps:
+                await asyncio.sleep(0)
+        except StorageError as error:
             log.error("no metadata snapshot could be written: %s", error)
+        finally:
+            self._writing = None
 
 
 def _merged(changes: list[Change]) -> list[Change]:

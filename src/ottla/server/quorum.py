@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.client.connection import Address
@@ -188,9 +188,9 @@ class Quorum:
         self._step(events.Appended())
         return end
 
-    def write_snapshot(self, entries: Iterable[Entry], offset: int, epoch: int) -> None:
-        """The committed state, everything below `offset`."""
-        self.store.write_snapshot(
+    def writing_snapshot(self, entries: Iterable[Entry], offset: int, epoch: int) -> Iterator[None]:
+        """Write the committed state, everything below `offset`, step by step."""
+        return self.store.writing_snapshot(
             entries,
             Place(offset, epoch),
             last_timestamp=self._delivery.last_timestamp,
