@@ -29,7 +29,7 @@ from ottla.log.checkpoint import (
 )
 from ottla.log.disk import Directory, Disk, StorageError
 from ottla.log.findings import Finding, Kind, Severity, Totals
-from ottla.log.names import SNAPSHOT, file_name, parse_directory
+from ottla.log.names import SNAPSHOT, STRAY_DIRECTORY, file_name, parse_directory
 from ottla.log.snapshot import SnapshotError
 from ottla.log.verify_segment import SegmentCheck
 from ottla.model.ids import TopicPartition
@@ -56,7 +56,9 @@ def verify(
     starts = _log_starts(disk)
     for name in dump.partition_directories(disk) if partitions is None else partitions:
         start = starts.get(TopicPartition(*found), 0) if (found := parse_directory(name)) else 0
-        check = PartitionCheck(Directory(disk, name), totals, unclean=unclean, deep=deep, log_start_offset=start)
+        # Nobody opens, and thereby recovers, what was set aside: it is as a crash left it.
+        torn = unclean or name.endswith(STRAY_DIRECTORY)
+        check = PartitionCheck(Directory(disk, name), totals, unclean=torn, deep=deep, log_start_offset=start)
         yield from check.run()
         ranges[name] = check.range
     if partitions is None:
