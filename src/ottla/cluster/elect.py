@@ -126,7 +126,8 @@ class Elections:
         shrinks = "isr" in fields and not set(partition.isr) <= set(fields["isr"])
         if shrinks and self._level < features.NO_BUMP_ON_SHRINK:
             fields.setdefault("leader", partition.leader)
-        if self._level >= features.DIRECTORIES:
+        stays = draft.replicas is partition.replicas and not wish.directories and partition.directories
+        if self._level >= features.DIRECTORIES and not stays:
             directories = tuple(self._directory(partition, wish, id) for id in draft.replicas)
             if directories != partition.directories:
                 fields["directories"] = list(directories)
