@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ class Run:
                     self.applied = items[-1].offset + 1
                     self._apply(items)
 
-    def _apply(self, items: list[journal.Item]) -> None:
+    def _apply(self, items: Iterable[journal.Item]) -> None:
         for item in items:
             if isinstance(item.content, Entry):
                 self.state.apply(item.content.record)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ottla.cluster.entry import Entry, decode, encode
 from ottla.cluster.state import JournalError
+from ottla.model.errors import ApiError
 from ottla.model.limits import RECORDS_PER_METADATA_BATCH_MAX
 from ottla.records.batch import check, headers
 from ottla.records.build import build_batch
@@ -29,6 +30,7 @@ BATCH_BYTES_MAX = 8 * 1024 * 1024
 _RECORD_OVERHEAD_BYTES = 24
 
 _SNAPSHOT_VERSION = 0
+_SNAPSHOT_ENDS = (ControlType.SNAPSHOT_HEADER, ControlType.SNAPSHOT_FOOTER)
 
 
 class Control(NamedTuple):
@@ -115,10 +117,31 @@ def items(view: memoryview) -> Iterator[Item]:
             yield Item(record.offset, header.leader_epoch, record.timestamp, content)
 
 
-def snapshot_items(data: bytes, name: str) -> list[Item]:
-    """The items between the header and the footer of a snapshot file."""
-    found = list(items(memoryview(data)))
-    kinds = [item.content.type if isinstance(item.content, Control) else None for item in found]
-    if not found or kinds[0] != ControlType.SNAPSHOT_HEADER or kinds[-1] != ControlType.SNAPSHOT_FOOTER:
+def check_snapshot(data: bytes, name: str) -> list[Control]:
+    """Whether a snapshot file is complete and undamaged; the control records between its header and its footer."""
+    view = memoryview(data)
+    controls: list[Control] = []
+    end = 0
+    ends_with_control = False
+    try:
+        for position, header in headers(view):
+            check(view, position, header)
+            end = position + header.size_bytes
+            ends_with_control = header.is_control
+            if header.is_control:
+                controls += [Control(control_type(each.key), each.value or b"") for each in records(view, position)]
+    except ApiError as error:
+        raise JournalError(f"the snapshot {name} is damaged: {error}") from error
+    kinds = [control.type for control in controls]
+    whole = kinds[:1] == [ControlType.SNAPSHOT_HEADER] and kinds[-1:] == [ControlType.SNAPSHOT_FOOTER]
+    if not whole or not ends_with_control or end != len(data):
         raise JournalError(f"the snapshot {name} is incomplete")
-    return found[1:-1]
+    return controls[1:-1]
+
+
+def snapshot_items(data: bytes, name: str) -> Iterator[Item]:
+    """The items between the header and the footer of a snapshot file, one by one: there may be millions."""
+    check_snapshot(data, name)
+    for item in items(memoryview(data)):
+        if not (isinstance(item.content, Control) and item.content.type in _SNAPSHOT_ENDS):
+            yield item

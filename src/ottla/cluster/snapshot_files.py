@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ottla.cluster import journal
-from ottla.cluster.journal import Item
+from ottla.cluster.journal import Control, Item
 from ottla.cluster.state import JournalError
 from ottla.log.disk import Directory, read_all
 from ottla.raft.port import Place
@@ -35,8 +35,13 @@ class SnapshotFiles:
     def latest(self) -> Place | None:
         return self.places[-1] if self.places else None
 
-    def items(self, place: Place) -> list[Item]:
-        """What a snapshot holds; JournalError if it is damaged."""
+    def check(self, place: Place) -> list[Control]:
+        """The control records of a snapshot; JournalError if it is damaged."""
+        name = _name(place)
+        return journal.check_snapshot(read_all(self._directory.open(name)), name)
+
+    def items(self, place: Place) -> Iterator[Item]:
+        """What a snapshot holds, one by one."""
         name = _name(place)
         return journal.snapshot_items(read_all(self._directory.open(name)), name)
 
@@ -70,16 +75,16 @@ class SnapshotFiles:
         file.truncate(position)
         file.append(data)
 
-    def finish_received(self, place: Place) -> list[Item]:
-        """All of it is here: its content. JournalError if it is damaged; then it is thrown away."""
+    def finish_received(self, place: Place) -> list[Control]:
+        """All of it is here: its control records. JournalError if it is damaged; then it is thrown away."""
         unfinished = _name(place) + _UNFINISHED
         try:
-            items = journal.snapshot_items(read_all(self._directory.open(unfinished)), unfinished)
+            controls = journal.check_snapshot(read_all(self._directory.open(unfinished)), unfinished)
         except JournalError:
             self._directory.remove(unfinished)
             raise
         self._finish(place)
-        return items
+        return controls
 
     def _finish(self, place: Place) -> None:
         name = _name(place)

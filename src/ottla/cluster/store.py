@@ -55,7 +55,6 @@ class Store:
         self._directory = directory
         self._config = config
         self._snapshots = snapshots
-        self._loaded: list[Item] | None = None  # of the newest snapshot, until somebody takes them
         self._quorum_records: list[QuorumRecord] = []
         self._bytes_since_snapshot = 0
         self._flushed = log.recovery_point
@@ -113,7 +112,7 @@ class Store:
         problem: JournalError | None = None
         while (place := self._snapshots.latest) is not None:
             try:
-                self._take_snapshot(place, self._snapshots.items(place))
+                self._take_snapshot(place, self._snapshots.check(place))
             except JournalError as error:
                 problem = error
                 self._snapshots.forget(place)
@@ -126,21 +125,17 @@ class Store:
             raise problem
         return 0
 
-    def _take_snapshot(self, place: Place, items: list[Item]) -> None:
-        self._loaded = items
+    def _take_snapshot(self, place: Place, controls: list[Control]) -> None:
         self._quorum_records = [
-            QuorumRecord(place.offset - 1, item.content.type, item.content.value)
-            for item in items
-            if isinstance(item.content, Control) and item.content.type in _ABOUT_VOTERS
+            QuorumRecord(place.offset - 1, control.type, control.value)
+            for control in controls
+            if control.type in _ABOUT_VOTERS
         ]
 
-    def snapshot_items(self) -> list[Item]:
-        """The content of the newest snapshot; kept in memory only until it is asked for."""
-        items, self._loaded = self._loaded, None
-        if items is None:
-            assert self.latest_snapshot is not None, "there is none"
-            items = self._snapshots.items(self.latest_snapshot)
-        return items
+    def snapshot_items(self) -> Iterator[Item]:
+        """The content of the newest snapshot, one by one."""
+        assert self.latest_snapshot is not None, "there is none"
+        return self._snapshots.items(self.latest_snapshot)
 
     def quorum_records(self) -> list[QuorumRecord]:
         return self._quorum_records
@@ -297,10 +292,10 @@ class Store:
 
     def install_snapshot(self, snapshot: Place) -> None:
         try:
-            items = self._snapshots.finish_received(snapshot)
+            controls = self._snapshots.finish_received(snapshot)
         except JournalError as error:
             raise ValueError(str(error)) from error
-        self._take_snapshot(snapshot, items)
+        self._take_snapshot(snapshot, controls)
         self._begin_at(snapshot.offset)
         self._bytes_since_snapshot = 0
         self._snapshots.keep_newest(1)

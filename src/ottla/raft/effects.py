@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ottla.raft.port import Place
 from ottla.raft.voters import Endpoint
 from ottla.wire.message import Request, Response
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """A request to another node; its end is told as `Answered` or `Unanswered` with this number. `node_id` is -1 for a
     bootstrap server, whose id nobody knows."""
 
@@ -22,41 +20,35 @@ class Send:
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     token: Any
     response: Response
 
 
-@dataclass(frozen=True, slots=True)
-class Flush:
+class Flush(NamedTuple):
     """Make everything in the journal durable, then say `Flushed`. Several asked for during one are one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """Everything below is committed."""
 
     high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
+class Lead(NamedTuple):
     """This node leads, and everything up to the beginning of its epoch was committed and told."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(NamedTuple):
     """Another leads, or nobody (-1), or this node is elected but not yet ready: what it decided before may be lost."""
 
     leader_id: int
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSnapshot:
+class LoadSnapshot(NamedTuple):
     """The journal begins anew with this snapshot: so must the state."""
 
     snapshot: Place

@@ -2,76 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ottla.wire.message import Request, Response
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """The first event: time begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(NamedTuple):
     """Time has passed: `RaftNode.deadline_ms` is reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request of another node or of a tool; its `Reply` carries the same token."""
 
     token: Any
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class Abandoned:
+class Abandoned(NamedTuple):
     """Nobody waits for the `Reply` to this token any more."""
 
     token: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """The answer to `Send` number `number`."""
 
     number: int
     response: Response
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
+class Unanswered(NamedTuple):
     """There will be no answer to `Send` number `number`."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unreachable:
+class Unreachable(NamedTuple):
     """The connection to a node broke, and it refuses new ones: its process is gone."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """The leader's state machine appended records of the current epoch to the journal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flushed:
+class Flushed(NamedTuple):
     """The journal's `flushed_offset` moved: a `Flush` is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalFailed:
+class JournalFailed(NamedTuple):
     """The disk refused a write or a flush; whoever leads should be somebody else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(NamedTuple):
     """The node is about to stop: a leader says so, that another may follow at once."""
 
 

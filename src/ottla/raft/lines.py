@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.raft.config import RaftConfig
 from ottla.wire.message import Request
 
 
-@dataclass(frozen=True, slots=True)
-class OnItsWay:
+class OnItsWay(NamedTuple):
     destination: int
     request: Request
     deadline_ms: int

@@ -37,20 +37,20 @@ NEXT: dict[Role, tuple[Role, ...]] = {
 }
 
 
-@dataclass(slots=True)
+@dataclass
 class Unattached:
     deadline_ms: int  # then a voter stands for election
     leaderless: set[int] = field(default_factory=set)  # voters that know no leader of this epoch either
 
 
-@dataclass(slots=True)
+@dataclass
 class Prospective:
     deadline_ms: int
     granted: set[int]
     rejected: set[int] = field(default_factory=set)
 
 
-@dataclass(slots=True)
+@dataclass
 class Candidate:
     deadline_ms: int
     granted: set[int]
@@ -58,7 +58,7 @@ class Candidate:
     pause_until_ms: int | None = None  # lost: stands again then
 
 
-@dataclass(slots=True)
+@dataclass
 class Progress:
     """How far another replica is, as the leader knows it."""
 
@@ -70,7 +70,7 @@ class Progress:
     announce_ms: int = 0  # when it is next told who leads
 
 
-@dataclass(slots=True)
+@dataclass
 class Waiting:
     """A fetch whose answer waits for records, for the high watermark, or for the end of its time."""
 
@@ -79,7 +79,7 @@ class Waiting:
     deadline_ms: int
 
 
-@dataclass(slots=True)
+@dataclass
 class Leader:
     since_ms: int
     epoch_start: int
@@ -90,7 +90,7 @@ class Leader:
     change: Change | None = None  # of the voters; one at a time
 
 
-@dataclass(slots=True)
+@dataclass
 class Receiving:
     """A snapshot that is being fetched."""
 
@@ -98,7 +98,7 @@ class Receiving:
     position: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class Follower:
     deadline_ms: int  # without a good answer until then the leader counts as lost
     update_voter_ms: int
@@ -107,7 +107,7 @@ class Follower:
     receiving: Receiving | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Resigned:
     deadline_ms: int
     untold: set[int]

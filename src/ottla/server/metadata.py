@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -88,7 +88,7 @@ class MetadataHost:
         else:
             self._take(items, high_watermark)
 
-    def load_snapshot(self, items: Sequence[Item], offset: int, epoch: int) -> None:
+    def load_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> None:
         state = ClusterState()
         for item in items:
             if isinstance(item.content, Entry):

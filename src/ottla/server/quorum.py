@@ -49,8 +49,8 @@ class QuorumListener(Protocol):
     def committed(self, items: Sequence[Item], high_watermark: int) -> None:
         """The next committed records; `high_watermark` is the offset behind the last of them."""
 
-    def load_snapshot(self, items: Sequence[Item], offset: int, epoch: int) -> None:
-        """Begin anew with the state of everything below `offset`."""
+    def load_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> None:
+        """Begin anew with the state of everything below `offset`; the items can be read once."""
 
     def lead(self, epoch: int) -> None:
         """This node leads; everything before its epoch was delivered."""

@@ -37,11 +37,8 @@ class Delivery:
 
     def load_snapshot(self, snapshot: Place, listener: QuorumListener) -> None:
         self._own.clear()
-        items = self._store.snapshot_items()
         self._next_offset = snapshot.offset
-        if items:
-            self.last_timestamp = items[-1].timestamp
-        listener.load_snapshot(items, *snapshot)
+        listener.load_snapshot(self._store.snapshot_items(), *snapshot)
 
     def deliver(self, high_watermark: int, listener: QuorumListener) -> None:
         while self._next_offset < high_watermark:
