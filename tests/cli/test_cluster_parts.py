@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import invoke
+from tests.cli.conftest import Run, invoke
 from tests.support.ports import free_ports
 
 from ottla.cli import start
@@ -180,3 +181,16 @@ def test_moves_by_hand_are_planned() -> None:
     made = plan(found, {TopicPartition("t", 0): (3, 2), TopicPartition("t", 1): (2, 1)})
     assert [(each.at.partition, each.adding, each.copied_bytes) for each in made.moves] == [(0, (3,), 100)]
     assert made.after[3] == (1, 1, 100, 0.0) and made.after[1].replicas == 1
+
+
+def test_a_single_node_is_a_cluster_too(ottla: Callable[..., Run]) -> None:
+    ottla("topic", "create", "alone", "--partitions", "2")
+    status = ottla("cluster", "status", "--json").json
+    (broker,) = status["brokers"]
+    assert status["healthy"] and status["controller"] == broker["id"] and broker["replicas"] >= 2
+    assert [each["role"] for each in ottla("cluster", "quorum", "--json").json] == ["leader"]
+    assert "Nothing to move" in ottla("cluster", "balance").err
+    drained = ottla("cluster", "drain", str(broker["id"]))
+    assert "no broker may take anything" in drained.err
+    levels = ottla("cluster", "features").lines
+    assert any(line.startswith("metadata.version") for line in levels)

@@ -13,11 +13,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.cli.cluster_view import disks
 from ottla.client.admin.configs import Change, Operation
 from ottla.client.admin.replicas import refused
-from ottla.client.errors import ClientError
 from ottla.cluster.balance.loads import Move
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
 
@@ -113,11 +113,8 @@ class Mover:
         """What the new replicas of those under way have so far."""
         targets = sorted({node for at in running if at in self._moves for node in self._moves[at].adding})
         found = 0
-        try:
-            directories = await self._admin.nodes.log_dirs(targets) if targets else []
-        except (ClientError, ApiError):
-            return 0  # one of them is away for the moment: the bar waits, and so does the move
-        for directory in directories:
+        answers = await disks(self._admin, targets)  # one that is away has copied nothing new
+        for directory in [each for found_dirs in answers.values() for each in found_dirs]:
             for replica in directory.replicas:
                 at = TopicPartition(replica.topic, replica.partition)
                 if at in running and at in self._moves and directory.node_id in self._moves[at].adding:

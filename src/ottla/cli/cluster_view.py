@@ -6,7 +6,7 @@ Sizes come from the brokers that answer: of one that is away, nobody knows them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client.admin.nodes import LogDir
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MIN_ISR = "min.insync.replicas"
 _TOPICS_AT_ONCE = 500
+_PATIENCE_S = 5.0
 
 
 class PartitionView(NamedTuple):
@@ -98,7 +99,7 @@ async def look(admin: Admin) -> ClusterView:
     )
     topics = await admin.topics.all()
     min_isr = await _min_isr(admin, [each.name for each in topics])
-    dirs = await _dirs(admin, [each.node_id for each in described.brokers if not each.is_fenced])
+    dirs = await disks(admin, [each.node_id for each in described.brokers if not each.is_fenced])
     sizes = largest(dirs)
     moving = {each.partition: each for each in moves}
     partitions = []
@@ -130,13 +131,14 @@ def largest(dirs: Mapping[int, list[LogDir]]) -> dict[TopicPartition, int]:
     return sizes
 
 
-async def _dirs(admin: Admin, node_ids: list[int]) -> dict[int, list[LogDir]]:
-    """The disks of those that answer."""
+async def disks(admin: Admin, node_ids: Sequence[int]) -> dict[int, list[LogDir]]:
+    """The disks of those that answer soon."""
 
     async def ask(node_id: int) -> list[LogDir] | None:
         try:
-            return await admin.nodes.log_dirs([node_id])
-        except (ClientError, ApiError):
+            async with asyncio.timeout(_PATIENCE_S):
+                return await admin.nodes.log_dirs([node_id])
+        except (ClientError, ApiError, TimeoutError):
             return None
 
     answers = await asyncio.gather(*(ask(each) for each in node_ids))
@@ -147,9 +149,9 @@ async def rates(admin: Admin, view: ClusterView, sample_s: float) -> dict[TopicP
     """Bytes per second that partitions grow by, measured for so long."""
     alive = [each.id for each in view.brokers if not each.broker.is_fenced]
     loop = asyncio.get_running_loop()
-    before, began_s = largest(await _dirs(admin, alive)), loop.time()
+    before, began_s = largest(await disks(admin, alive)), loop.time()
     await asyncio.sleep(sample_s)
-    after, took_s = largest(await _dirs(admin, alive)), loop.time() - began_s
+    after, took_s = largest(await disks(admin, alive)), loop.time() - began_s
     return {at: max(0, size - before.get(at, size)) / took_s for at, size in after.items()}
 
 
