@@ -227,6 +227,20 @@ def test_who_waits_is_told_when_the_runner_resigns() -> None:
     assert bench.runner.next_deadline_ms is None
 
 
+def test_who_waits_too_long_is_told_so_and_the_effects_still_follow_the_commit() -> None:
+    bench = Bench()
+    bench.submit(Remember("milk"), now_ms=1_000)
+    bench.submit(Take(1), now_ms=1_400)
+    assert bench.runner.waits_since_ms == 1_000
+    bench.runner.give_up(1_000, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    assert [reply.code for reply in bench.replies] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert bench.runner.waits_since_ms == 1_400
+    bench.runner.commit(2)
+    assert bench.effects == ["milk"]
+    assert bench.replies[1:] == [2]
+    assert bench.runner.waits_since_ms is None
+
+
 def test_records_that_the_journal_refuses_refuse_the_command() -> None:
     bench = Bench()
     bench.submit(Take(1))

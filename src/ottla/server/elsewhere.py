@@ -7,6 +7,7 @@ own connection.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -20,6 +21,8 @@ from ottla.wire.message import Request
 
 if TYPE_CHECKING:
     from ottla.server.context import Services
+
+log = logging.getLogger(__name__)
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ItemT = TypeVar("ItemT")
@@ -38,15 +41,25 @@ def ask(services: Services, node_id: int, request: Request, purpose: str) -> Lat
         try:
             answer = await peers.ask(address, request, timeout_ms=limits.COORDINATOR_REQUEST_MS, purpose=purpose)
         except ClientError as error:
-            later.set(ApiError(ErrorCode.NETWORK_EXCEPTION, str(error)))
-        else:
-            later.set(answer)
+            answer = ApiError(ErrorCode.NETWORK_EXCEPTION, str(error))
+        except Exception:  # a mistake of ours: whoever waits must not wait for ever
+            log.exception("node %d could not be asked", node_id)
+            answer = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        give(later, answer)
 
     tasks = services.coordination.tasks
     task = asyncio.get_running_loop().create_task(asked())
     tasks.add(task)
     task.add_done_callback(tasks.discard)
     return later
+
+
+def give(later: Later[Any], answer: Any) -> None:
+    """Whoever cannot take an answer hurts nobody else who waits."""
+    try:
+        later.set(answer)
+    except Exception:
+        log.exception("an answer of another node could not be given")
 
 
 class Outbox(Generic[KeyT, ItemT]):

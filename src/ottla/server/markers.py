@@ -25,7 +25,7 @@ from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.answer import Later
-from ottla.server.elsewhere import Outbox, ask
+from ottla.server.elsewhere import Outbox, ask, give
 from ottla.txns.commands.end import MarkersWritten
 from ottla.txns.effects import WriteMarkers
 from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest
@@ -191,7 +191,7 @@ def _settle(items: list[Marked], answer: Any) -> None:
         }
     for marked in items:
         code = codes.get(marked.identity, ErrorCode.NETWORK_EXCEPTION)
-        marked.done.set(ApiError(error_code(code)) if code else None)
+        give(marked.done, ApiError(error_code(code)) if code else None)
 
 
 class Delivery:

@@ -15,7 +15,7 @@ from ottla.client.errors import error_code
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Later
-from ottla.server.elsewhere import Outbox, ask
+from ottla.server.elsewhere import Outbox, ask, give
 from ottla.shares.state.batches import StateBatch
 from ottla.shares.state.commands import DeleteState, InitializeState, ReadState, ReadSummary, State, Summary, WriteState
 from ottla.shares.state.partition import NO_COUNT, NO_EPOCH, SharePartitionId
@@ -122,17 +122,17 @@ class ShareStates:
 def _settle(items: Sequence[Asked], reply: Callable[[Any], Any], answer: Any) -> None:
     if isinstance(answer, ApiError):
         for each in items:
-            each.later.set(answer)
+            give(each.later, answer)
         return
     found = {(topic.topic_id, each.partition): each for topic in answer.results for each in topic.partitions}
     for asked in items:
         result = found.get(asked.place)
         if result is None:
-            asked.later.set(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the share coordinator left it out"))
+            give(asked.later, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the share coordinator left it out"))
         elif result.error_code:
-            asked.later.set(ApiError(error_code(result.error_code), result.error_message))
+            give(asked.later, ApiError(error_code(result.error_code), result.error_message))
         else:
-            asked.later.set(reply(result))
+            give(asked.later, reply(result))
 
 
 def _nothing(_: Any) -> None:

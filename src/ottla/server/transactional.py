@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import Any
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -133,6 +134,29 @@ def admit_patiently(context: Context, ask: Callable[[], Later[Refusals]]) -> Lat
             loop.call_later(backoff_s, attempt)
         else:
             outcome.set(refusals)
+
+    attempt()
+    return outcome
+
+
+def submit_patiently(context: Context, transactional_id: str, command: Any) -> Later[Any]:
+    """The coordinator's reply. The markers of the producer's last transaction may be on their way still: rather than
+    have the client ask again after a pause of its own, which is long, the coordinator is asked again here."""
+    settings = context.settings
+    backoff_s = settings.get("add.partitions.to.txn.retry.backoff.ms") / 1000
+    until_ms = context.now_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
+    txns = context.services.txns
+    outcome: Later[Any] = Later()
+
+    def attempt() -> None:
+        txns.submit(transactional_id, command).then(judge)
+
+    def judge(reply: Any) -> None:
+        concurrent = isinstance(reply, ApiError) and reply.code == ErrorCode.CONCURRENT_TRANSACTIONS
+        if concurrent and context.now_ms() < until_ms:
+            txns.loop.call_later(backoff_s, attempt)
+        else:
+            outcome.set(reply)
 
     attempt()
     return outcome

@@ -15,7 +15,7 @@ from ottla.client.errors import error_code
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.answer import Later
-from ottla.server.elsewhere import Outbox, ask
+from ottla.server.elsewhere import Outbox, ask, give
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _settle(items: list[_Asked], answer: Any) -> None:
         answer = ApiError(error_code(answer.error_code))
     if isinstance(answer, ApiError):
         for each in items:
-            each.later.set(dict.fromkeys(each.question.partitions, answer.code))
+            give(each.later, dict.fromkeys(each.question.partitions, answer.code))
         return
     found: dict[str, dict[TopicPartition, int]] = {}
     for result in answer.results_by_transaction:
@@ -110,4 +110,4 @@ def _settle(items: list[_Asked], answer: Any) -> None:
     for asked in items:
         codes = found.get(asked.question.transactional_id, {})
         told = {where: codes.get(where, int(ErrorCode.NETWORK_EXCEPTION)) for where in asked.question.partitions}
-        asked.later.set({where: error_code(code) for where, code in told.items() if code})
+        give(asked.later, {where: error_code(code) for where, code in told.items() if code})

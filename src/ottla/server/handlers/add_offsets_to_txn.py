@@ -11,6 +11,7 @@ from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.transactional import submit_patiently
 from ottla.txns.commands.add_partitions import AddPartitions
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -43,7 +44,7 @@ def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> Ans
             outcome.set(refusal)
             return
         command = AddPartitions(id, request.producer_id, request.producer_epoch, (home,))
-        context.services.txns.submit(id, command).then(outcome.set)
+        submit_patiently(context, id, command).then(outcome.set)
 
     groups.ensure_topic().then(ready)
     return outcome.map(respond).soonest()

@@ -12,6 +12,7 @@ from ottla.model.ids import TopicPartition
 from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.transactional import submit_patiently
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -94,7 +95,9 @@ def _one(transaction: Transaction, context: Context, client_version: int) -> Lat
         outside = frozenset(reply or ())
         return _result(id, topics, lambda each: ErrorCode.TRANSACTION_ABORTABLE if each in outside else ErrorCode.NONE)
 
-    return context.services.txns.submit(id, command).map(respond)
+    if client_version:
+        return context.services.txns.submit(id, command).map(respond)  # a broker asks, which is patient itself
+    return submit_patiently(context, id, command).map(respond)
 
 
 def _result(transactional_id: str, topics: list[Topic], outcome: Outcome) -> TransactionResult:
