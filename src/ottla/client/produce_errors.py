@@ -8,6 +8,7 @@ SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 IN_DOUBT = (
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,  # it may have led when it appended, and not any more when all should have it
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.UNKNOWN_SERVER_ERROR,
