@@ -29,6 +29,7 @@ from ottla.log.checkpoint import (
 )
 from ottla.log.disk import Directory, Disk, StorageError
 from ottla.log.findings import Finding, Kind, Severity, Totals
+from ottla.log.leftovers import is_deleted_directory
 from ottla.log.names import SNAPSHOT, STRAY_DIRECTORY, file_name, parse_directory
 from ottla.log.snapshot import SnapshotError
 from ottla.log.verify_segment import SegmentCheck
@@ -55,6 +56,8 @@ def verify(
     ranges: dict[str, Range] = {}
     starts = _log_starts(disk)
     for name in dump.partition_directories(disk) if partitions is None else partitions:
+        if partitions is None and is_deleted_directory(name):
+            continue  # the next start removes it; its checkpoints have forgotten it already
         start = starts.get(TopicPartition(*found), 0) if (found := parse_directory(name)) else 0
         # Nobody opens, and thereby recovers, what was set aside: it is as a crash left it.
         torn = unclean or name.endswith(STRAY_DIRECTORY)
