@@ -5,7 +5,8 @@ not committed yet. Replies leave when their records are committed and this node'
 the lead is lost the copy is thrown away and whoever waits is told NOT_CONTROLLER: the next active controller knows
 whether the command was carried out.
 
-On a sole voter an append is committed when it returns, so the reply is there when `submit` returns.
+On a sole voter an append is committed when it returns, so the reply is there when `submit` returns. It needs no copy
+either: it decides on the committed state itself, until there are other voters.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.cluster.commands.start import Activate
+from ottla.cluster.entities import Change
 from ottla.cluster.entry import Entry
 from ottla.cluster.machine import ClusterMachine, Command
 from ottla.cluster.view import View
@@ -55,6 +58,7 @@ class ActiveController:
         self._now_ms = now_ms
         self._rng = rng
         self._runner: Runner[Command, Entry] | None = None
+        self._changes: list[Change] = []  # made to the state that is shared, and not told yet
         self._view: View | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -82,6 +86,7 @@ class ActiveController:
         if runner is None:
             later.set(self._not_controller())
             return later
+        self._split()
         self._metadata.hold()
         try:
             runner.submit(command, self._now_ms(), lambda value: _answer(later, value))
@@ -124,18 +129,36 @@ class ActiveController:
         self.on_active(leading)
 
     def _take_over(self) -> None:
+        shares = self._quorum.is_alone
         view = View(
-            self._metadata.state.copy(),
+            self._metadata.state if shares else self._metadata.state.copy(),
             self._metadata.node_id,
             lambda: self._configs.node,
             self._rng,
             lambda: self._quorum.end_offset,
         )
-        runner: Runner[Command, Entry] = Runner(ClusterMachine(view), self._quorum.append, _ignore)
+        runner: Runner[Command, Entry] = Runner(ClusterMachine(view), self._quorum.append, self._observe)
         runner.next_offset = self._quorum.end_offset
         runner.committed_offset = self._metadata.end_offset
         self._view, self._runner = view, runner
+        self._metadata.applied = self._take_changes if shares else None
         self.submit(Activate(self._bootstrap)).then(self._activated)
+
+    def _split(self) -> None:
+        """Other voters have joined: what is appended from now on is not committed at once, so there are two states."""
+        if self._metadata.applied is not None and self._view is not None and not self._quorum.is_alone:
+            self._metadata.applied = None
+            self._view = replace(self._view, state=self._metadata.state.copy())
+            assert self._runner is not None, "it has a view"
+            self._runner.machine = ClusterMachine(self._view)
+
+    def _observe(self, changes: list[Change]) -> None:
+        if self._metadata.applied is not None:
+            self._changes.extend(changes)
+
+    def _take_changes(self) -> list[Change]:
+        changes, self._changes = self._changes, []
+        return changes
 
     def _activated(self, reply: Any) -> None:
         if isinstance(reply, ApiError) and reply.code != ErrorCode.NOT_CONTROLLER:
@@ -143,6 +166,8 @@ class ActiveController:
 
     def _resign(self) -> None:
         runner, self._runner, self._view = self._runner, None, None
+        self._metadata.applied = None
+        self._changes.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = self._timer_ms = None
@@ -187,6 +212,7 @@ class ActiveController:
         runner = self._runner
         if runner is None:
             return
+        self._split()
         self._metadata.hold()
         try:
             runner.wake(self._now_ms())

@@ -49,6 +49,8 @@ class MetadataHost:
         self.on_lead: Callable[[bool], None] = _ignore
         self.on_leader: Callable[[], None] = _do_nothing
         self.on_committed: Callable[[int], None] = _ignore
+        # While a sole voter decides on this very state: what that changed since it was last asked.
+        self.applied: Callable[[], list[Change]] | None = None
         self._now_ms = now_ms
         self._last_epoch = 0  # of the last record that was applied
         self._holds = 0
@@ -139,11 +141,7 @@ class MetadataHost:
     # --- inside
 
     def _take(self, items: Sequence[Item], high_watermark: int) -> None:
-        changes: list[Change] = []
-        apply = self.state.apply
-        for item in items:
-            if isinstance(item.content, Entry):
-                changes.extend(apply(item.content.record))
+        changes = self._apply(items) if self.applied is None else self.applied()
         if items:
             self._last_epoch = items[-1].epoch
         self.end_offset = high_watermark
@@ -153,6 +151,14 @@ class MetadataHost:
         self._wake()
         if self.quorum.snapshot_due and not self.state.in_transaction:
             self._write_snapshot()
+
+    def _apply(self, items: Sequence[Item]) -> list[Change]:
+        changes: list[Change] = []
+        apply = self.state.apply
+        for item in items:
+            if isinstance(item.content, Entry):
+                changes.extend(apply(item.content.record))
+        return changes
 
     def _tell(self, changes: list[Change]) -> None:
         """Whoever fails to follow must not keep the state from going on."""
