@@ -89,29 +89,30 @@ def check(seed: int, size: int, *, dynamic: bool, on_disks: bool = False) -> Non
     assert world.committed, "nothing was ever committed"
 
 
-def _remember(seed: int, size: int, dynamic: bool) -> None:
-    with FAILED.open("a") as file:
-        file.write(f"{size} {seed} {int(dynamic)}\n")
+def run(seed: int, size: int, *, dynamic: bool, on_disks: bool = False) -> None:
+    """`check`, and a seed that fails is kept."""
+    try:
+        check(seed, size, dynamic=dynamic, on_disks=on_disks)
+    except BaseException:
+        with FAILED.open("a") as file:
+            file.write(f"{size} {seed} {int(dynamic)} {int(on_disks)}\n")
+        raise
 
 
 @pytest.mark.parametrize(("size", "dynamic"), [(3, False), (5, False), (3, True), (5, True)])
 def test_storms(size: int, dynamic: bool) -> None:
     for seed in range(SEEDS[size]):
-        try:
-            check(seed, size, dynamic=dynamic)
-        except BaseException:
-            _remember(seed, size, dynamic)
-            raise
+        run(seed, size, dynamic=dynamic)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_storms_on_disks_that_lose_power(dynamic: bool) -> None:
     for seed in range(SEEDS_ON_DISKS):
-        check(seed, 3, dynamic=dynamic, on_disks=True)
+        run(seed, 3, dynamic=dynamic, on_disks=True)
 
 
 def test_seeds_that_once_failed() -> None:
     lines = FAILED.read_text().split("\n") if FAILED.exists() else []
     for line in dict.fromkeys(line for line in lines if line):
-        size, seed, dynamic = map(int, line.split())
-        check(seed, size, dynamic=bool(dynamic))
+        size, seed, dynamic, on_disks = map(int, line.split())
+        check(seed, size, dynamic=bool(dynamic), on_disks=bool(on_disks))
