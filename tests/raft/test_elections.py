@@ -97,6 +97,20 @@ def test_a_killed_leader_is_replaced_within_milliseconds(seed: int) -> None:
     assert world.leader is not None and world.leader.epoch > old.epoch
 
 
+def test_votes_of_processes_that_are_gone_are_not_waited_for() -> None:
+    world = World(1, [1, 2, 3])
+    node = world.nodes[1]
+    world.faults.cut = {(2, 1), (3, 1)}  # nobody answers
+    world.run(3_000)
+    while node.role is not Role.PROSPECTIVE:
+        world.run(1)
+    node.step(events.Unreachable(-1), world.now_ms)  # of a bootstrap server, who is nobody
+    node.step(events.Unreachable(2), world.now_ms)
+    assert node.role is Role.PROSPECTIVE, "one of two may still answer"
+    node.step(events.Unreachable(3), world.now_ms)
+    assert node.role is Role.UNATTACHED
+
+
 def test_a_leader_that_falls_silent_is_replaced_after_the_fetch_timeout() -> None:
     world = elected()
     old = world.leader

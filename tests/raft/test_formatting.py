@@ -49,7 +49,7 @@ def test_controllers_are_written_as_kafka_wants_them() -> None:
     assert voters[1].directory == DISK_ID
     assert voters[2].endpoints == (Endpoint("CONTROLLER", "::1", 9094),)
     for wrong in ("1@h:9093", "h:9093:x", f"1@h:port:{uuid_text(DISK_ID)}", "1@h:9093:tooshort"):
-        with pytest.raises(ValueError, match="form|UUID"):
+        with pytest.raises(ValueError, match=r"form|UUID"):
             parse_controllers(wrong, "CONTROLLER")
 
 

@@ -121,8 +121,9 @@ def epoch_ended(node: RaftNode, token: Any, request: EndQuorumEpochRequest) -> N
 
 def unreachable(node: RaftNode, event: events.Unreachable) -> None:
     state = node.state
-    if isinstance(state, Prospective | Candidate) and event.node_id not in state.granted:
-        state.rejected.add(event.node_id)  # no vote will come from there: no need to wait for it
+    if isinstance(state, Prospective | Candidate):
+        if event.node_id in node.voters and event.node_id not in state.granted:
+            state.rejected.add(event.node_id)  # no vote will come from there: no need to wait for it
     elif isinstance(state, Follower) and event.node_id == node.leader_id:
         others = [voter.id for voter in node.voters.others(node.leader_id)]
         # Another order in each epoch: one that cannot win does not always come first.
