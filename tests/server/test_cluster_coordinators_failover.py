@@ -254,6 +254,7 @@ def test_a_share_group_goes_on_when_nodes_die(cluster: OttlaCluster) -> None:
                     if not victim and len(seen) > 150:
                         victim = coordinator(cluster, GROUP, group)
                         cluster.kill(victim)
+                await consumer.commit()
             async with sharer(client, group, "queue") as consumer:
                 # What the node that died had handed out and not yet heard of comes again.
                 left = [each for _ in range(10) for each in await consumer.poll(timeout_ms=300)]
