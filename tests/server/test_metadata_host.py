@@ -170,6 +170,15 @@ def test_snapshots_by_size_and_by_the_clock() -> None:
     assert len(again.host.state.topics) == 11
 
 
+def test_no_snapshot_is_written_of_the_middle_of_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.cluster.journal.RECORDS_PER_METADATA_BATCH_MAX", 5)  # so that a topic is many batches,
+    monkeypatch.setattr("ottla.cluster.store.SCAN_READ_BYTES", 600)  # which are not read back together
+    admin = Admin(properties={"metadata.log.max.record.bytes.between.snapshots": "300"})
+    admin.create("t", 40)
+    assert any(name.endswith(".checkpoint") for name in admin.disks["data"].list(DIRECTORY))
+    assert len(Admin(admin.stop()).host.state.topics["t"].partitions) == 40
+
+
 def test_features_are_known_up_to_the_end_of_the_journal() -> None:
     admin = Admin()
     before = admin.host.features_epoch

@@ -149,7 +149,7 @@ class MetadataHost:
             self._tell(_merged(changes))
         self.on_committed(high_watermark)
         self._wake()
-        if self.quorum.snapshot_due and not self.state.in_transaction:
+        if self.quorum.snapshot_due:
             self._write_snapshot()
 
     def _apply(self, items: Sequence[Item]) -> list[Change]:
@@ -173,8 +173,9 @@ class MetadataHost:
                 future.set_result(None)
 
     def _write_snapshot(self) -> None:
-        """A small one at once; a large one of a copy, while everything else goes on."""
-        if self._writing is not None:
+        """A small one at once; a large one of a copy, while everything else goes on. Never of the middle of a
+        transaction: what would be read behind it could not stand alone."""
+        if self._writing is not None or self._held or self.state.in_transaction:
             return
         if self.state.partition_count <= limits.SNAPSHOT_AT_ONCE_PARTITIONS:
             try:
