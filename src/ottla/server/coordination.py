@@ -27,7 +27,6 @@ class Coordination:
     def __init__(self, make: Callable[[], Parts]) -> None:
         self._make = make
         self._parts: Parts | None = None
-        self._state: ClusterState | None = None
         self.tasks: set[asyncio.Task[None]] = set()  # what other nodes are being asked
 
     @property
@@ -39,17 +38,15 @@ class Coordination:
 
     def start(self, state: ClusterState) -> None:
         """Goes on with what a former life, or another node, left behind."""
-        self._state = state
         if any(name in state.topics for name in INTERNAL_TOPICS):
             self.parts  # noqa: B018  # made by asking for them
 
-    def reload(self) -> None:
-        """The whole state may be another one."""
+    def reload(self, state: ClusterState) -> None:
+        """The whole state is another one."""
         if self._parts is not None:
-            self._parts.follow()
-            self._parts.share_partitions.follow()
-        elif self._state is not None:
-            self.start(self._state)
+            self._parts.reload()
+        else:
+            self.start(state)
 
     def tell(self, changes: Sequence[Change]) -> None:
         """What changed in the cluster. Whoever comes later sees it as it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, PartitionChanged, PartitionsAdded, Topic, TopicCreated, TopicDeleted
@@ -33,24 +33,27 @@ _OF_TOPICS = (TopicCreated, TopicDeleted, PartitionsAdded)
 
 
 class ClusterTopics:
-    """The cluster's topics as the group coordinator's assignors want them."""
+    """The cluster's topics as the group coordinator's assignors want them.
 
-    def __init__(self, state: ClusterState) -> None:
+    `state` is asked each time: a snapshot from another node puts a new one in its place.
+    """
+
+    def __init__(self, state: Callable[[], ClusterState]) -> None:
         self._state = state
 
     def by_name(self, name: str) -> TopicInfo | None:
-        return self._info(self._state.topics.get(name))
+        return self._info(self._state().topics.get(name))
 
     def by_id(self, topic_id: bytes) -> TopicInfo | None:
-        return self._info(self._state.topic_by_id.get(topic_id))
+        return self._info(self._state().topic_by_id.get(topic_id))
 
     def names(self) -> Iterable[str]:
-        return self._state.topics
+        return self._state().topics
 
     def _info(self, topic: Topic | None) -> TopicInfo | None:
         if topic is None:
             return None
-        brokers = self._state.brokers
+        brokers = self._state().brokers
         if all(broker.rack is None for broker in brokers.values()):
             return TopicInfo(topic.name, topic.id, len(topic.partitions))
         racks = tuple(
@@ -77,6 +80,13 @@ class Parts:
         for each in self._all:
             each.follow()
 
+    def reload(self) -> None:
+        """Nobody knows what changed: all begin anew, with the world as it is."""
+        for each in self._all:
+            each.resign_all()
+            each.follow()
+        self.share_partitions.follow()
+
     def tell(self, changes: Sequence[Change]) -> None:
         """What changed in the cluster, to whom it concerns."""
         touched = [change.topic.name for change in changes if isinstance(change, _OF_TOPICS)]
@@ -99,11 +109,11 @@ class Parts:
 
 def group_coordinators(loop: Any, services: Services, rng: Any) -> GroupCoordinators:
     """The machines on `__consumer_offsets`."""
-    state = services.metadata.state
     configs = services.configs
+    topics = ClusterTopics(lambda: services.metadata.state)
 
     def make(_: int) -> GroupsMachine:
-        return GroupsMachine(View(GroupsState(), ClusterTopics(state), lambda: configs.broker, configs.group, rng))
+        return GroupsMachine(View(GroupsState(), topics, lambda: configs.broker, configs.group, rng))
 
     types = types_of(consumer_offsets, consumer_group, share_group, streams_group)
     made: GroupCoordinators = Coordinators(

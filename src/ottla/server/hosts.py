@@ -77,6 +77,10 @@ class Coordinators(Generic[MachineT]):
             del self._hosts[host.index]
         host.close(ApiError(ErrorCode.NOT_COORDINATOR))
 
+    def resign_all(self) -> None:
+        for host in tuple(self._hosts.values()):
+            self.resign(host)
+
     def _follow_again(self) -> None:
         """A disk failed: what is left half done in a journal must go on although nobody asks."""
         self._again = None
@@ -194,9 +198,7 @@ class Coordinators(Generic[MachineT]):
     def close(self) -> None:
         if self._again is not None:
             self._again.cancel()
-        for host in self._hosts.values():
-            host.close(ApiError(ErrorCode.NOT_COORDINATOR))
-        self._hosts.clear()
+        self.resign_all()
 
 
 def java_abs(unsigned: int) -> int:

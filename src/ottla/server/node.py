@@ -322,7 +322,7 @@ class Node:
         if self.services.replication is not None and self._loaded:
             self.partitions.load(state)
             self.services.replication.reload(state)
-            self.services.coordination.reload()
+            self.services.coordination.reload(state)
 
     # --- stopping
 

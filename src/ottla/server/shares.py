@@ -38,11 +38,10 @@ _INT = re.compile(r"[+-]?[0-9]+")
 
 def share_coordinators(loop: Any, services: Services) -> ShareCoordinators:
     """The machines on `__share_group_state`."""
-    state = services.metadata.state
     configs = services.configs
 
     def partitions_of(topic_id: bytes) -> int:
-        topic = state.topic_by_id.get(topic_id)
+        topic = services.metadata.state.topic_by_id.get(topic_id)
         return len(topic.partitions) if topic is not None else 0
 
     def make(index: int) -> SharesMachine:

@@ -60,14 +60,13 @@ def ask_with_ids(
 
 def transaction_coordinators(loop: Any, services: Services) -> TransactionCoordinators:
     """The machines on `__transaction_state`."""
-    features = services.metadata.state.features
     configs = services.configs
 
     def make(_: int) -> TransactionsMachine:
         view = View(
             TransactionsState(),
             lambda: configs.broker,
-            lambda: features.get(TRANSACTION_VERSION, 0),
+            lambda: services.metadata.state.features.get(TRANSACTION_VERSION, 0),
             partial(_next_producer_id, services),
         )
         return TransactionsMachine(view)
