@@ -45,6 +45,7 @@ class Lifecycle:
         self._broker = broker
         self._ready = False
         self._leaving = False
+        self._is_heard = False  # the controller has had a heartbeat
         self._may_leave = asyncio.Event()
         self._hurry = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
@@ -136,8 +137,10 @@ class Lifecycle:
     async def _beat(self) -> None:
         while True:
             try:
-                # Whoever decides alone knows by itself that it lives.
-                if self._leaving or not self._services.quorum.is_alone:
+                # Whoever has always decided alone knows by itself that it lives. One that was heard once is expected to
+                # be heard again, even if all other voters have left the quorum since.
+                self._is_heard = self._is_heard or self._leaving or not self._services.quorum.is_alone
+                if self._is_heard:
                     await self._beat_once()
             except Exception:
                 log.exception("a heartbeat failed")
