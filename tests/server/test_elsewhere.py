@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.server import verification
 from ottla.server.answer import Later
 from ottla.server.elsewhere import Outbox
 from ottla.server.guards import Guards
+from ottla.server.verification import Question, Refusals, Verification
+from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnResponse, PartitionResult, TopicResult
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -56,3 +64,69 @@ def test_a_marker_breaks_the_guards_of_its_producer_only() -> None:
     assert later == set()
     guards.marked(A, 2)
     assert other == {A}
+
+
+class Asking:
+    """A node that leads `t`, and the coordinator's answers as the test wants them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.partitions = [SimpleNamespace(leader_epoch=3), SimpleNamespace(leader_epoch=3)]
+        state = SimpleNamespace(topics={"t": SimpleNamespace(partitions=self.partitions)})
+        self.guards = Guards()
+        services: Any = SimpleNamespace(guards=self.guards, metadata=SimpleNamespace(state=state))
+        self.requests: list[Any] = []
+        self.answers: list[Later[Any]] = []
+
+        def ask(_: object, __: int, request: Any, ___: str) -> Later[Any]:
+            self.requests.append(request)
+            self.answers.append(Later())
+            return self.answers[-1]
+
+        monkeypatch.setattr(verification, "ask", ask)
+        self.verification = Verification(services)
+
+    async def about(self, name: str, *where: TopicPartition) -> Later[Refusals]:
+        asked = self.verification.ask(2, Question(name, 9, 0, where, verify_only=True))
+        await asyncio.sleep(0)
+        return asked
+
+
+def said(name: str, **codes: ErrorCode) -> AddPartitionsToTxnResponse:
+    results = [
+        PartitionResult(partition_index=int(index.strip("_")), partition_error_code=code)
+        for index, code in codes.items()
+    ]
+    topics = [TopicResult(name="t", results_by_partition=results)]
+    result = AddPartitionsToTxnResponse.Result(transactional_id=name, topic_results=topics)
+    return AddPartitionsToTxnResponse(results_by_transaction=[result])
+
+
+def test_a_transaction_that_ends_while_it_is_asked_about_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk() -> None:
+        asking = Asking(monkeypatch)
+        asked = await asking.about("x", A, B)
+        asking.guards.marked(B, 9)
+        asking.answers[0].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.NONE))
+        assert asked.taken() == {B: ErrorCode.INVALID_TXN_STATE}
+        asked = await asking.about("x", A, B)
+        asking.partitions[0].leader_epoch = 5  # led by another meanwhile, which may have seen the marker
+        asking.answers[1].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.TRANSACTION_ABORTABLE))
+        assert asked.taken() == {A: ErrorCode.INVALID_TXN_STATE, B: ErrorCode.TRANSACTION_ABORTABLE}
+        asked = await asking.about("x", A, B)
+        asking.answers[2].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.NONE))
+        assert asked.taken() == {}
+
+    asyncio.run(talk())
+
+
+def test_transactions_are_asked_about_together_and_a_lost_answer_refuses_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk() -> None:
+        asking = Asking(monkeypatch)
+        first = asking.verification.ask(2, Question("x", 9, 0, (A,), verify_only=True))
+        second = await asking.about("y", B)
+        assert [each.transactional_id for each in asking.requests[0].transactions] == ["x", "y"]
+        asking.answers[0].set(ApiError(ErrorCode.NETWORK_EXCEPTION))
+        assert first.taken() == {A: ErrorCode.NETWORK_EXCEPTION}
+        assert second.taken() == {B: ErrorCode.NETWORK_EXCEPTION}
+
+    asyncio.run(talk())
