@@ -1,4 +1,7 @@
-"""Moves between data directories: a real Kafka and Ottla, each with two of them, answer the same and do the same."""
+"""Moves between data directories: a real Kafka and Ottla, each with two of them, answer the same and do the same.
+
+Neither can make the topic of its group coordinator, which nothing here needs: what they say to that is compared, too.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,13 @@ from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
 from tests.support.raw import RawConnection
 
+from ottla.model.errors import ErrorCode
 from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 
 LONG = "x" * 245
+TOO_MANY = {"offsets.topic.replication.factor": "3"}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +30,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[s
     """Kind → (bootstrap, directories)."""
     home = tmp_path_factory.mktemp("directories")
     paths = {kind: [str(home / kind / name) for name in ("one", "two")] for kind in ("kafka", "ottla")}
-    kafka = RealKafka(home / "kafka", properties={"log.dirs": ",".join(paths["kafka"])})
+    kafka = RealKafka(home / "kafka", properties={"log.dirs": ",".join(paths["kafka"]), **TOO_MANY})
     port, controller = free_ports(2)
     properties = home / "ottla.properties"
     (home / "ottla").mkdir()
@@ -35,6 +41,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[s
         "controller.listener.names": "CONTROLLER",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
         "log.dirs": ",".join(paths["ottla"]),
+        **TOO_MANY,
     }
     properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     ottla = OttlaNode.on_file(properties, Path(paths["ottla"][0]), port)
@@ -107,3 +114,15 @@ def script(bootstrap: str, paths: list[str]) -> list[Any]:
 def test_moves_between_directories(pair: dict[str, tuple[str, list[str]]]) -> None:
     theirs = script(*pair["kafka"])
     assert script(*pair["ottla"]) == theirs
+
+
+def test_a_coordinator_whose_topic_cannot_be_made(pair: dict[str, tuple[str, list[str]]]) -> None:
+    answers = []
+    for bootstrap, _ in pair.values():
+        with RawConnection(bootstrap) as connection:
+            many: Any = connection.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+            one: Any = connection.call(FindCoordinatorRequest(key_type=0, key="g"), 3)
+            assert one.error_message
+            answers.append((many.coordinators, one.error_code, one.node_id))
+    assert answers[0] == answers[1]
+    assert answers[0][1] == ErrorCode.COORDINATOR_NOT_AVAILABLE

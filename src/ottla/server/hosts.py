@@ -125,8 +125,10 @@ class Coordinators(Generic[MachineT]):
         def settle(error: ApiError | None) -> None:
             if self._creating is waiting:
                 self._creating = []
-            # In a cluster there may be enough brokers in a moment.
-            told = not_now if error is not None and not self.services.quorum.is_alone else error
+            if error is not None:
+                log.warning("%s cannot be created: %s", self.topic, error)
+            # Whatever it is, it may be over in a moment: there are more brokers then, or other settings.
+            told = None if error is None else not_now
             for later in waiting:
                 later.set(told)
             waiting.clear()

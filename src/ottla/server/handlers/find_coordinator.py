@@ -35,10 +35,11 @@ def find_coordinator(request: FindCoordinatorRequest, context: Context) -> Answe
 
 
 def _alone(one: Coordinator) -> FindCoordinatorResponse:
+    code = ErrorCode(one.error_code)
     return FindCoordinatorResponse(
-        error_code=one.error_code,
+        error_code=code,
         # Kafka's own answer where there is nothing to tell.
-        error_message=one.error_message or ErrorCode.NONE.name,
+        error_message=one.error_message or (code.message if code else code.name),
         node_id=one.node_id,
         host=one.host,
         port=one.port,
@@ -59,7 +60,7 @@ def _find(key: str, key_type: int, context: Context) -> Later[Coordinator]:
                 raise error
             return _answer(key, _place(coordinators.leader_of(key), context))
         except ApiError as refusal:
-            return _answer(key, _NOBODY, refusal)
+            return _answer(key, _NOBODY, ApiError(refusal.code, ""))  # to many, Kafka explains nothing
 
     return coordinators.ensure_topic().map(found)
 
