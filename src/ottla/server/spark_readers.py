@@ -27,8 +27,6 @@ from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_PARTITIONS_NOTED_MAX, SPARK_READERS_MAX
 from ottla.server.answer import Later
-from ottla.server.elsewhere import ask
-from ottla.wire.messages.offset_commit import OffsetCommitRequest
 
 if TYPE_CHECKING:
     from ottla.cluster.state import ClusterState
@@ -148,6 +146,9 @@ def _commit_here(services: Services, group_id: str, positions: Mapping[TopicPart
 def _commit_elsewhere(
     node_id: int, services: Services, group_id: str, positions: Mapping[TopicPartition, int]
 ) -> Later[ApiError | None]:
+    from ottla.server.elsewhere import ask
+    from ottla.wire.messages.offset_commit import OffsetCommitRequest
+
     by_topic: dict[str, list[OffsetCommitRequest.Topic.Partition]] = {}
     for (name, index), offset in positions.items():
         by_topic.setdefault(name, []).append(
