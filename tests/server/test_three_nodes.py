@@ -15,14 +15,17 @@ from tests.support.clusters import OttlaCluster
 from tests.support.ports import free_ports
 
 from ottla.client.connection import Address, Connection
-from ottla.client.errors import UnsupportedApi
+from ottla.client.errors import ConnectionLost, UnsupportedApi
 from ottla.model.errors import ErrorCode
-from ottla.server.node import Node, loop_factory, system_ports
+from ottla.model.limits import NAMES_PER_REQUEST_MAX
+from ottla.server.node import Node, system_ports
+from ottla.server.process import loop_factory
 from ottla.wire import api
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.envelope import EnvelopeRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
@@ -255,6 +258,15 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
             )
             assert (await ask(leader, sealed, "CONTROLLER")).error_code == ErrorCode.INVALID_REQUEST
             assert (await ask(other, sealed, "CONTROLLER")).error_code == ErrorCode.NOT_CONTROLLER
+            # What the controller refuses to look at costs its sender the connection, and nobody else.
+            many = [ElectLeadersRequest.TopicPartitions(topic="t", partitions=list(range(NAMES_PER_REQUEST_MAX + 1)))]
+            absurd = ElectLeadersRequest(election_type=0, topic_partitions=many, timeout_ms=30_000)
+            lost: list[int] = []
+            end = next(each for each in leader._endpoints if each.name == "CONTROLLER")
+            other.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
+            with pytest.raises(ConnectionLost):
+                await ask(other, absurd)
+            assert not lost
             with pytest.raises(UnsupportedApi):
                 await ask(leader, sealed)
             with pytest.raises(UnsupportedApi):

@@ -1,8 +1,13 @@
-"""Envelope (key 58): a broker passes a client's request on, because the active controller may be here (KIP-590)."""
+"""Envelope (key 58): a broker passes a client's request on, because the active controller may be here (KIP-590).
+
+Requests of many clients come over one connection: whatever is wrong with one of them is said to the broker, which
+closes the connection of the client that sent it, and no other.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Awaitable
 from struct import Struct
 from struct import error as StructError
@@ -18,6 +23,8 @@ from ottla.wire.message import Response
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from ottla.wire.types import WireError
 from ottla.wire.varint import skip_tags
+
+log = logging.getLogger(__name__)
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
 _LENGTH_BYTES = 4
@@ -42,14 +49,28 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
         asked, _ = route.decode(frame, position)
     except (WireError, StructError, IndexError, UnicodeDecodeError, ValueError) as error:
         raise Disconnect(f"a malformed request in an envelope: {error}") from error
-    answer: Any = route.handler(asked, inner)
-    if isinstance(answer, Response):
+    try:
+        answer: Any = route.handler(asked, inner)
+        if not isinstance(answer, Response):
+            return _sealed_later(answer, route, correlation_id)
         return _sealed(answer, route, correlation_id)
-    return _sealed_later(answer, route, correlation_id)
+    except Disconnect as reason:
+        log.info("a request in an envelope is refused: %s", reason)
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    except Exception:
+        return _failed()
 
 
 async def _sealed_later(answer: Awaitable[Any], route: dispatch.Route, correlation_id: int) -> EnvelopeResponse:
-    return _sealed(await answer, route, correlation_id)
+    try:
+        return _sealed(await answer, route, correlation_id)
+    except Exception:
+        return _failed()
+
+
+def _failed() -> EnvelopeResponse:
+    log.exception("a request in an envelope failed")
+    return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _sealed(answer: Any, route: dispatch.Route, correlation_id: int) -> EnvelopeResponse:
