@@ -105,7 +105,7 @@ class Faults:
     async def fill(self, victim: int) -> None:
         """A node that cannot write may go down with it; then it is started again when there is room."""
         ballast = self._cluster.data_directory(victim) / BALLAST
-        await asyncio.to_thread(_fill, ballast)
+        await asyncio.to_thread(fill, ballast)
         await self._while()
         ballast.unlink()
         if not self._cluster.is_alive(victim):
@@ -114,7 +114,7 @@ class Faults:
             await asyncio.to_thread(self._cluster.start_node, victim)
 
 
-def _fill(path: Path) -> None:
+def fill(path: Path) -> None:
     chunk = b"\0" * MIB
     with path.open("wb", buffering=0) as file:
         try:

@@ -46,7 +46,7 @@ def run(kind: str, directory: Path, seconds: float, seed: int, tell: Callable[[s
         if missing:
             tell(f"links are not cut: {missing}")
         place = None if missing else stack.enter_context(_network())
-        mounted = [stack.enter_context(_small_disk(directory / f"node-{id}" / "data")) for id in NODES]
+        mounted = [stack.enter_context(small_disk(directory / f"node-{id}" / "data")) for id in NODES]
         small_disks = all(mounted)
         if not small_disks:
             tell("disks are not filled: a tmpfs cannot be mounted here (needs root)")
@@ -103,7 +103,7 @@ def _network() -> Iterator[Network]:
 
 
 @contextmanager
-def _small_disk(path: Path) -> Iterator[bool]:
+def small_disk(path: Path) -> Iterator[bool]:
     """A file system of its own for a node's data, where that is possible."""
     path.mkdir(parents=True)
     words = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(path)]

@@ -6,8 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from bench.cluster.whole import create, until_in_sync
+from confluent_kafka import Producer
 from tests.chaos import network
-from tests.chaos.runner import run
+from tests.chaos.faults import fill
+from tests.chaos.runner import run, small_disk
+from tests.support.clusters import OttlaCluster, running
 
 SECONDS = 25
 
@@ -22,3 +26,22 @@ def test_broken_cluster_keeps_its_promises(tmp_path: Path, seed: int) -> None:
     assert not verdict.problems, (verdict.problems, said)
     assert verdict.facts["faults"] >= 2
     assert verdict.facts["writers: acknowledged"] > 100
+
+
+def test_node_whose_disk_was_full_comes_back_by_itself(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "node-2" / "data") as mounted:
+        if not mounted:
+            reason = "a tmpfs cannot be mounted here (needs root)"
+            pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+        with running(OttlaCluster(tmp_path, properties={"log.segment.bytes": "1048576"})) as cluster:
+            create(cluster, ["t"], 3, 3)
+            until_in_sync(cluster, ["t"], 3)
+            ballast = cluster.data_directory(2) / "ballast"
+            fill(ballast)
+            producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
+            for number in range(300):
+                producer.produce("t", bytes(10_000), partition=number % 3)
+            assert producer.flush(60) == 0  # two of three are enough
+            ballast.unlink()
+            until_in_sync(cluster, ["t"], 3)
+            assert cluster.is_alive(2)

@@ -24,7 +24,7 @@ OUTSIDE = (
 )
 # Where the outside world may be touched, and with what.
 PORTS = {
-    "server/node.py": {"signal"},  # run
+    "server/process.py": {"signal"},  # run
     "server/ports.py": {"time", "random"},
     "server/context.py": {"random"},  # the type of a port
     "server/net.py": {"socket"},

@@ -143,7 +143,7 @@ def serve(
     from ottla.model.config import unknown
     from ottla.model.errors import ApiError
     from ottla.observe import logs
-    from ottla.server import node
+    from ottla.server import process
     from ottla.server.identity import IdentityError
 
     handler = logs.set_up(sys.stderr, level=log_level)
@@ -151,7 +151,7 @@ def serve(
         advice = f", did you mean {nearest}?" if nearest else ""
         print_warning(f"there is no setting {name}{advice}")
     try:
-        node.run(values, on_ready, on_recovery)
+        process.run(values, on_ready, on_recovery)
     except ApiError as error:
         print_error(error.text)
         return 1

@@ -9,9 +9,7 @@ controller. Stop goes the other way round and ends with the mark of a clean stop
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
-import signal
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +21,7 @@ from ottla.server.channel import ControllerChannel
 from ottla.server.configs import Configs
 from ottla.server.context import Services
 from ottla.server.coordination import Coordination
-from ottla.server.directories import cordoned, open_directories
+from ottla.server.directories import DataDirectory, cordoned, open_directories
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
 from ottla.server.endpoints import controller_names, inter_broker_listener, registered_endpoints
@@ -41,7 +39,6 @@ from ottla.server.refusals import check_start
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
 from ottla.server.spark_readers import SparkReaders
-from ottla.server.system import raise_descriptor_limit
 from ottla.server.upkeep import Upkeep
 from ottla.server.waiters import Waiters
 from ottla.server.workers import in_worker
@@ -65,6 +62,7 @@ class Node:
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
         self._stop_requested: asyncio.Event | None = None
+        self.storage_lost = False  # why it asked for its own stop
         self._loaded = False  # whether partitions were opened, so that closing them is what makes the stop clean
         self._sockets: dict[Endpoint, Any] = {}  # bound, but nobody is let in yet
         self._steps_back: list[Callable[[], Awaitable[None] | None]] = []  # how to undo the start, the last step last
@@ -256,7 +254,7 @@ class Node:
         broker = self.member.broker
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = Lifecycle(loop, self.services, broker)
-        self.partitions.on_offline = lambda _: self.lifecycle.hurry()
+        self.partitions.on_offline = self._directory_lost
         self.metadata.on_leader = self.lifecycle.hurry  # a new controller must know whose end it should hear of
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
@@ -326,6 +324,13 @@ class Node:
 
     # --- stopping
 
+    def _directory_lost(self, _: DataDirectory) -> None:
+        self.lifecycle.hurry()
+        if all(directory.offline for directory in self.directories):
+            log.error("no data directory of this node works any more: it leaves the cluster until one does")
+            self.storage_lost = True
+            self.request_stop()
+
     def request_stop(self) -> None:
         """Makes `stopped` shut the node down; from the node's own loop."""
         if self._stop_requested is not None:
@@ -370,39 +375,3 @@ class Node:
 
 def _tell_progress(partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
     log.info("recovering %s-%d: %d of %d bytes", *partition, done_bytes, total_bytes)
-
-
-def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Recovery | None = None) -> None:
-    """Runs a node until SIGTERM or SIGINT; returns after a clean stop."""
-
-    async def serve() -> None:
-        raise_descriptor_limit()
-        node = Node(values, system_ports(values), on_recovery)
-        loop = asyncio.get_running_loop()
-        # A node may wait for others for as long as they are not there: it can be told to stop meanwhile.
-        starting = loop.create_task(node.start())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, starting.cancel)
-        try:
-            await starting
-        except asyncio.CancelledError:
-            return
-        # What a start leaves behind lives as long as the node: no collection needs to look at it again.
-        gc.freeze()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, node.request_stop)
-        on_ready(node)
-        await node.stopped()
-
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve())
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where it can be had."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

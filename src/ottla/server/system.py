@@ -10,10 +10,12 @@ import resource
 from collections.abc import Callable
 
 from ottla.log.disk import StorageError
+from ottla.model import limits
 
 log = logging.getLogger(__name__)
 
 LOCK = ".lock"
+PROBE = ".ottla-probe"
 # Of all descriptors, so much may be files of partitions; the rest is for connections.
 _FILES_SHARE = 0.5
 
@@ -50,6 +52,21 @@ def lock_directory(path: str) -> Callable[[], None]:
         os.close(descriptor)
 
     return unlock
+
+
+def is_writable(path: str) -> bool:
+    """Whether something of some size can be put on a disk, and taken away again."""
+    probe = f"{path}/{PROBE}"
+    try:
+        with open(probe, "wb", buffering=0) as file:
+            try:
+                written = file.write(bytes(limits.DISK_PROBE_BYTES))
+                os.fsync(file.fileno())
+            finally:
+                os.unlink(probe)
+    except OSError:
+        return False
+    return written == limits.DISK_PROBE_BYTES
 
 
 def raise_descriptor_limit() -> None:
