@@ -138,13 +138,25 @@ async def carry_out(
     from ottla.cli.cluster_moves import Mover
     from ottla.cli.output import err
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
-    with Bar(*columns, TimeRemainingColumn(), console=err(), transient=True, disable=not err().is_terminal) as bar:
+    by_bytes = any(each.copied_bytes for each in (*moves, *begun))
+    sizes = (DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn()) if by_bytes else ()
+    shown = err()
+    with Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *sizes,
+        console=shown,
+        transient=True,
+        disable=not shown.is_terminal,
+    ) as bar:
         task = bar.add_task("moving", total=None)
 
         def show(progress: Progress) -> None:
             text = f"{progress.done_moves} of {progress.moves} partitions"
-            bar.update(task, description=text, completed=progress.done_bytes, total=progress.size_bytes or 1)
+            done, total = (
+                (progress.done_bytes, progress.size_bytes) if by_bytes else (progress.done_moves, progress.moves)
+            )
+            bar.update(task, description=text, completed=done, total=total)
 
         mover = Mover(admin, moves, begun, throttle=throttle, at_once=at_once, on_progress=show)
         await mover.run()
