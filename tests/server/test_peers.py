@@ -67,3 +67,26 @@ def test_a_connection_that_breaks_is_made_again(tmp_path: Path) -> None:
             await peers.close()
 
         asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        Address("127.0.0.1", 70_000),
+        Address("127.0.0.1", -1),
+        Address("x" * 300, 9_092),
+        Address("a..b", 1),
+        Address("a\0b", 1),
+    ],
+)
+def test_what_is_no_address_is_somewhere_nobody_listens(address: Address) -> None:
+    """Brokers and voters say themselves where they are."""
+
+    async def talk() -> None:
+        peers = Peers("test")
+        with pytest.raises(NotConnected):
+            await peers.ask(address, ASK, timeout_ms=ASK_MS)
+        assert await probe(address, ASK_MS) is Reach.SILENT
+        await peers.close()
+
+    asyncio.run(talk())

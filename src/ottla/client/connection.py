@@ -123,6 +123,8 @@ class Connection(asyncio.Protocol):
         except OSError as error:
             why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
             raise NotConnected(f"no connection to {address}: {why}") from None
+        except (OverflowError, ValueError) as error:  # no such port, no such name
+            raise NotConnected(f"no connection to {address}: {error}") from None
         try:
             await connection._negotiate()
         except BaseException:

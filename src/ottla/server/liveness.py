@@ -36,9 +36,11 @@ class Liveness:
         self._loop = loop
         self._looking: dict[int, asyncio.Task[None]] = {}  # broker → the look at its listener
 
-    def heard(self, broker_id: int, context: Context) -> None:
-        """A broker sent a heartbeat over this connection."""
-        context.when_closed["liveness", broker_id] = lambda: self.look_at(broker_id)
+    def heard(self, broker_id: int, epoch: int, context: Context) -> None:
+        """A broker, or somebody who says so, sent a heartbeat over this connection."""
+        broker = self.services.metadata.state.brokers.get(broker_id)
+        if broker is not None and broker.epoch == epoch:
+            context.when_closed["liveness", broker_id] = lambda: self.look_at(broker_id)
 
     def active(self, active: bool) -> None:
         """This node became the active controller, or is it no longer."""

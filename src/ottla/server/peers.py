@@ -201,7 +201,7 @@ async def probe(address: Address, timeout_ms: int) -> Reach:
             )
     except ConnectionRefusedError:
         return Reach.REFUSES
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, OverflowError, ValueError):  # the last two: it is no address at all
         return Reach.SILENT
     transport.abort()
     return Reach.LISTENS

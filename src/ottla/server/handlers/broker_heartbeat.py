@@ -12,7 +12,7 @@ from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerH
 
 @handles(BrokerHeartbeatRequest, on="controller")
 def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Answer[BrokerHeartbeatResponse]:
-    context.services.liveness.heard(request.broker_id, context)
+    context.services.liveness.heard(request.broker_id, request.broker_epoch, context)
     command = BrokerHeartbeat(
         request.broker_id,
         request.broker_epoch,
