@@ -79,8 +79,8 @@ class Quorum:
             effects.Send: self._sending.send,
             effects.Reply: lambda effect: effect.token.set(effect.response),
             effects.Flush: lambda _: self._flushing.request(alone=self.is_alone),
-            effects.Committed: lambda effect: self._delivery.deliver(effect.high_watermark, self.listener),
-            effects.LoadSnapshot: lambda effect: self._delivery.load_snapshot(effect.snapshot, self.listener),
+            effects.Committed: lambda effect: self._deliver(effect.high_watermark),
+            effects.LoadSnapshot: lambda effect: self._begin_anew(effect.snapshot),
             effects.Lead: self._lead,
             effects.Follow: self._follow,
         }
@@ -108,7 +108,7 @@ class Quorum:
         self._loop = loop
         self._flushing.loop = self._sending.loop = loop
         if self.store.latest_snapshot is not None:
-            self._delivery.load_snapshot(self.store.latest_snapshot, self.listener)
+            self._begin_anew(self.store.latest_snapshot)
         self._step(events.Start())
 
     async def stop(self) -> None:
@@ -273,7 +273,27 @@ class Quorum:
         self._timer = None
         self._step(events.Tick())
 
+    def _begin_anew(self, snapshot: Place) -> None:
+        self._delivery.begin_anew(snapshot)
+        self._deliver(snapshot.offset)
+
+    def _deliver(self, high_watermark: int) -> None:
+        """What is committed to the listener; what the disk does not give now comes later."""
+        try:
+            self._delivery.deliver(high_watermark, self.listener)
+        except StorageError as error:
+            log.error("the metadata log cannot be read: %s", error)
+            assert self._loop is not None, "not started"
+            self._loop.call_later(JOURNAL_PAUSE_MS / 1000, self._deliver_rest)
+
+    def _deliver_rest(self) -> None:
+        if not self._stopping:
+            self._deliver(self.node.high_watermark)
+
     def _lead(self, effect: effects.Lead) -> None:
+        if self._delivery.next_offset < self.node.high_watermark:
+            self._step(events.JournalFailed())  # who does not know everything cannot decide anything
+            return
         if not self.is_alone:
             log.info("this node leads the quorum in epoch %d", effect.epoch)
         self.listener.lead(effect.epoch)

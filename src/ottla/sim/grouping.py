@@ -115,7 +115,8 @@ class Watcher:
 
     async def _look(self, admin: Admin) -> dict[TopicPartition, int]:
         floors = self._book.floors()
-        found = {partition: place.offset for partition, place in (await admin.groups.offsets(self._book.group)).items()}
+        places = await admin.groups.offsets(self._book.group, self._stage.around.partitions)
+        found = {partition: place.offset for partition, place in places.items()}
         self._book.found(found, floors)
         return found
 

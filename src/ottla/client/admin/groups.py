@@ -93,11 +93,14 @@ class Groups:
 
     # --- offsets
 
-    async def offsets(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the group has committed."""
+    async def offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the group has committed. For named partitions it waits for transactions that are about to end."""
         coordinator = self._coordinator(group_id)
         try:
-            return await GroupOffsets(self._cluster, coordinator, group_id).fetch_all()
+            offsets = GroupOffsets(self._cluster, coordinator, group_id)
+            return await (offsets.fetch_all() if partitions is None else offsets.fetch(partitions))
         finally:
             coordinator.close()
 

@@ -18,7 +18,7 @@ from ottla.sim.loop import Host, SimulationError
 from ottla.sim.replicated.chaos import ClusterChaos
 from ottla.sim.replicated.operators import Operators
 from ottla.sim.replicated.power import Power
-from ottla.sim.replicated.scenario import BROKER, CONTROLLER, IN_SYNC_MIN, REPLICAS, ClusterScenario
+from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, IN_SYNC_MIN, REPLICAS, ClusterScenario
 from ottla.sim.replicated.watch import Watch
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import DISK_FAULTS, Durability
@@ -196,6 +196,8 @@ class ClusterSimulation(Simulation):
             await company.look()
 
     async def _until_in_sync(self) -> None:
+        for machine in self._started:
+            await machine.wait_until_ready()
         if self.scenario.guarantee is Guarantee.ROTTEN:
             return
         until = self.loop.time() + QUIET_SECONDS_MAX
@@ -211,7 +213,8 @@ class ClusterSimulation(Simulation):
 
     async def _retire(self) -> None:
         """The brokers first: they hand over to each other as long as there is a quorum to decide it."""
-        for machine in sorted(self._started, key=lambda each: each.settings["process.roles"] == CONTROLLER):
+        order = [BROKER, COMBINED, CONTROLLER]
+        for machine in sorted(self._started, key=lambda each: order.index(each.settings["process.roles"])):
             await machine.retire()
 
     def _facts(self) -> dict[str, int]:
