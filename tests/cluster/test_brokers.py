@@ -129,6 +129,7 @@ def test_an_unregistered_broker_is_forgotten() -> None:
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
+        ({"id": -1}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": ()}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": (bytes(15) + b"\x05",)}, ErrorCode.INVALID_REGISTRATION),
         ({"directories": (b"x" * 16, b"x" * 16)}, ErrorCode.INVALID_REGISTRATION),

@@ -264,6 +264,7 @@ PROPOSED = [
     ({"isr": (1, 1)}, "INVALID_REQUEST"),
     ({"isr": (1, 9)}, "INVALID_REQUEST"),
     ({"recovering": 1}, "INVALID_REQUEST"),
+    ({"recovering": 7}, "INVALID_REQUEST"),
     ({"isr": (1, 3)}, "INELIGIBLE_REPLICA"),
     ({"sender": 2}, "INVALID_REQUEST"),
     ({"index": 4}, "UNKNOWN_TOPIC_OR_PARTITION"),

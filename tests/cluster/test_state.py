@@ -18,7 +18,7 @@ from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
 from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
 from ottla.cluster.entities import BrokerChanged, Controller, PartitionChanged, PartitionsAdded
 from ottla.cluster.entry import Entry
-from ottla.cluster.snapshot import snapshot
+from ottla.cluster.snapshot import feature, snapshot
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource
@@ -194,6 +194,16 @@ def test_a_start_aborts_what_a_crash_left_open() -> None:
     cluster.state.apply(journal.TopicRecord(name="half", topic_id=ID))
     cluster.submit(Activate(()))
     assert not cluster.state.in_transaction and "half" not in cluster.state.topics
+
+
+def test_a_start_writes_again_what_a_cluster_begins_with() -> None:
+    """A crash may have left only a part of it."""
+    cluster = Cluster()
+    levels = cluster.state.features.copy()
+    cluster.state.features.clear()
+    cluster.state.apply(journal.BeginTransactionRecord(name="x"))
+    cluster.submit(Activate(tuple(feature(name, level) for name, level in levels.items())))
+    assert not cluster.state.in_transaction and cluster.state.features == levels
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,8 @@ def _refusal(view: View, sender: int, partition: PartitionState, change: IsrChan
     ids = [member.broker_id for member in change.isr]
     if len(set(ids)) < len(ids) or not set(ids) <= set(partition.replicas) or sender not in ids:
         return ErrorCode.INVALID_REQUEST
+    if change.recovering not in (_RECOVERED, _RECOVERING):
+        return ErrorCode.INVALID_REQUEST
     if change.recovering == _RECOVERING and (len(ids) > 1 or partition.recovering == _RECOVERED):
         return ErrorCode.INVALID_REQUEST
     if not all(_eligible(view, member) for member in change.isr):

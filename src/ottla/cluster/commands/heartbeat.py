@@ -94,7 +94,7 @@ class BrokerHeartbeat:
     def _directories(self, view: View, broker: Broker) -> Iterator[Entry]:
         """Directories that failed since: what is led from there moves, and the registration says what is left."""
         level = view.state.metadata_version
-        lost = [directory for directory in broker.directories if directory in self.offline_directories]
+        lost = set(self.offline_directories).intersection(broker.directories)
         if level >= features.DIRECTORIES and lost:
             state = view.state
             held = [

@@ -39,8 +39,7 @@ class RegisterBroker:
                 "Another broker is registered with that broker id. If the broker was recently restarted this should "
                 "self-resolve once the heartbeat manager expires the broker's session.",
             )
-        if level >= features.DIRECTORIES:
-            _check_directories(view, self.broker)
+        _check(view, self.broker)
         broker = self.broker._replace(features=_checked_features(view, self.broker))
         if old is not None and again:
             broker = broker._replace(
@@ -73,18 +72,26 @@ def _without(view: View, id: int, *, clean: bool) -> Iterator[Entry]:
         yield from elections.sweep(index.by_elr.get(id, ()))
 
 
+def _check(view: View, broker: Broker) -> None:
+    if broker.id < 0:
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, f"{broker.id} is no id of a broker")
+    if view.state.metadata_version >= features.DIRECTORIES:
+        _check_directories(view, broker)
+
+
 def _check_directories(view: View, broker: Broker) -> None:
     problem = None
-    if not broker.directories:
+    directories = set(broker.directories)
+    if not directories:
         problem = "No directories specified in request"
-    elif min(broker.directories) < FIRST_DIRECTORY:
+    elif min(directories) < FIRST_DIRECTORY:
         problem = "Reserved directory ID in request"
-    elif len(set(broker.directories)) < len(broker.directories):
+    elif len(directories) < len(broker.directories):
         problem = "Duplicate directory ID in request"
     for other in view.state.brokers.values():
-        for directory in broker.directories:
-            if other.id != broker.id and directory in other.directories:
-                problem = f"Broker {other.id} is already registered with directory {directory.hex()}"
+        taken = directories.intersection(other.directories) if other.id != broker.id else ()
+        if taken:
+            problem = f"Broker {other.id} is already registered with directory {min(taken).hex()}"
     if problem:
         raise ApiError(ErrorCode.INVALID_REGISTRATION, problem)
 

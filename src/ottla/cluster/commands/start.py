@@ -30,11 +30,11 @@ class Activate:
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         timers, notes = greet(view, now_ms)
         timers += periodic(view, now_ms)
+        first: list[Entry] = []
         if view.state.in_transaction:
-            abort = journal.AbortTransactionRecord(reason="a new controller takes over")
-            return Result([Entry(abort)], timers=timers, notes=notes)
+            first.append(Entry(journal.AbortTransactionRecord(reason="a new controller takes over")))
         if view.state.features:
-            return Result(timers=timers, notes=notes)
+            return Result(first, timers=timers, notes=notes)
         levels = {
             entry.record.name: entry.record.feature_level
             for entry in self.bootstrap
@@ -48,7 +48,7 @@ class Activate:
         if features.transactions_supported(levels.get(features.METADATA_VERSION, 0)):
             begin = journal.BeginTransactionRecord(name="Bootstrap records")
             records = [Entry(begin), *records, Entry(journal.EndTransactionRecord())]
-        return Result(records, timers=timers, notes=notes)
+        return Result([*first, *records], timers=timers, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
