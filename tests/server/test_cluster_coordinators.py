@@ -55,8 +55,12 @@ def test_all_nodes_name_the_same_coordinators(cluster: OttlaCluster) -> None:
     assert {id for ids in by_key.values() for id in ids} == {1, 2, 3}
     key, (home,) = next(iter(by_key.items()))
     for id in cluster.ids:
-        (group,) = ask(cluster, id, DescribeGroupsRequest(groups=[key]), 5).groups
-        assert (group.error_code == ErrorCode.NOT_COORDINATOR) == (id != home)
+        until(lambda id=id: (_describe_code(cluster, id, key) == ErrorCode.NOT_COORDINATOR) == (id != home))
+
+
+def _describe_code(cluster: OttlaCluster, id: int, group: str) -> int:
+    (described,) = ask(cluster, id, DescribeGroupsRequest(groups=[group]), 5).groups
+    return int(described.error_code)
 
 
 def test_producer_ids_of_all_nodes_are_different(cluster: OttlaCluster) -> None:
@@ -72,9 +76,15 @@ class Writer:
     def __init__(self, cluster: OttlaCluster, name: str, topic: str) -> None:
         self.cluster, self.name, self.topic = cluster, name, topic
         self.home = coordinator(cluster, TRANSACTION, name)
-        begun = ask(cluster, self.home, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=9_000), 4)
-        assert begun.error_code == 0
+        begun = until(self._begun)
         self.id, self.epoch = begun.producer_id, begun.producer_epoch
+
+    def _begun(self) -> Any:
+        """None while the coordinator has yet to hear that it is one."""
+        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=9_000)
+        answer = ask(self.cluster, self.home, request, 4)
+        assert answer.error_code in (0, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return None if answer.error_code else answer
 
     def add(self, partition: int) -> int:
         request = AddPartitionsToTxnRequest(
