@@ -19,6 +19,7 @@ from ottla.raft.voters import Endpoint, Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.wire.message import Request
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.fetch import FetchRequest
 
 CLUSTER = "cluster"
 CONFIG = RaftConfig(fetch_max_bytes=400, fetch_snapshot_max_bytes=100)
@@ -179,6 +180,9 @@ class World:
 
     def _send(self, sender: int, effect: effects.Send) -> None:
         to = effect.address.port - 9000
+        if isinstance(effect.request, FetchRequest):
+            told = effect.request.topics[0].partitions[0].fetch_offset
+            assert told <= self.journals[sender].flushed_offset, "it told of what it may lose"
         token = (sender, self.lives[sender], to, effect.number, next(self.order))
         copies = 1 + (self.rng.random() < self.faults.repeated)
         for _ in range(copies):

@@ -1,7 +1,8 @@
 """Following: finding the leader, reading its journal, and noticing that it is gone.
 
 Rules:
-- A voter asks for more only when what it has is on disk: its fetch offset is its word for that.
+- A voter asks for more only when what it has is on disk: its fetch offset is its word for that. So does a controller
+  that is none yet: its word counts from the moment it is one.
 - Where the leader says that the logs part, ours is cut back; never below the high watermark.
 - A voter that has no good answer for `fetch_timeout_ms` stands for election. One whose leader's process is gone does so
   at once: the pre-vote makes that harmless. Voters do it one after the other, lest they split the votes.
@@ -164,7 +165,7 @@ def poll(node: RaftNode, state: Follower) -> int | None:
     wake_ms = state.deadline_ms if node.is_voter else node.now_ms + node.config.fetch_timeout_ms
     if node.now_ms < node.journal_pause_ms:
         return min(wake_ms, node.journal_pause_ms)
-    if node.is_voter and node.journal.flushed_offset < node.journal.end_offset:
+    if not node.may_tell:
         return wake_ms
     lost = not node.is_voter and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))
     if lost or state.leader_gone:
@@ -192,7 +193,7 @@ def fetch_from_anyone(node: RaftNode) -> int:
     ]
     if not node.voters:
         places = [(_FIRST_BOOTSTRAP - at, address) for at, address in enumerate(node.bootstrap)]
-    if not places:
+    if not places or not node.may_tell:
         return node.now_ms + node.config.fetch_timeout_ms
     lines = node.lines
     busy = [destination for destination, _ in places if lines.is_busy(destination) and destination != node.leader_id]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ottla.model.errors import ErrorCode
-from ottla.raft import effects, election, events, following, leading, membership, serving
+from ottla.raft import effects, election, events, following, leading, membership, serving, upgrade
 from ottla.raft.config import NEVER_MS, RaftConfig
 from ottla.raft.lines import Lines
 from ottla.raft.port import Election, Journal, Place, QuorumRecord, ReplicaKey
@@ -117,7 +117,7 @@ class RaftNode:
 
     def _ask_for_flush(self) -> None:
         end = self.journal.end_offset
-        if self.journal.flushed_offset >= end or self._flush_asked == end or not self.is_voter:
+        if self.may_tell or self._flush_asked == end:
             return
         if self.now_ms < self.journal_pause_ms:
             self.deadline_ms = min(self.deadline_ms or self.journal_pause_ms, self.journal_pause_ms)
@@ -186,6 +186,12 @@ class RaftNode:
     @property
     def is_voter(self) -> bool:
         return self.voters.has(self.me)
+
+    @property
+    def may_tell(self) -> bool:
+        """Whether what is in the log may be told of: where it counts, or will once this controller is a voter, it has
+        to be on disk."""
+        return self.journal.flushed_offset >= self.journal.end_offset or not (self.is_voter or self.endpoints)
 
     @property
     def end(self) -> Place:
@@ -281,6 +287,7 @@ _EVENTS: dict[type, Callable[[RaftNode, Any], None]] = {
     events.Start: RaftNode._start,
     events.Tick: RaftNode._tick,
     events.Asked: RaftNode._asked,
+    events.Upgrade: upgrade.asked,
     events.Abandoned: RaftNode._abandoned,
     events.Answered: RaftNode._answered,
     events.Unanswered: RaftNode._unanswered,
