@@ -185,6 +185,14 @@ def test_capacity_is_a_share() -> None:
     assert [each.replicas for each in plan.after.values()] == [2, 6]
 
 
+def test_bytes_do_not_undo_what_capacity_asks_for() -> None:
+    """Found by Hypothesis: a broker with twice the share had more replicas, and gave one away for the bytes."""
+    sizes = {0: (0, 0), 1: (1, 1), 2: (1, 1), 3: (1, 0), 4: (2, 0), 5: (2, 0), 6: (0, 0)}
+    partitions = [PartitionLoad(TopicPartition("t", index), (at,), size) for index, (at, size) in sizes.items()]
+    plan = make_plan([BrokerLoad(0), BrokerLoad(1, capacity=2.0), BrokerLoad(2)], partitions)
+    assert [each.replicas for each in plan.after.values()] == [2, 3, 2]
+
+
 def test_a_full_disk_takes_nothing() -> None:
     brokers = [BrokerLoad(1), BrokerLoad(2, disk_bytes=100)]
     plan = make_plan(brokers, spread(6, [1], factor=1, size_bytes=40))

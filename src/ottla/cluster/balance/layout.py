@@ -67,6 +67,11 @@ class Layout:
         """How many racks these brokers are in; a broker without a rack is in one of its own."""
         return len({self._rack_of.get(broker, broker) for broker in replicas})
 
+    def relief(self, old: int, new: int) -> float:
+        """How much more even the counts are (sum of squares, by capacity) with a replica less here and one more there;
+        below zero if less."""
+        return (2 * self.count(old) - 1) / self.capacity(old) - (2 * self.count(new) + 1) / self.capacity(new)
+
     def ideal_shift(self, full: int, empty: int) -> float:
         """How many bytes would have to go from one broker to the other for both to be equally full, by capacity."""
         gap = self.size_bytes[full] / self.capacity(full) - self.size_bytes[empty] / self.capacity(empty)

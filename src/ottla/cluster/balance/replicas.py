@@ -50,9 +50,7 @@ def _move_one(layout: Layout) -> bool:
     by_load = sorted(layout.takers, key=lambda each: (_crowd(layout, each), each))
     for new in by_load:
         for old in reversed(by_load):
-            if not _evens(layout, old, new):
-                break
-            at = _best(layout, old, new)
+            at = _best(layout, old, new) if layout.relief(old, new) > 0 else None
             if at is not None:
                 layout.replace(at, old, new)
                 return True
@@ -61,11 +59,6 @@ def _move_one(layout: Layout) -> bool:
 
 def _crowd(layout: Layout, broker: int) -> float:
     return layout.count(broker) / layout.capacity(broker)
-
-
-def _evens(layout: Layout, old: int, new: int) -> bool:
-    """Whether one replica less here and one more there lowers the sum of squares (by capacity)."""
-    return (2 * layout.count(old) - 1) / layout.capacity(old) > (2 * layout.count(new) + 1) / layout.capacity(new)
 
 
 def _best(layout: Layout, old: int, new: int) -> TopicPartition | None:

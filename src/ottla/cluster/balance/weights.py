@@ -61,7 +61,7 @@ def _best_exchange(
     smaller = sorted((sizes[at].size_bytes, at) for at in layout.held[empty])
     keys = [each[0] for each in smaller]
     best: tuple[float, TopicPartition, TopicPartition | None] | None = None
-    may_just_move = layout.count(full) > layout.count(empty)
+    may_just_move = layout.relief(full, empty) >= 0
     for large in sorted(layout.held[full]):
         wanted_bytes = sizes[large].size_bytes - ideal
         for size_bytes, small in _near(smaller, keys, wanted_bytes, may_just_move):
