@@ -206,6 +206,19 @@ def test_wrong_questions() -> None:
     assert told.node_endpoints[0].node_id == told.topics[0].partitions[0].leader_id
 
 
+def test_one_absurd_epoch_does_not_use_them_up() -> None:
+    world = elected()
+    asked = others(world)[0]
+    before = world.nodes[asked].epoch
+    end = world.nodes[asked].end
+    for epoch in (2**31 - 1, 2**30 + 1):
+        assert error(vote(world, asked, candidate=9, epoch=epoch, last=end)) == ErrorCode.INVALID_REQUEST
+    assert world.nodes[asked].epoch == before
+    assert not error(vote(world, asked, candidate=9, epoch=2**30, last=end))
+    assert error(vote(world, asked, candidate=9, epoch=2**31 - 1, last=end)) == ErrorCode.INVALID_REQUEST
+    assert world.settle().epoch > 2**30
+
+
 def test_a_restarted_leader_does_not_lead_its_epoch_again() -> None:
     world = elected()
     leader = world.leader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.raft.world import CLUSTER, World
 
 from ottla.model.errors import ErrorCode
@@ -166,6 +167,18 @@ def test_observers_follow_and_do_not_count() -> None:
     world.append(b"x")
     world.run(500)
     assert leader.high_watermark == before, "an observer is no voter"
+
+
+def test_of_too_many_observers_the_quietest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.raft.leading.RAFT_REPLICAS_MAX", 10)
+    world, leader = elected()
+    end, epoch = leader.end
+    for replica in range(100, 130):
+        fetch(world, leader, end, epoch, replica=replica)
+        world.run(10)
+    assert isinstance(leader.state, Leader)
+    assert len(leader.state.replicas) == 10
+    assert {1, 2, 3, 129} - {leader.me.id} <= {key.id for key in leader.state.replicas}
 
 
 def test_an_observer_finds_the_next_leader() -> None:

@@ -395,6 +395,11 @@ RAFT_FETCH_WAIT_MS_MAX = 500
 RAFT_STAGGER_MS = 15
 # The first wait after an election without a winner; doubled with each further one.
 RAFT_ELECTION_BACKOFF_MS = 20
+# Replicas of the journal, observers included, that a leader keeps in mind.
+RAFT_REPLICAS_MAX = 10_000
+# Epochs up to the first are believed of anybody; above, only those that are not far from one's own.
+RAFT_EPOCH_ANY_MAX = 2**30
+RAFT_EPOCH_LEAP_MAX = 1_000
 
 # --- balancer ---------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, following, leading
 from ottla.raft.port import Place, ReplicaKey
-from ottla.raft.questions import refusal
+from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from ottla.raft.voters import Endpoint
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
@@ -38,7 +38,8 @@ def vote_asked(node: RaftNode, token: Any, request: VoteRequest) -> None:
         return
     ask = request.topics[0].partitions[0]
     too_new = ask.last_offset_epoch > ask.replica_epoch - (not ask.pre_vote)
-    if min(ask.last_offset, ask.last_offset_epoch, ask.replica_id) < 0 or too_new:
+    absurd = too_new or is_absurd(ask.replica_epoch, node.epoch)
+    if absurd or min(ask.last_offset, ask.last_offset_epoch, ask.replica_id) < 0:
         node.reply(token, answers.vote(node, ErrorCode.INVALID_REQUEST))
         return
     if ask.replica_epoch < node.epoch:

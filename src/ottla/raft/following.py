@@ -19,7 +19,7 @@ from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import answers, effects, election, events, membership, serving
 from ottla.raft.port import Place, QuorumRecord
-from ottla.raft.questions import refusal
+from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Prospective, Receiving, Resigned, Unattached
 from ottla.raft.voters import Endpoint
 from ottla.records.batch import headers
@@ -89,7 +89,7 @@ def epoch_begun(node: RaftNode, token: Any, request: BeginQuorumEpochRequest) ->
     told = request.topics[0].partitions[0]
     if told.leader_epoch < node.epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH
-    elif told.leader_id < 0:
+    elif told.leader_id < 0 or is_absurd(told.leader_epoch, node.epoch):
         error = ErrorCode.INVALID_REQUEST
     elif request.voter_id not in (-1, node.me.id) or (
         NO_ID not in (told.voter_directory_id, node.me.directory) and told.voter_directory_id != node.me.directory
@@ -110,6 +110,8 @@ def epoch_ended(node: RaftNode, token: Any, request: EndQuorumEpochRequest) -> N
     told = request.topics[0].partitions[0]
     if told.leader_epoch < node.epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH
+    elif told.leader_id < 0 or is_absurd(told.leader_epoch, node.epoch):
+        error = ErrorCode.INVALID_REQUEST
     else:
         ends = [Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints]
         attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
+from ottla.model.limits import RAFT_REPLICAS_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import effects, election, membership, serving
 from ottla.raft.config import NEVER_MS
@@ -62,11 +63,20 @@ def append_controls(node: RaftNode, controls: list[tuple[ControlType, bytes]]) -
 # --- counting
 
 
-def progress(state: Leader, key: ReplicaKey) -> Progress:
+def progress(node: RaftNode, state: Leader, key: ReplicaKey) -> Progress:
     found = state.replicas.get(key)
     if found is None:
+        if len(state.replicas) >= RAFT_REPLICAS_MAX:
+            _forget_one(node, state)
         found = state.replicas[key] = Progress(key)
     return found
+
+
+def _forget_one(node: RaftNode, state: Leader) -> None:
+    """Anybody can call itself an observer: of too many, the one goes that was not heard of for longest."""
+    observers = [each for each in state.replicas.values() if not node.voters.has(each.key)]
+    if observers:
+        del state.replicas[min(observers, key=lambda each: each.fetched_ms).key]
 
 
 def voter_progress(node: RaftNode, state: Leader) -> list[Progress]:
@@ -76,7 +86,7 @@ def voter_progress(node: RaftNode, state: Leader) -> list[Progress]:
     for key, each in state.replicas.items():
         if voters.has(key) and (key.id not in known or known[key.id].fetched_ms < each.fetched_ms):
             known[key.id] = each
-    return [known.get(voter.id) or progress(state, voter.key) for voter in voters.others(node.me.id)]
+    return [known.get(voter.id) or progress(node, state, voter.key) for voter in voters.others(node.me.id)]
 
 
 def advance(node: RaftNode, state: Leader) -> None:

@@ -1,4 +1,4 @@
-"""What all requests to a replica have in common: they name the cluster and exactly one partition."""
+"""What all requests to a replica have in common: they name the cluster and exactly one partition, and an epoch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ottla.model.errors import ErrorCode
+from ottla.model.limits import RAFT_EPOCH_ANY_MAX, RAFT_EPOCH_LEAP_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 
 
@@ -16,3 +17,9 @@ def refusal(own_cluster: str, cluster_id: str | None, topics: Sequence[Any], nam
     if len(topics) != 1 or getattr(topics[0], name) != CLUSTER_METADATA_TOPIC or len(topics[0].partitions) != 1:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
+
+
+def is_absurd(epoch: int, own: int) -> bool:
+    """Whether no election can have led to this epoch. Every replica takes over a higher one that it hears of, so one
+    absurd message would leave none for the elections to come."""
+    return epoch > max(RAFT_EPOCH_ANY_MAX, own + RAFT_EPOCH_LEAP_MAX)

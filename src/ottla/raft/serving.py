@@ -103,7 +103,7 @@ def _note(node: RaftNode, state: Leader, request: FetchRequest) -> None:
     if replica_id < 0 or replica_id == node.me.id:
         return
     ask = request.topics[0].partitions[0]
-    known = leading.progress(state, ReplicaKey(replica_id, ask.replica_directory_id))
+    known = leading.progress(node, state, ReplicaKey(replica_id, ask.replica_directory_id))
     end = node.journal.end_offset
     if ask.fetch_offset >= end:
         known.caught_up_ms = node.now_ms
@@ -159,7 +159,7 @@ def snapshot_asked(node: RaftNode, token: Any, request: FetchSnapshotRequest) ->
         node.reply(token, answers.fetch_snapshot(node, error, snapshot))
         return
     assert isinstance(node.state, Leader)
-    max_bytes = min(request.max_bytes, node.config.fetch_snapshot_max_bytes)
+    max_bytes = max(min(request.max_bytes, node.config.fetch_snapshot_max_bytes), 0)
     found = node.journal.read_snapshot(snapshot, ask.position, max_bytes)
     if found is None:
         node.reply(token, answers.fetch_snapshot(node, ErrorCode.SNAPSHOT_NOT_FOUND, snapshot))
@@ -170,6 +170,7 @@ def snapshot_asked(node: RaftNode, token: Any, request: FetchSnapshotRequest) ->
         return
     if request.replica_id >= 0 and request.replica_id != node.me.id:
         # Somebody who loads a snapshot is alive, although it does not fetch.
-        leading.progress(node.state, ReplicaKey(request.replica_id, ask.replica_directory_id)).fetched_ms = node.now_ms
+        key = ReplicaKey(request.replica_id, ask.replica_directory_id)
+        leading.progress(node, node.state, key).fetched_ms = node.now_ms
     answer = answers.fetch_snapshot(node, ErrorCode.NONE, snapshot, size=size, position=ask.position, data=data)
     node.reply(token, answer)
