@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.cluster.bench import Cluster
 
@@ -10,6 +12,7 @@ from ottla.cluster.commands.start import RegisterController
 from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
 from ottla.cluster.entities import Controller
 from ottla.cluster.features import ELR_VERSION, SUPPORTED_FEATURES, Range
+from ottla.cluster.machine import ClusterMachine
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
@@ -82,10 +85,6 @@ def test_validate_only() -> None:
             "Unsupported metadata.version downgrade from 30 to 29. Unsafe metadata downgrade is not supported in this "
             "version.",
         ),
-        (
-            FeatureUpdate("kraft.version", 1),
-            "Invalid update version 1 for feature kraft.version. The voters of this quorum are configured statically.",
-        ),
     ],
     ids=str,
 )
@@ -143,3 +142,48 @@ def test_enabling_elr_gives_the_whole_cluster_one_min_isr() -> None:
     cluster.submit(UpdateFeatures((FeatureUpdate(ELR_VERSION, 1),)))
     assert cluster.state.features[ELR_VERSION] == 1
     assert cluster.state.config(*everybody) == {name: "1"} and cluster.state.config(*one) == {}
+
+
+class Three:
+    """A quorum of three voters."""
+
+    kraft_version = 0
+    voters = (1, 2, 3)
+    problem: str | None = None
+
+    def upgrade_refusal(self, level: int) -> str | None:
+        return self.problem
+
+
+def of_three(cluster: Cluster, *registered: int) -> Three:
+    quorum = Three()
+    cluster.machine = ClusterMachine(replace(cluster.machine.view, quorum=quorum))
+    for id in registered:
+        cluster.submit(RegisterController(Controller(id, bytes(16), (), tuple(SUPPORTED_FEATURES.items()))))
+    return quorum
+
+
+def test_a_voter_that_never_registered_may_not_support_it() -> None:
+    cluster = Cluster()
+    of_three(cluster, 1, 2)
+    with pytest.raises(ApiError, match="controller 3 has not registered, and may not support this feature"):
+        cluster.submit(UpdateFeatures((FeatureUpdate("streams.version", 0, SAFE),)))
+    of_three(cluster, 3)
+    cluster.submit(UpdateFeatures((FeatureUpdate("streams.version", 0, SAFE),)))
+
+
+def test_the_version_of_the_quorum_is_no_record_of_the_cluster() -> None:
+    cluster = Cluster()
+    quorum = of_three(cluster, 1, 2, 3)
+    both = (FeatureUpdate("group.version", 0, SAFE), FeatureUpdate("kraft.version", 1, UP))
+    assert cluster.submit(UpdateFeatures(both, validate_only=True)) is None
+    assert cluster.submit(UpdateFeatures(both)) == 1
+    assert "kraft.version" not in cluster.state.features and "group.version" not in cluster.state.features
+    quorum.problem = "not all of the voters support it"
+    with pytest.raises(ApiError, match="had an error: not all of the voters support it"):
+        cluster.submit(UpdateFeatures((FeatureUpdate("group.version", 1, UP), FeatureUpdate("kraft.version", 1, UP))))
+    assert "group.version" not in cluster.state.features
+    quorum.kraft_version, quorum.problem = 1, None
+    assert cluster.submit(UpdateFeatures((FeatureUpdate("kraft.version", 1, UP),))) is None
+    with pytest.raises(ApiError, match="Can't downgrade the version of this feature"):
+        cluster.submit(UpdateFeatures((FeatureUpdate("kraft.version", 0, SAFE),)))

@@ -8,6 +8,7 @@ from tests.raft.memory import MemoryJournal
 from tests.raft.world import CLUSTER, World, disk_of, endpoint, voter
 
 from ottla.model.errors import ErrorCode
+from ottla.raft import events
 from ottla.raft.node import RaftNode
 from ottla.raft.voters import Endpoint, VoterSet, encode_kraft_version
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest
@@ -28,7 +29,7 @@ def add(world: World, leader: RaftNode, node_id: int, *, ack_when_committed: boo
         cluster_id=CLUSTER,
         timeout_ms=2_000,
         voter_id=node_id,
-        voter_directory_id=disk_of(node_id),
+        voter_directory_id=disk_of(max(node_id, 0)),
         listeners=[listener],
         ack_when_committed=ack_when_committed,
     )
@@ -71,6 +72,8 @@ def test_who_cannot_be_added() -> None:
     world, leader = elected()
     assert add(world, leader, 2).error_code == ErrorCode.DUPLICATE_VOTER
     assert add(world, leader, 7).error_code == ErrorCode.REQUEST_TIMED_OUT, "nobody listens there"
+    assert add(world, leader, -7).error_code == ErrorCode.INVALID_REQUEST
+    assert add(world, leader, 0).error_code == ErrorCode.INVALID_REQUEST, "it has no directory"
     follower = next(node for node in world.nodes.values() if not node.is_leader)
     assert add(world, follower, 7).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     fixed, fixed_leader = elected(dynamic=False)
@@ -167,3 +170,61 @@ def test_a_voter_is_a_node_with_its_disk() -> None:
     assert voters.has(voter(1, directory=bytes(16)).key), "unknown is not another"
     assert VoterSet.decode(voters.encode()) == voters
     assert encode_kraft_version(1) != encode_kraft_version(0)
+
+
+def upgrade(world: World, leader: RaftNode, level: int = 1) -> Any:
+    world.step(leader.me.id, events.Upgrade("upgrade", level))
+    world.run(1_000)
+    return world.replies.pop("upgrade")
+
+
+def test_fixed_voters_become_voters_of_the_log() -> None:
+    world, leader = elected(dynamic=False)
+    assert upgrade(world, leader, 0).error_code == ErrorCode.NONE, "it is that already"
+    assert upgrade(world, leader).error_code == ErrorCode.NONE
+    for node in world.nodes.values():
+        assert node.history.kraft_version == 1
+        assert node.voters == VoterSet(voter(each) for each in (1, 2, 3))
+    down = upgrade(world, leader, 0)
+    assert down.error_code == ErrorCode.INVALID_UPDATE_VERSION and "is a downgrade" in down.error_message
+    world.add(4)
+    world.run(2_000)
+    assert add(world, leader, 4).error_code == ErrorCode.NONE
+    world.crash(leader.me.id)
+    new = world.settle()
+    assert list(new.voters) == [1, 2, 3, 4] and new.history.kraft_version == 1
+    world.start(leader.me.id)
+    world.settle()
+    assert list(world.nodes[leader.me.id].voters) == [1, 2, 3, 4], "its configuration does not count any more"
+
+
+def test_the_version_rises_only_when_every_voter_has_told_its_directory() -> None:
+    world = World(1, [1, 2, 3], dynamic=False)
+    world.crash(3)
+    world.run(5_000)
+    leader = world.leader
+    assert leader is not None
+    answer = upgrade(world, leader)
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "because not all of the voters support it" in answer.error_message
+    assert leader.history.kraft_version == 0
+    world.start(3)
+    world.run(5_000)
+    assert upgrade(world, leader).error_code == ErrorCode.NONE
+    follower = next(node for node in world.nodes.values() if not node.is_leader)
+    assert upgrade(world, follower).error_code == ErrorCode.NOT_CONTROLLER
+
+
+def test_an_upgrade_that_is_not_committed_is_forgotten() -> None:
+    world, leader = elected(dynamic=False)
+    for node_id in world.nodes:
+        if node_id != leader.me.id:
+            world.faults.cut |= {(node_id, leader.me.id), (leader.me.id, node_id)}
+    world.step(leader.me.id, events.Upgrade("upgrade", 1))
+    assert leader.history.kraft_version == 1 and "upgrade" not in world.replies
+    world.run(10_000)
+    assert world.replies["upgrade"].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    new = world.settle()
+    assert new.history.kraft_version == 0 and leader.history.kraft_version == 0
+    assert leader.voters == new.voters
+    assert upgrade(world, new).error_code == ErrorCode.NONE

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ottla.cluster.entities import Broker
 from ottla.cluster.sessions import BrokerSessions
@@ -19,10 +20,33 @@ def _unknown_offset() -> int:
     raise AssertionError("this view is of no journal")
 
 
+class MetadataQuorum(Protocol):
+    """What is known of those who keep the journal."""
+
+    @property
+    def kraft_version(self) -> int: ...
+
+    @property
+    def voters(self) -> Collection[int]: ...
+
+    def upgrade_refusal(self, level: int) -> str | None:
+        """Why kraft.version cannot be that."""
+
+
+class Alone:
+    """A journal that nobody else keeps."""
+
+    kraft_version = 0
+    voters: Collection[int] = ()
+
+    def upgrade_refusal(self, level: int) -> str | None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The state, this node's configuration as it is now (for the defaults in it), a source of ids, where the next
-    record will lie, and what is known of brokers by hearsay.
+    record will lie, what is known of brokers by hearsay, and who keeps the journal.
     """
 
     state: ClusterState
@@ -31,6 +55,7 @@ class View:
     rng: BitSource
     next_offset: Callable[[], int] = _unknown_offset
     sessions: BrokerSessions = field(default_factory=BrokerSessions)
+    quorum: MetadataQuorum = field(default_factory=Alone)
 
     @property
     def defaults(self) -> Config:

@@ -22,6 +22,13 @@ class Asked(NamedTuple):
     request: Request
 
 
+class Upgrade(NamedTuple):
+    """The state machine wants another kraft.version; the `Reply` is an UpdateFeaturesResponse."""
+
+    token: Any
+    level: int
+
+
 class Abandoned(NamedTuple):
     """Nobody waits for the `Reply` to this token any more."""
 
@@ -64,5 +71,16 @@ class Stop(NamedTuple):
 
 
 Event: TypeAlias = (
-    Start | Tick | Asked | Abandoned | Answered | Unanswered | Unreachable | Appended | Flushed | JournalFailed | Stop
+    Start
+    | Tick
+    | Asked
+    | Upgrade
+    | Abandoned
+    | Answered
+    | Unanswered
+    | Unreachable
+    | Appended
+    | Flushed
+    | JournalFailed
+    | Stop
 )

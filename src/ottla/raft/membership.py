@@ -6,7 +6,7 @@ Rules:
 - A new voter must have caught up first, or the quorum could stop until it has.
 - The set holds from the moment it is appended; the answer waits until it is committed. A leader that removed itself
   leads until then.
-- With kraft.version 0 the voters are of the configuration and cannot be changed; their endpoints can, in memory.
+- With kraft.version 0 the voters are of the configuration and cannot be changed (but see `upgrade`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla import __version__
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_ID
 from ottla.raft import answers, leading, serving
 from ottla.raft.config import NEVER_MS
 from ottla.raft.port import ReplicaKey
@@ -30,6 +31,7 @@ from ottla.wire.messages.update_raft_voter import UpdateRaftVoterRequest, Update
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode
+    from ottla.wire.messages.update_features import UpdateFeaturesResponse
 
 KRAFT_VERSION = "kraft.version"
 # A replica that fetched everything within this time counts as one that keeps up.
@@ -41,7 +43,7 @@ class Change:
     """A change of the voters that is under way."""
 
     token: Any
-    answer: type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse]
+    answer: type[AddRaftVoterResponse] | type[RemoveRaftVoterResponse] | type[UpdateFeaturesResponse]
     deadline_ms: int
     voter: Voter
     ack_when_committed: bool = True
@@ -75,8 +77,8 @@ def _refusal(node: RaftNode, cluster_id: str | None) -> tuple[ErrorCode, str]:
 def add_asked(node: RaftNode, token: Any, request: AddRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
     endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.listeners)
-    if not error and not endpoints:
-        error, message = ErrorCode.INVALID_REQUEST, "A voter needs a listener."
+    if not error and (request.voter_id < 0 or request.voter_directory_id == NO_ID or not endpoints):
+        error, message = ErrorCode.INVALID_REQUEST, "A voter has an id, a directory and a listener."
     if not error and request.voter_id in node.voters:
         error, message = ErrorCode.DUPLICATE_VOTER, f"Node {request.voter_id} is a voter already."
     if error:
@@ -125,6 +127,8 @@ def no_versions(node: RaftNode) -> None:
 def remove_asked(node: RaftNode, token: Any, request: RemoveRaftVoterRequest) -> None:
     error, message = _refusal(node, request.cluster_id)
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if not error and (key.id < 0 or key.directory == NO_ID):
+        error, message = ErrorCode.INVALID_REQUEST, "A voter has an id and a directory."
     if not error and (not node.voters.has(key) or len(node.voters) == 1):
         error, message = ErrorCode.VOTER_NOT_FOUND, f"Node {key.id} with that directory is no voter, or the only one."
     if error:
@@ -160,17 +164,17 @@ def _update(node: RaftNode, request: UpdateRaftVoterRequest) -> ErrorCode:
     if not feature.min_supported_version <= level <= feature.max_supported_version or not endpoints:
         return ErrorCode.INVALID_REQUEST
     key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if key.directory == NO_ID:
+        return ErrorCode.INVALID_REQUEST
     if not node.voters.has(key):
         return ErrorCode.VOTER_NOT_FOUND
-    directory = key.directory if level > 0 else node.voters[key.id].directory
-    voter = Voter(key.id, directory, endpoints, feature.min_supported_version, feature.max_supported_version)
-    voters = node.voters.with_voter(voter)
-    if level > 0:
-        leading.append_controls(node, [(ControlType.KRAFT_VOTERS, voters.encode())])
-        serving.answer_waiting(node, state)
-        leading.advance(node, state)
-    else:
-        node.history.replace_static(voters)
+    voter = Voter(key.id, key.directory, endpoints, feature.min_supported_version, feature.max_supported_version)
+    if level == 0:
+        state.told[voter.id] = voter
+        return ErrorCode.NONE
+    leading.append_controls(node, [(ControlType.KRAFT_VOTERS, node.voters.with_voter(voter).encode())])
+    serving.answer_waiting(node, state)
+    leading.advance(node, state)
     return ErrorCode.NONE
 
 
@@ -224,7 +228,11 @@ def abandoned(state: Leader, token: Any) -> None:
 
 def wanted(node: RaftNode, state: Follower) -> Request | None:
     """Now and then a follower looks whether the quorum knows it as it is."""
-    if node.now_ms < state.update_voter_ms or node.history.kraft_version < 1 or not node.endpoints:
+    if not node.endpoints:
+        return None
+    if node.history.kraft_version < 1:
+        return _introduction(node, state)
+    if node.now_ms < state.update_voter_ms:
         return None
     state.update_voter_ms = node.now_ms + node.config.update_voter_interval_ms
     if node.is_voter:
@@ -246,6 +254,14 @@ def wanted(node: RaftNode, state: Follower) -> Request | None:
     )
 
 
+def _introduction(node: RaftNode, state: Follower) -> UpdateRaftVoterRequest | None:
+    """What a voter tells each new leader once, while the log does not say it: see `upgrade`."""
+    if state.has_told or not (state.has_fetched and node.is_voter) or node.now_ms < state.tell_ms:
+        return None
+    state.tell_ms = node.now_ms + node.config.begin_epoch_interval_ms
+    return _own_update(node)
+
+
 def _own_update(node: RaftNode) -> UpdateRaftVoterRequest:
     made = UpdateRaftVoterRequest
     return made(
@@ -263,6 +279,9 @@ def _own_update(node: RaftNode) -> UpdateRaftVoterRequest:
 def update_answered(
     node: RaftNode, leader_id: int, request: UpdateRaftVoterRequest, response: UpdateRaftVoterResponse
 ) -> None:
+    if isinstance(node.state, Follower) and request.current_leader_epoch == node.epoch:
+        # A leader of an older release does not want to know.
+        node.state.has_told = response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     told = response.current_leader
     if told.leader_epoch >= 0:
         endpoint = Endpoint("", told.host, told.port) if told.host else None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ottla.model.errors import ErrorCode
-from ottla.raft import effects, election, events, following, leading, membership, serving, upgrade
+from ottla.raft import effects, election, events, following, leading, membership, serving
 from ottla.raft.config import NEVER_MS, RaftConfig
 from ottla.raft.lines import Lines
 from ottla.raft.port import Election, Journal, Place, QuorumRecord, ReplicaKey
@@ -130,6 +130,11 @@ class RaftNode:
 
     def _asked(self, event: events.Asked) -> None:
         _REQUESTS[type(event.request)](self, event.token, event.request)
+
+    def _upgrade(self, event: events.Upgrade) -> None:
+        from ottla.raft import upgrade  # seldom, and a start should be quick
+
+        upgrade.asked(self, event)
 
     def _abandoned(self, event: events.Abandoned) -> None:
         if isinstance(self.state, Leader):
@@ -287,7 +292,7 @@ _EVENTS: dict[type, Callable[[RaftNode, Any], None]] = {
     events.Start: RaftNode._start,
     events.Tick: RaftNode._tick,
     events.Asked: RaftNode._asked,
-    events.Upgrade: upgrade.asked,
+    events.Upgrade: RaftNode._upgrade,
     events.Abandoned: RaftNode._abandoned,
     events.Answered: RaftNode._answered,
     events.Unanswered: RaftNode._unanswered,

@@ -14,6 +14,7 @@ from ottla.raft.port import Place, ReplicaKey
 
 if TYPE_CHECKING:
     from ottla.raft.membership import Change
+    from ottla.raft.voters import Voter
     from ottla.wire.messages.fetch import FetchRequest
 
 
@@ -88,6 +89,7 @@ class Leader:
     waiting: list[Waiting] = field(default_factory=list)
     is_ready: bool = False  # the beginning of the epoch is committed
     change: Change | None = None  # of the voters; one at a time
+    told: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: what voters said about themselves
 
 
 @dataclass
@@ -103,6 +105,8 @@ class Follower:
     deadline_ms: int  # without a good answer until then the leader counts as lost
     update_voter_ms: int
     has_fetched: bool = False
+    has_told: bool = False  # kraft.version 0: the leader knows this voter's directory
+    tell_ms: int = 0  # when it is told (again)
     leader_gone: bool = False  # its process ended, or it said that it leaves
     receiving: Receiving | None = None
 

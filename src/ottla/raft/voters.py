@@ -150,10 +150,6 @@ class VoterHistory:
         while self._versions and self._versions[-1][0] >= offset:
             self._versions.pop()
 
-    def replace_static(self, voters: VoterSet) -> None:
-        """kraft.version 0: a voter told its present endpoints and versions; kept in memory only."""
-        self._static = voters
-
     @property
     def latest(self) -> VoterSet:
         return self._sets[-1][1] if self._sets else self._static

@@ -136,6 +136,7 @@ class ActiveController:
             lambda: self._configs.node,
             self._rng,
             lambda: self._quorum.end_offset,
+            quorum=self._quorum,
         )
         runner: Runner[Command, Entry] = Runner(ClusterMachine(view), self._quorum.append, self._observe)
         runner.next_offset = self._quorum.end_offset

@@ -39,6 +39,7 @@ from ottla.wire.message import Request, Response
 
 if TYPE_CHECKING:
     from ottla.server.ports import Ports
+    from ottla.wire.messages.update_features import UpdateFeaturesResponse
 
 log = logging.getLogger(__name__)
 
@@ -210,6 +211,20 @@ class Quorum:
     def resign(self) -> None:
         """Give up the epoch: the leader's state machine could not carry out what was appended."""
         self._step(events.JournalFailed())
+
+    # --- the version of the quorum
+
+    def upgrade_refusal(self, level: int) -> str | None:
+        """Why kraft.version cannot be that, here and now."""
+        from ottla.raft import upgrade  # seldom, and a start should be quick
+
+        return upgrade.refusal(self.node, level)
+
+    def upgrade(self, level: int) -> Later[UpdateFeaturesResponse]:
+        """Raise kraft.version; the answer is there when that is committed, or will not be."""
+        later: Later[UpdateFeaturesResponse] = Later()
+        self._step(events.Upgrade(later, level))
+        return later
 
     # --- requests
 

@@ -39,20 +39,25 @@ class FeatureUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeatures:
-    """Replies None, or refuses as a whole."""
+    """Refuses as a whole, or replies with the kraft.version that the quorum shall have besides (None: as it is); that
+    one is no record of the cluster."""
 
     updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        raised: int | None = None
         proposed = {**view.state.features, **{update.name: update.level for update in self.updates}}
         records: list[Entry] = []
         for update in self.updates:
             _check(view, update, proposed)
+            if update.name == features.KRAFT_VERSION:
+                raised = update.level if update.level != view.quorum.kraft_version else None
+                continue
             records.append(feature(update.name, update.level))
             if update.name == features.ELR_VERSION and update.level > view.state.features.get(update.name, 0):
                 records.extend(_one_min_isr(view))
-        return Result([] if self.validate_only else records, None)
+        return Result() if self.validate_only else Result(records, raised)
 
 
 def _one_min_isr(view: View) -> Iterator[Entry]:
@@ -73,7 +78,8 @@ def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> No
     if update.level < 0:
         raise _invalid(update, "A feature version cannot be less than 0.")
     _check_supported(view, update)
-    current = view.state.features.get(update.name, 0)
+    on_quorum = update.name == features.KRAFT_VERSION
+    current = view.quorum.kraft_version if on_quorum else view.state.features.get(update.name, 0)
     if update.level < current and update.upgrade == Upgrade.UPGRADE:
         raise _invalid(
             update,
@@ -82,7 +88,9 @@ def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> No
         )
     if update.level > current and update.upgrade != Upgrade.UPGRADE:
         raise _invalid(update, "Can't downgrade to a newer version.")
-    if update.name == METADATA_VERSION:
+    if on_quorum:
+        _check_kraft_version(view, update, current)
+    elif update.name == METADATA_VERSION:
         _check_metadata_version(update, current)
     else:
         _check_dependencies(update, proposed)
@@ -91,17 +99,33 @@ def _check(view: View, update: FeatureUpdate, proposed: Mapping[str, int]) -> No
 def _check_supported(view: View, update: FeatureUpdate) -> None:
     nodes = [(f"Local controller {view.node_id}", features.SUPPORTED_FEATURES)]
     nodes += [(f"Broker {broker.id}", dict(broker.features)) for broker in view.state.brokers.values()]
-    others = (controller for controller in view.state.controllers.values() if controller.id != view.node_id)
-    nodes += [(f"Controller {controller.id}", dict(controller.features)) for controller in others]
+    if features.controllers_registered(view.state.metadata_version):
+        nodes += _controllers(view)
     for node, supported in nodes:
         low, high = supported.get(update.name, _DISABLED)
         if not low <= update.level <= high:
             problem = f"only supports versions {low}-{high}" if high else "does not support this feature."
             raise _invalid(update, f"{node} {problem}")
+    if features.controllers_registered(view.state.metadata_version):
+        silent = [id for id in view.quorum.voters if id != view.node_id and id not in view.state.controllers]
+        if silent:
+            raise _invalid(update, f"controller {silent[0]} has not registered, and may not support this feature")
     if update.name not in features.SUPPORTED_FEATURES:
         raise _invalid(update, f"Feature {update.name} not found.")
-    if update.name == features.KRAFT_VERSION and update.level:
-        raise _invalid(update, "The voters of this quorum are configured statically.")
+
+
+def _controllers(view: View) -> list[tuple[str, dict[str, Range]]]:
+    """The other ones that registered."""
+    others = (controller for controller in view.state.controllers.values() if controller.id != view.node_id)
+    return [(f"Controller {controller.id}", dict(controller.features)) for controller in others]
+
+
+def _check_kraft_version(view: View, update: FeatureUpdate, current: int) -> None:
+    if update.level < current:
+        raise _invalid(update, "Can't downgrade the version of this feature.")
+    problem = view.quorum.upgrade_refusal(update.level)
+    if problem is not None:
+        raise _refused(problem)
 
 
 def _check_metadata_version(update: FeatureUpdate, current: int) -> None:

@@ -6,7 +6,8 @@ v1 upgrade types and validate-only instead of allow_downgrade   v2 one answer fo
 from __future__ import annotations
 
 from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
-from ottla.server.answer import Answer
+from ottla.model.errors import ApiError
+from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -22,11 +23,19 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> Answer[
     )
     done = UpdateFeaturesResponse.UpdatableFeatureResult
     results = [done(feature=name, error_code=0, error_message="NONE") for name, _, _ in updates]
-    return context.controller.ask(
-        UpdateFeatures(updates, request.validate_only),
-        lambda _: UpdateFeaturesResponse(error_code=0, error_message=None, results=results),
-        lambda error: UpdateFeaturesResponse(error_code=error.code, error_message=error.text),
-    )
+    made: Later[UpdateFeaturesResponse] = Later()
+    good = UpdateFeaturesResponse(error_code=0, error_message=None, results=results)
+
+    def decided(reply: int | ApiError | None) -> None:
+        if isinstance(reply, ApiError):
+            made.set(UpdateFeaturesResponse(error_code=reply.code, error_message=reply.text))
+        elif reply is None:
+            made.set(good)
+        else:  # the quorum's own feature: it has its own records
+            context.services.quorum.upgrade(reply).then(lambda said: made.set(said if said.error_code else good))
+
+    context.controller.submit(UpdateFeatures(updates, request.validate_only)).then(decided)
+    return made.soonest()
 
 
 def _direction(update: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> Upgrade:

@@ -1,0 +1,76 @@
+"""From voters of the configuration to voters of the log: kraft.version 0 → 1, while the quorum runs (KIP-853).
+
+Rules:
+- With kraft.version 0 nobody's log says which directory a voter has, so every voter tells each new leader about itself;
+  the leader keeps that in memory, beside the voters that count.
+- The version rises only when every voter has told: from then on a voter is a node *with its directory*, and one whose
+  directory were unknown or another could neither vote nor count.
+- Version and voters are written together and hold from the moment they are appended, as every change of the voters.
+- It never goes back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.model.errors import ErrorCode
+from ottla.raft import events, leading, membership, serving
+from ottla.raft.config import NEVER_MS
+from ottla.raft.roles import Leader
+from ottla.raft.voters import Voter, VoterSet, encode_kraft_version
+from ottla.records.control import ControlType
+from ottla.wire.messages.update_features import UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from ottla.raft.node import RaftNode
+
+
+def refusal(node: RaftNode, level: int) -> str | None:
+    """Why the version cannot rise to that level now."""
+    state, current = node.state, node.history.kraft_version
+    if level == current:
+        return None
+    if level < current:
+        return (
+            f"Invalid upgrade of kraft.version from version {_name(current)} to {_name(level)} because the new version "
+            "is a downgrade"
+        )
+    if not isinstance(state, Leader):
+        return "This node does not lead the quorum."
+    if state.change is not None or not state.is_ready:
+        return f"Unable to upgrade version for kraft.version to {_name(level)} due to changing voters"
+    voters = _known(node, state)
+    if any(not voter.version_min <= level <= voter.version_max or not voter.endpoints for voter in voters.values()):
+        return f"Invalid upgrade of kraft.version to {_name(level)} because not all of the voters support it"
+    return None
+
+
+def asked(node: RaftNode, event: events.Upgrade) -> None:
+    state, problem = node.state, refusal(node, event.level)
+    if not isinstance(state, Leader):
+        answer = UpdateFeaturesResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=problem)
+    elif problem is not None:
+        answer = UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=problem)
+    elif event.level == node.history.kraft_version:
+        answer = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None)
+    else:
+        voters = _known(node, state)
+        version = (ControlType.KRAFT_VERSION, encode_kraft_version(event.level))
+        leading.append_controls(node, [version, (ControlType.KRAFT_VOTERS, voters.encode())])
+        state.change = change = membership.Change(event.token, UpdateFeaturesResponse, NEVER_MS, voters[node.me.id])
+        change.end_offset = node.journal.end_offset
+        serving.answer_waiting(node, state)
+        leading.advance(node, state)
+        return
+    node.reply(event.token, answer)
+
+
+def _known(node: RaftNode, state: Leader) -> VoterSet:
+    """The voters as they told; one that did not supports nothing but version 0."""
+    me = Voter(node.me.id, node.me.directory, node.endpoints)
+    silent = [voter._replace(version_max=0) for voter in node.voters.others(node.me.id) if voter.id not in state.told]
+    return VoterSet([me, *silent, *(state.told[id] for id in node.voters if id in state.told and id != me.id)])
+
+
+def _name(level: int) -> str:
+    return f"KRAFT_VERSION_{level}"
