@@ -9,6 +9,7 @@ import pytest
 
 from ottla.client.connection import Address
 from ottla.client.errors import ClientError, NotConnected
+from ottla.model import limits
 from ottla.server.peers import Peers, Reach, probe
 from ottla.testing.broker import Broker
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
@@ -90,3 +91,27 @@ def test_what_is_no_address_is_somewhere_nobody_listens(address: Address) -> Non
         await peers.close()
 
     asyncio.run(talk())
+
+
+def test_of_too_many_addresses_those_go_where_nobody_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PEER_LINKS_MAX", 3)
+    broker = Broker(tmp_path / "data")
+    broker.start()
+
+    async def talk() -> None:
+        peers = Peers("test")
+        lost: list[int] = []
+        peers.on_lost(_address(broker), lambda: lost.append(1))
+        await peers.ask(_address(broker), ASK, timeout_ms=ASK_MS)
+        for port in range(1, 9):
+            with pytest.raises(NotConnected):
+                await peers.ask(Address("127.0.0.1", port), ASK, timeout_ms=ASK_MS)
+        assert len(peers._links) == 3
+        await peers.ask(_address(broker), ASK, timeout_ms=ASK_MS)
+        assert not lost
+        await peers.close()
+
+    try:
+        asyncio.run(talk())
+    finally:
+        broker.stop()

@@ -100,6 +100,8 @@ PEER_CONNECT_MS = 5_000
 # Pause after a connection to another node could not be made; doubles, but stays below what a restart takes.
 PEER_RECONNECT_MS = 20
 PEER_RECONNECT_MS_MAX = 500
+# Addresses (and purposes) that a node keeps a connection to, or the memory of one.
+PEER_LINKS_MAX = 5_000
 # How long the active controller is looked for on behalf of somebody who named no time of their own.
 CONTROLLER_ANSWER_MS = 30_000
 # Pause before it is asked again when it did not know that it is the controller, or could not be reached.

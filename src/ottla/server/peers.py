@@ -74,11 +74,6 @@ class Peers:
 
         return forget
 
-    def drop(self, address: Address) -> None:
-        """Close what is open to an address that is no longer of interest."""
-        for key in [key for key in self._links if key[1] == address]:
-            self._links.pop(key).close()
-
     async def close(self) -> None:
         self._closed = True
         links = list(self._links.values())
@@ -94,9 +89,17 @@ class Peers:
             raise NotConnected("this node is stopping")
         link = self._links.get((purpose, address))
         if link is None:
+            if len(self._links) >= limits.PEER_LINKS_MAX:
+                self._drop_one()
             link = _Link(address, f"{self._client_id}-{purpose}", self._connect_timeout_ms, self._lost)
             self._links[purpose, address] = link
         return link
+
+    def _drop_one(self) -> None:
+        """Others say where they are, and may say so again and again: of too many, one goes that is not connected, else
+        the oldest."""
+        idle = (key for key, link in self._links.items() if link.is_idle)
+        self._links.pop(next(idle, next(iter(self._links)))).close()
 
     def _lost(self, address: Address) -> None:
         for callback in list(self._listeners.get(address, {}).values()):
@@ -123,6 +126,10 @@ class _Link:
         """Whether the last attempt failed so recently that the next one has to wait."""
         is_open = self._connection is not None and self._connection.is_open
         return not is_open and self._not_before_s > asyncio.get_running_loop().time()
+
+    @property
+    def is_idle(self) -> bool:
+        return self._connecting is None and (self._connection is None or not self._connection.is_open)
 
     async def connected(self, timeout_ms: int) -> Connection:
         if self._connection is not None and self._connection.is_open:

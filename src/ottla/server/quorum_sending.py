@@ -38,7 +38,7 @@ class Sending:
             return
         task = self.loop.create_task(self._ask(self._peers, effect))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
 
     async def _ask(self, peers: Peers, effect: Send) -> None:
         address = Address(effect.address.host, effect.address.port)
@@ -58,6 +58,11 @@ class Sending:
         self._step(event)
         if gone:
             self._step(Unreachable(effect.node_id))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("what another node says cannot be followed", exc_info=task.exception())
 
     async def idle(self, timeout_ms: int) -> None:
         """Until nothing is on its way, or the time is over."""
