@@ -83,7 +83,7 @@ class Lifecycle:
     def follow(self, changes: Iterable[Change]) -> None:
         """A broker that leaves waits until the others know: they say so at once."""
         brokers = [change.new for change in changes if isinstance(change, BrokerChanged) and change.new is not None]
-        if any(broker.in_controlled_shutdown for broker in brokers):
+        if any(broker.in_controlled_shutdown and broker.id != self._broker.id for broker in brokers):
             self.hurry()
 
     def _registered(self) -> Broker | None:

@@ -104,10 +104,11 @@ class BrokerHeartbeat:
             ]
             yield from Elections(view, leaving=broker.id).sweep(held)
             left = [directory for directory in broker.directories if directory not in lost]
-            change = journal.BrokerRegistrationChangeRecord(
-                broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left
-            )
-            yield Entry(change, 2)
+            if left:  # an empty list would mean that nothing changes
+                change = journal.BrokerRegistrationChangeRecord(
+                    broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left
+                )
+                yield Entry(change, 2)
         if level >= features.CORDONED and self.cordoned is not None and self.cordoned != broker.cordoned:
             change = journal.BrokerRegistrationChangeRecord(
                 broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(self.cordoned)

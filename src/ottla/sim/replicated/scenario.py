@@ -32,7 +32,7 @@ from ottla.sim.coordinated import Cast
 from ottla.sim.copying import draw_copying
 from ottla.sim.grouping import draw_group
 from ottla.sim.net import LinkQuality
-from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario
+from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Scenario
 from ottla.sim.sharing import draw_sharing
 from ottla.sim.workload import WriterPlan
 
@@ -89,6 +89,9 @@ def clustered(seed: int) -> ClusterScenario:
     durability = rng.choice((Durability.PAGE_CACHE, Durability.PAGE_CACHE, Durability.FSYNC_BEFORE_ACK))
     shape = rng.choices([shape for shape, _ in SHAPES], [weight for _, weight in SHAPES])[0]
     faults = _faults(rng)
+    if not _durable(durability) and any(fault in faults for fault in POWER_FAULTS):
+        # A disk that fails makes the end of its node unclean, too: another crash beside the loss of power.
+        faults = {fault: weight for fault, weight in faults.items() if fault not in DISK_FAULTS}
     rotten = rng.random() < 0.04
     if rotten:
         faults[Fault.BIT_ROT] = 2.0

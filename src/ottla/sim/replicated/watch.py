@@ -158,7 +158,7 @@ class Journal:
             if high_watermark > max(before[3], book.line.end_offset):
                 self._check_majority(high_watermark)
         if high_watermark > before[3]:
-            book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), leads=leads)
+            book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), leads=leads or before[2])
 
     def _check_majority(self, high_watermark: int) -> None:
         voters = sorted(self._quorum.voters)
