@@ -146,7 +146,7 @@ def _settings(rng: random.Random) -> dict[str, str]:
         "broker.session.timeout.ms": str(session_ms),
         "broker.heartbeat.interval.ms": str(session_ms // 5),
         "replica.lag.time.max.ms": str(rng.choice((1000, 3000, 10000))),
-        "replica.fetch.wait.max.ms": str(rng.choice((50, 500))),
+        "replica.fetch.wait.max.ms": str(rng.choice((100, 500))),
         "replica.fetch.backoff.ms": str(rng.choice((50, 1000))),
         "replica.socket.timeout.ms": "5000",
         "replica.high.watermark.checkpoint.interval.ms": str(rng.choice((500, 5000))),
