@@ -63,7 +63,7 @@ def test_rolling_restart_and_upgrade_lose_nothing(tmp_path: Path) -> None:
         create(cluster, [TOPIC], PARTITIONS, REPLICAS)
         until_in_sync(cluster, [TOPIC], PARTITIONS)
         assert "FinalizedVersionLevel: 4.0" in feature_tool(cluster, "describe")
-        facts = asyncio.run(under_load(cluster, ["roll", "upgrade --feature metadata.version=30", "roll"]))
+        facts = asyncio.run(under_load(cluster, ["roll", "upgrade --release-version 4.3", "roll"]))
         assert "FinalizedVersionLevel: 4.3" in feature_tool(cluster, "describe")
     finally:
         cluster.stop()
