@@ -5,10 +5,11 @@ from typing import NamedTuple
 import pytest
 from tests.log.logs import NOW_MS, append, batch, open_log
 
+from ottla.log.config import LogConfig
 from ottla.log.log import Log, Origin
 from ottla.log.producers import Producers, WrittenBatch
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX
+from ottla.model.limits import INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX, RECALL_BATCHES_MAX
 from ottla.records.batch import read_header
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.sim.disk import SimDisk
@@ -62,8 +63,6 @@ def test_sequences(before: list[Sent], sent: Sent, outcome: str | ErrorCode, res
     for one in before:
         send(log, one)
     if restart == "clean":
-        if outcome == "duplicate of 2":
-            outcome = OUT_OF_ORDER  # a snapshot, Kafka's as ours, keeps only the last batch of a producer
         log.close()
         log = open_log(disk, clean=True)
     elif restart == "crash":
@@ -237,6 +236,54 @@ def test_a_snapshot_keeps_the_last_batch() -> None:
     again.restore(producers.snapshot(), NOW_MS, DAY_MS)
     state = again.get(7)
     assert state is not None and state.batches == [WrittenBatch(1, 2, 4, 5, NOW_MS)]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 2000])
+def test_the_last_five_batches_are_known_again(clean: bool, segment_bytes: int) -> None:
+    """A snapshot has but one: the others are read back from the log, across segments, past what others wrote."""
+    disk, config = SimDisk(), LogConfig(segment_bytes=segment_bytes)
+    log = open_log(disk, config)
+    for i in range(12):
+        append(log, batch(2, producer=7, sequence=2 * i))
+        append(log, batch(1, producer=8, sequence=i))
+        append(log, batch(3))
+    known = {state.producer_id: list(state.batches) for state in log.producers}
+    assert [len(batches) for batches in known.values()] == [5, 5]
+    if clean:
+        log.close()
+    log = open_log(disk, config, clean=clean)
+    assert {state.producer_id: state.batches for state in log.producers} == known
+    log.truncate_to(log.next_offset - 6, now_ms=NOW_MS)
+    assert {state.producer_id: state.batches[-4:] for state in log.producers} == {
+        producer_id: batches[:-1] for producer_id, batches in known.items()
+    }
+    assert [len(state.batches) for state in log.producers] == [5, 5]
+
+
+def test_batches_of_another_epoch_or_behind_a_gap_are_not_read_back() -> None:
+    disk = SimDisk()
+    log = open_log(disk)
+    for sent in (Sent(0, 0), Sent(0, 1), Sent(1, 0), Sent(1, 1)):
+        send(log, sent)
+    send(log, Sent(1, 4), origin=Origin.COORDINATOR)
+    send(log, Sent(1, 5))
+    log.close()
+    log = open_log(disk, clean=True)
+    state = log.producers.get(7)
+    assert state is not None and [each.first_sequence for each in state.batches] == [4, 5]
+
+
+def test_reading_back_is_bounded() -> None:
+    disk = SimDisk()
+    log = open_log(disk)
+    for i in range(3):
+        append(log, batch(1, producer=7, sequence=i))
+    for i in range(3 * RECALL_BATCHES_MAX):
+        append(log, batch(1, producer=8, sequence=i))
+    log.close()
+    log = open_log(disk, clean=True)
+    assert {state.producer_id: len(state.batches) for state in log.producers} == {7: 1, 8: 5}
 
 
 def test_a_new_producers_later_batch_does_not_overtake_one_that_was_turned_away() -> None:

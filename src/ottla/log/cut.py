@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.log.recall import recall
 from ottla.log.recover import replay
 from ottla.model.limits import INT64_MAX
 
@@ -76,6 +77,7 @@ def _settle(log: Log, now_ms: int) -> None:
     snapshot = log.snapshots.newest(end)
     start, entries = snapshot if snapshot is not None else (0, [])
     log.producers.restore(entries, now_ms, log.config.producer_expiration_ms)
+    recall(log.producers, log.segments, start)
     replay(log.producers, log.segments, start, end)
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, NoReturn
 
 from ottla.log.snapshot import SnapshotEntry
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import BATCHES_PER_PRODUCER, INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX
+from ottla.model.limits import BATCHES_PER_PRODUCER, INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX, RECALL_MS
 from ottla.records.batch import TRANSACTIONAL_FLAG, BatchHeader
 from ottla.records.control import EndTxnMarker
 
@@ -361,6 +361,27 @@ class Producers:
                 self._states[entry.producer_id] = state
         open_txns = sorted((s.txn_first_offset, s.producer_id) for s in self if s.txn_first_offset >= 0)
         self._ongoing.update(open_txns)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a producer that wrote lately had batches that are not known here any more."""
+        last_ms = max((state.last_timestamp for state in self), default=0)
+        return any(
+            0 < len(state.batches) < BATCHES_PER_PRODUCER
+            and state.batches[0].first_sequence > 0
+            and state.last_timestamp >= last_ms - RECALL_MS
+            for state in self
+        )
+
+    def recall(self, header: BatchHeader) -> None:
+        """An earlier data batch of the log: known again if the oldest that is known follows it."""
+        state = self._states.get(header.producer_id)
+        if state is None or state.epoch != header.producer_epoch or not 0 < len(state.batches) < BATCHES_PER_PRODUCER:
+            return
+        first, last, oldest = header.base_sequence, header.last_sequence, state.batches[0]
+        if first < 0 or header.last_offset >= oldest.first_offset or (last + 1) & INT32_MAX != oldest.first_sequence:
+            return
+        state.batches.insert(0, WrittenBatch(first, last, header.base_offset, header.last_offset, header.max_timestamp))
 
     def clear(self) -> None:
         self._states.clear()

@@ -1,7 +1,7 @@
 """Bringing a partition directory back to a known state when it is opened.
 
 After a clean stop nothing is scanned: indexes are taken as they are, the producers come from the snapshot at the end
-of the log. After a crash, in this order:
+of the log (and a few headers, see `recall`). After a crash, in this order:
 
 1. Leftovers: `.deleted` and `.cleaned` files go; complete `.swap` segments replace the originals they were compacted
    from.
@@ -27,6 +27,7 @@ from ottla.log.disk import Directory
 from ottla.log.epochs import Epochs
 from ottla.log.names import LOG, TEMPORARY, parse_name
 from ottla.log.producers import Producers
+from ottla.log.recall import recall
 from ottla.log.scan import Scanned, scan
 from ottla.log.segment import Segment
 from ottla.log.snapshot import Snapshots
@@ -114,6 +115,7 @@ class _Recovery:
         snapshot = self._snapshots.newest(scan_from)
         if snapshot is not None:
             self._producers.restore(snapshot[1], now_ms, self._config.producer_expiration_ms)
+            recall(self._producers, segments[:first], snapshot[0])
         self._total_bytes = sum(segment.size_bytes for segment in segments[first:])
         # A clean log without any snapshot was never written to by a producer that needs one (Kafka reads it the same
         # way).

@@ -180,6 +180,10 @@ LOG_DIR_COPY_BYTES = MIB
 
 # Batches remembered per producer and partition, hence max.in.flight.requests.per.connection <= 5 for clients.
 BATCHES_PER_PRODUCER = 5
+# Headers that are read back for that at the end of a log that is opened: a few milliseconds.
+RECALL_BATCHES_MAX = 512
+# Producers that were silent for so long before the last one wrote have nothing under way (delivery.timeout.ms).
+RECALL_MS = 120_000
 # Producers remembered per partition. Kafka has no bound but time (producer.id.expiration.ms); a flood of one-shot
 # producers must not grow without end, so the longest idle go first.
 PRODUCERS_PER_PARTITION_MAX = 100_000
