@@ -64,6 +64,8 @@ def _mirrored(kind: type[Struct], source: Any, error: ErrorCode) -> Any:
     nested = False
     for field in fields(kind):
         own = getattr(source, field.name, None)
+        if own is None and field.name == "topic_name":
+            own = getattr(source, "name", None)
         if field.name == ERROR:
             continue
         if field.is_list:
@@ -100,7 +102,18 @@ def _counterpart(kind: Any, source: Any) -> list[Any]:
         common = len(wanted & {each.name for each in fields(type(value[0]))}) if isinstance(value[0], Struct) else 0
         if common > shared or (not best and isinstance(value[0], str | int)):
             best, shared = value, common
-    return best
+    return best or _further_inside(wanted, source)
+
+
+def _further_inside(wanted: set[str], source: Any) -> list[Any]:
+    """Where the request groups them by something that the answer leaves out (topics by directory): all of them."""
+    found: list[Any] = []
+    for field in fields(type(source)) if isinstance(source, Struct) else ():
+        for group in getattr(source, field.name) if field.is_list and _is_struct(field.type) else ():
+            for inner in fields(type(group)):
+                if inner.is_list and _is_struct(inner.type) and wanted & {each.name for each in fields(inner.type)}:  # type: ignore[arg-type]
+                    found.extend(getattr(group, inner.name))
+    return found
 
 
 def _blank(field: Field) -> Any:
