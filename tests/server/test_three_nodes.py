@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,9 +17,12 @@ from tests.support.ports import free_ports
 
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ConnectionLost, UnsupportedApi
+from ottla.cluster.journal import Item
+from ottla.cluster.snapshot import snapshot
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import NAMES_PER_REQUEST_MAX
 from ottla.server.node import Node, system_ports
+from ottla.server.partitions import Partitions
 from ottla.server.process import loop_factory
 from ottla.wire import api
 from ottla.wire.frame import request_frame
@@ -271,5 +275,47 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
                 await ask(leader, sealed)
             with pytest.raises(UnsupportedApi):
                 await ask(leader, MetadataRequest(topics=None, allow_auto_topic_creation=False), "CONTROLLER")
+
+    run(test)
+
+
+def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recovering, go_on = threading.Event(), threading.Event()
+    recover, load = Partitions.recover, Partitions.load
+
+    def slowly(self: Partitions, progress: Any) -> None:
+        if self.node_id == 3:
+            recovering.set()
+            assert go_on.wait(WITHIN_S)
+            recovering.clear()
+        recover(self, progress)
+
+    def alone(self: Partitions, state: Any) -> None:
+        assert self.node_id != 3 or not recovering.is_set(), "two threads are at it"
+        load(self, state)
+
+    monkeypatch.setattr(Partitions, "recover", slowly)
+    monkeypatch.setattr(Partitions, "load", alone)
+
+    async def test() -> None:
+        *two, third = settings(tmp_path, 3)
+        late = Node(third, system_ports(third))
+        async with running(two) as nodes:
+            starting = asyncio.create_task(late.start())
+            try:
+                await asyncio.to_thread(recovering.wait, WITHIN_S)
+                await create(nodes[1], "late", replicas=2)
+                await until(lambda: late.metadata.end_offset == nodes[1].metadata.end_offset)
+                host = late.metadata
+                items = [Item(at, 1, 0, entry) for at, entry in enumerate(snapshot(host.state.copy()))]
+                host.load_snapshot(items, host.end_offset, host.epoch)
+                go_on.set()
+                await starting
+                assert late.partitions.topic_id("late") == host.state.topics["late"].id
+            finally:
+                go_on.set()
+                await late.stop()
 
     run(test)

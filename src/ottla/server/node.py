@@ -259,12 +259,10 @@ class Node:
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
-        late: list[Any] = []
-        self.metadata.on_change = late.extend
         self.configs.follow(self.metadata.state)
         self._loaded = True
         self.partitions.load(self.metadata.state)
-        await in_worker(loop, self.ports.executor, self.partitions.recover, self._on_recovery)
+        late = await self._recover(loop)
         for endpoint in endpoints:
             self._listen(endpoint, loop)
         self._begin(loop)
@@ -272,6 +270,19 @@ class Node:
             self._changed(late)
         await self.lifecycle.unfence()
         self._steps_back.append(self.lifecycle.leave)
+
+    async def _recover(self, loop: asyncio.AbstractEventLoop) -> list[Any]:
+        """In a worker, which must be alone with the partitions; what changed meanwhile they have yet to hear."""
+        late: list[Any] = []
+        loaded = self.metadata.state
+        self.metadata.on_change = late.extend
+        self.metadata.on_reload = late.clear
+        await in_worker(loop, self.ports.executor, self.partitions.recover, self._on_recovery)
+        self.metadata.on_reload = self._reloaded
+        if self.metadata.state is not loaded:  # a snapshot took its place
+            self.configs.follow(self.metadata.state)
+            self.partitions.load(self.metadata.state)
+        return late
 
     # --- running
 
