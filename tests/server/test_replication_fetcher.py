@@ -7,10 +7,12 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from tests.server.replicas import FOLLOWER, LEADER, Pair, content, eventually, now_ms, place, topic_id
 
 from ottla.records.build import build_batch
 from ottla.replica.terms import Terms
+from ottla.server.replication import fetcher
 from ottla.server.sessions import Sessions
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -162,7 +164,19 @@ def test_a_partition_that_fails_does_not_hold_up_the_others() -> None:
     on_a_pair(test, {"replica.fetch.backoff.ms": "50"})
 
 
-def test_a_follower_begins_anew_where_its_leader_has_deleted_more_than_it_has() -> None:
+def test_a_follower_begins_anew_where_its_leader_has_deleted_more_than_it_has(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also if the first attempt fails for a reason that nobody thought of."""
+    find_range, failures = fetcher.find_range, iter([RuntimeError("oh")])
+
+    async def not_at_first(*args: Any) -> None:
+        for failure in failures:
+            raise failure
+        await find_range(*args)
+
+    monkeypatch.setattr(fetcher, "find_range", not_at_first)
+
     async def test(pair: Pair) -> None:
         pair.create()
         pair.leader.produce(count=3)
@@ -178,6 +192,7 @@ def test_a_follower_begins_anew_where_its_leader_has_deleted_more_than_it_has() 
         log = pair.follower.log()
         assert log.log_start_offset == 23
         assert log.next_offset == 43
+        assert "t-0 cannot be followed" in caplog.text
 
     on_a_pair(test)
 

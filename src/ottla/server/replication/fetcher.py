@@ -362,14 +362,18 @@ class Fetcher:
                 raise NotConnected(f"broker {self.leader_id} has no address")
             await find_range(partition, address, self._services)
         except (ClientError, ApiError) as error:
-            self._resting.pop(followed.key, None)
-            self._fail(followed, str(error))
+            why = str(error)
         except StorageError as error:
-            self._resting.pop(followed.key, None)
             self._services.partitions.storage_failed(partition, error)
-            self._fail(followed, str(error))
+            why = str(error)
+        except Exception:
+            log.exception("%s cannot be followed", partition.name)
+            why = "an error of our own"
         else:
             self._again(followed)
+            return
+        self._resting.pop(followed.key, None)
+        self._fail(followed, why)
 
 
 def _name(code: int) -> str:

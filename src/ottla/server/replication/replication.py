@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ottla.client.connection import Address
@@ -201,7 +202,7 @@ class Replication:
         """Opening takes the disk's time: others get a turn between."""
         try:
             while self._unopened:
-                for key in tuple(self._unopened)[: limits.PARTITIONS_OPENED_PER_TURN]:
+                for key in tuple(islice(self._unopened, limits.PARTITIONS_OPENED_PER_TURN)):
                     leader_id = self._unopened.pop(key)
                     try:
                         self._fetch_from(leader_id, key, self._partitions.find_by_id(*key))
