@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.model.errors import ErrorCode
@@ -87,17 +88,14 @@ def epoch_begun(node: RaftNode, token: Any, request: BeginQuorumEpochRequest) ->
         node.reply(token, BeginQuorumEpochResponse(error_code=error, topics=[]))
         return
     told = request.topics[0].partitions[0]
-    if told.leader_epoch < node.epoch:
-        error = ErrorCode.FENCED_LEADER_EPOCH
-    elif told.leader_id < 0 or is_absurd(told.leader_epoch, node.epoch):
-        error = ErrorCode.INVALID_REQUEST
-    elif request.voter_id not in (-1, node.me.id) or (
-        NO_ID not in (told.voter_directory_id, node.me.directory) and told.voter_directory_id != node.me.directory
+    error = _mistake(node, told)
+    if not error and (
+        request.voter_id not in (-1, node.me.id)
+        or (NO_ID not in (told.voter_directory_id, node.me.directory) and told.voter_directory_id != node.me.directory)
     ):
         error = ErrorCode.INVALID_VOTER_KEY
-    else:
-        ends = [Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints]
-        attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
+    if not error:
+        _attach_to_sender(node, told, request.leader_endpoints)
     node.reply(token, answers.begin_quorum_epoch(node, error))
 
 
@@ -108,18 +106,27 @@ def epoch_ended(node: RaftNode, token: Any, request: EndQuorumEpochRequest) -> N
         node.reply(token, EndQuorumEpochResponse(error_code=error, topics=[]))
         return
     told = request.topics[0].partitions[0]
-    if told.leader_epoch < node.epoch:
-        error = ErrorCode.FENCED_LEADER_EPOCH
-    elif told.leader_id < 0 or is_absurd(told.leader_epoch, node.epoch):
-        error = ErrorCode.INVALID_REQUEST
-    else:
-        ends = [Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints]
-        attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
+    error = _mistake(node, told)
+    if not error:
+        _attach_to_sender(node, told, request.leader_endpoints)
         wanted = [each.candidate_id for each in told.preferred_candidates] or list(told.preferred_successors)
         if isinstance(node.state, Follower) and node.leader_id == told.leader_id:
             rank = wanted.index(node.me.id) if node.me.id in wanted else len(wanted)
             _leader_left(node, node.state, rank)
     node.reply(token, answers.end_quorum_epoch(node, error))
+
+
+def _mistake(node: RaftNode, told: Any) -> ErrorCode:
+    """What is wrong with what somebody says of itself as the leader of an epoch."""
+    if told.leader_epoch < node.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    absurd = told.leader_id < 0 or is_absurd(told.leader_epoch, node.epoch)
+    return ErrorCode.INVALID_REQUEST if absurd else ErrorCode.NONE
+
+
+def _attach_to_sender(node: RaftNode, told: Any, endpoints: Sequence[Any]) -> None:
+    ends = [Endpoint(each.name, each.host, each.port) for each in endpoints]
+    attach(node, told.leader_id, told.leader_epoch, ends[0] if ends else None)
 
 
 def unreachable(node: RaftNode, event: events.Unreachable) -> None:
