@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from concurrent.futures import Executor
 
 from ottla.client.connection import Address
 from ottla.log.disk import Disk
@@ -48,8 +49,16 @@ class Machine:
     """One broker machine and the node on it."""
 
     def __init__(
-        self, name: str, net: SimNet, settings: dict[str, str], rng: random.Random, tell: Callable[[str], None]
+        self,
+        name: str,
+        net: SimNet,
+        settings: dict[str, str],
+        rng: random.Random,
+        tell: Callable[[str], None],
+        executor: Executor | None = None,
     ) -> None:
+        """With an `executor` (whose threads are the loop's, see `SimLoop.run_in_executor`) the node syncs beside its
+        other work, as real ones do."""
         self.name = name
         self.net = net
         self.loop = net.loop
@@ -62,6 +71,7 @@ class Machine:
         self.failures: list[str] = []  # starts and stops that went wrong on a healthy disk
         self._rng = rng
         self._tell = tell
+        self._executor = executor
         self._ended = asyncio.Event()
         self._ready = asyncio.Event()
         self._crash: Crash | None = None
@@ -119,7 +129,7 @@ class Machine:
             net=self.net.view(self.host),
             now_ms=self.clock.now_ms,
             rng=random.Random(self._rng.random()),
-            executor=None,
+            executor=self._executor,
         )
         try:
             node = self.incarnation = Node(self.settings, ports)

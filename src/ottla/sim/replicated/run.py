@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Executor
 
 from ottla.client.connection import Address
 from ottla.cluster.state import ClusterState
@@ -89,7 +90,8 @@ class ClusterSimulation(Simulation):
         machines = []
         for number in range(1, len(roles) + 1):
             settings = {"log.dirs": ",".join(f"data-{each}" for each in range(scenario.log_dirs))}
-            machines.append(Machine(f"node-{number}", self.net, settings, self._stream(f"machine {number}"), self.tell))
+            rng = self._stream(f"machine {number}")
+            machines.append(Machine(f"node-{number}", self.net, settings, rng, self.tell, Executor()))
         voters = ",".join(
             f"{number}@{machine.host.address}:{CONTROLLER_PORT}"
             for number, (role, machine) in enumerate(zip(roles, machines, strict=True), 1)
