@@ -14,7 +14,7 @@ from ottla.client.share_options import ShareOptions
 from ottla.model.ids import TopicPartition
 
 MEMBERS = 2
-CATCH_UP_S = 120.0
+CATCH_UP_S = 60.0
 
 
 class Readers:

@@ -11,11 +11,14 @@ from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.errors import UnsupportedApi
 from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.client.share_consumer import ShareConsumer
+from ottla.client.share_options import ShareOptions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 REQUEST = EndTxnRequest(transactional_id="t", producer_id=1, producer_epoch=0, committed=True)
 
@@ -152,3 +155,49 @@ def test_closing_ends_what_waits() -> None:
             await waiting
 
     with_coordinator(test)
+
+
+@pytest.mark.parametrize("act", [ErrorCode.COORDINATOR_NOT_AVAILABLE, CLOSE])
+def test_what_is_said_again_is_said_in_full(act: Any) -> None:
+    """The first may have been heard, and its answer, which told something, lost."""
+
+    async def test(broker: ScriptedBroker, coordinator: Coordinator) -> None:
+        broker.answers[EndTxnRequest] = ends(act)
+        full = EndTxnRequest(transactional_id="t", producer_id=2, producer_epoch=0, committed=True)
+        answer = await coordinator.call(
+            REQUEST, EndTxnResponse, error_of=lambda each: each.error_code, again=lambda: full
+        )
+        assert answer.error_code == 0
+        assert [request.producer_id for request in broker.of(EndTxnRequest)] == [1, 2]
+
+    with_coordinator(test)
+
+
+def test_share_member_asks_for_its_assignment_again() -> None:
+    """A heartbeat whose answer was lost is repeated with the subscription, which the assignment is the answer to."""
+
+    async def run() -> None:
+        async with ScriptedBroker() as broker:
+            lost = iter([False, True])
+
+            def heartbeat(request: ShareGroupHeartbeatRequest) -> Any:
+                if request.member_epoch > 0 and next(lost, False):
+                    return CLOSE
+                return ShareGroupHeartbeatResponse(error_code=0, member_epoch=1, heartbeat_interval_ms=5)
+
+            broker.answers |= {
+                MetadataRequest: metadata(broker),
+                FindCoordinatorRequest: finds(broker),
+                ShareGroupHeartbeatRequest: heartbeat,
+            }
+            options = ClientOptions(parse_bootstrap(broker.bootstrap), retry_backoff_ms=1, retry_backoff_max_ms=2)
+            async with asyncio.timeout(20), Cluster(options) as cluster:
+                consumer = ShareConsumer(cluster, ShareOptions(group_id="t", heartbeat_interval_ms=5))
+                consumer.subscribe(["t"])
+                while len(broker.of(ShareGroupHeartbeatRequest)) < 5:
+                    await consumer.poll(timeout_ms=5)
+                await consumer.close()
+            said = [request.subscribed_topic_names for request in broker.of(ShareGroupHeartbeatRequest)]
+            assert said[:5] == [["t"], None, None, ["t"], None]  # joined, heard, lost, again, heard
+
+    asyncio.run(run())

@@ -69,17 +69,26 @@ class Coordinator:
         timeout_ms: int | None = None,
         repeatable: bool = True,
         at_most: int | None = None,
+        again: Callable[[], Request] | None = None,
     ) -> R:
         """Send to the coordinator and return its answer, retrying what may be retried.
+
+        `again` makes the request of a repeated attempt, where that is another one: the coordinator may have heard the
+        first, and told in its lost answer what it will not tell a second time.
 
         `error_of` finds the code that decides whether another attempt makes sense (retriable errors are not returned);
         any other error is left in the answer for the caller to read. `at_most` bounds the request's version.
         """
 
+        asked = False
+
         async def ask() -> tuple[R, ErrorCode]:
+            nonlocal asked
             connection = await self.connection()
-            version = connection.version_of(type(request), at_most=at_most)
-            reply = await connection.request(request, answer, version=version, timeout_ms=timeout_ms)
+            message = again() if asked and again is not None else request
+            version = connection.version_of(type(message), at_most=at_most)
+            asked = True
+            reply = await connection.request(message, answer, version=version, timeout_ms=timeout_ms)
             return reply, error_code(error_of(reply)) if error_of is not None else ErrorCode.NONE
 
         async def attempt() -> R:

@@ -126,7 +126,7 @@ class Coordinators(Generic[MachineT]):
             if self._creating is waiting:
                 self._creating = []
             if error is not None:
-                log.warning("%s cannot be created: %s", self.topic, error)
+                log.info("%s is not there yet: %s", self.topic, error)
             # Whatever it is, it may be over in a moment: there are more brokers then, or other settings.
             told = None if error is None else not_now
             for later in waiting:

@@ -182,8 +182,7 @@ class ModernMembership:
             await self._say_goodbye()
             self._state.left()
             return
-        beat = self._state.next_beat()
-        answer = await self._send(beat)
+        beat, answer = await self._send()
         code = error_code(answer.error_code)
         if code in _FENCED:
             self._state.fence()
@@ -198,16 +197,35 @@ class ModernMembership:
         elif self._state.must_speak:
             self._speak.set()
 
-    async def _send(self, beat: Beat) -> ConsumerGroupHeartbeatResponse:
-        options = self._options
+    async def _send(self) -> tuple[Beat, ConsumerGroupHeartbeatResponse]:
+        """What was said last, and what was answered to it."""
+        beat = self._state.next_beat()
         subscribed = beat.subscribed
         if subscribed is not None and subscribed.regex is not None:
             version = (await self._coordinator.connection()).version_of(ConsumerGroupHeartbeatRequest)
             if version < _REGEX_SINCE:
                 raise UnsupportedApi("the broker does not evaluate patterns: subscribe to names")
+
+        def again() -> ConsumerGroupHeartbeatRequest:
+            nonlocal beat
+            self._state.unanswered()
+            beat = self._state.next_beat()
+            return self._heartbeat(beat)
+
+        answer = await self._coordinator.call(
+            self._heartbeat(beat),
+            ConsumerGroupHeartbeatResponse,
+            error_of=lambda answer: answer.error_code,
+            again=again,
+        )
+        return beat, answer
+
+    def _heartbeat(self, beat: Beat) -> ConsumerGroupHeartbeatRequest:
+        options = self._options
+        subscribed = beat.subscribed
         assert options.group_id is not None
         entry = ConsumerGroupHeartbeatRequest.TopicPartitions
-        request = ConsumerGroupHeartbeatRequest(
+        return ConsumerGroupHeartbeatRequest(
             group_id=options.group_id,
             member_id=self._member_id,
             member_epoch=beat.epoch,
@@ -220,9 +238,6 @@ class ModernMembership:
             topic_partitions=None
             if beat.held is None
             else [entry(topic_id=topic_id, partitions=list(indexes)) for topic_id, indexes in beat.held.items()],
-        )
-        return await self._coordinator.call(
-            request, ConsumerGroupHeartbeatResponse, error_of=lambda answer: answer.error_code
         )
 
     async def _say_goodbye(self) -> None:

@@ -101,15 +101,11 @@ class ShareMembership:
         """False if the broker did not know this member: it is to join at once."""
         topics = self._topics
         joining = self._epoch == _JOIN_EPOCH
-        request = ShareGroupHeartbeatRequest(
-            group_id=self._options.group_id,
-            member_id=self.member_id,
-            member_epoch=self._epoch,
-            rack_id=self._options.client_rack if joining else None,
-            subscribed_topic_names=list(topics) if joining or topics != self._said else None,
-        )
         answer = await self._coordinator.call(
-            request, ShareGroupHeartbeatResponse, error_of=lambda each: each.error_code
+            self._heartbeat(topics, full=joining or topics != self._said),
+            ShareGroupHeartbeatResponse,
+            error_of=lambda each: each.error_code,
+            again=lambda: self._heartbeat(topics, full=True),
         )
         if error_code(answer.error_code) in _FENCED and not joining:
             self._forget()
@@ -125,6 +121,16 @@ class ShareMembership:
         if [*self.assignment] != self._target:
             await self._name_target()
         return True
+
+    def _heartbeat(self, topics: tuple[str, ...], *, full: bool) -> ShareGroupHeartbeatRequest:
+        """A full one is answered with the assignment, others only when that has changed."""
+        return ShareGroupHeartbeatRequest(
+            group_id=self._options.group_id,
+            member_id=self.member_id,
+            member_epoch=self._epoch,
+            rack_id=self._options.client_rack if self._epoch == _JOIN_EPOCH else None,
+            subscribed_topic_names=list(topics) if full else None,
+        )
 
     async def _name_target(self) -> None:
         """Partitions are assigned by topic ids; those whose names nobody knows yet are left for the next heartbeat."""
