@@ -11,14 +11,19 @@ from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterCon
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
 from ottla.cluster.entities import PartitionsAdded, TopicCreated, TopicDeleted
+from ottla.cluster.entry import Entry
+from ottla.cluster.journal import Item
+from ottla.cluster.state import JournalError
 from ottla.cluster.store import DIRECTORY
 from ottla.log.checkpoint import read_meta_properties
+from ottla.machine.kit import Result
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
 from ottla.model.resources import Resource
 from ottla.server.identity import BOOTSTRAP, IdentityError
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
+from ottla.wire.journal import cluster_metadata as journal
 
 
 def test_a_fresh_directory_is_formatted_like_kafkas() -> None:
@@ -177,6 +182,34 @@ def test_no_snapshot_is_written_of_the_middle_of_a_transaction(monkeypatch: pyte
     admin.create("t", 40)
     assert any(name.endswith(".checkpoint") for name in admin.disks["data"].list(DIRECTORY))
     assert len(Admin(admin.stop()).host.state.topics["t"].partitions) == 40
+
+
+def test_a_record_that_cannot_be_applied_is_the_end() -> None:
+    """Whether it comes from the journal, or a command of a sole voter wrote it and could not follow it."""
+
+    class Absurd:
+        def decide(self, view: object, now_ms: int) -> Result[Entry]:
+            return Result([Entry(journal.RemoveTopicRecord(topic_id=bytes(16)))], "done")
+
+    def from_the_journal(admin: Admin) -> None:
+        admin.member.controller.close()
+        item = Item(admin.host.end_offset, 1, 0, Entry(journal.RemoveTopicRecord(topic_id=bytes(16))))
+        admin.host.committed([item], item.offset + 1)
+
+    def by_a_command(admin: Admin) -> None:
+        with pytest.raises(JournalError):
+            admin.member.controller.submit(Absurd())
+
+    for cause in (from_the_journal, by_a_command):
+        admin, ends = Admin(), []
+        admin.host.on_failure = lambda ends=ends: ends.append(1)
+        cause(admin)
+        assert ends == [1] and not admin.member.controller.active
+        before = admin.host.end_offset
+        admin.host.committed([Item(before, 1, 0, Entry(journal.NoOpRecord()))], before + 1)
+        assert admin.host.end_offset == before
+        with pytest.raises(JournalError):
+            asyncio.run(admin.host.until(lambda: False))
 
 
 def test_features_are_known_up_to_the_end_of_the_journal() -> None:

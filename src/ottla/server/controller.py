@@ -180,8 +180,13 @@ class ActiveController:
             self._runner.commit(high_watermark)
 
     def _check(self, runner: Runner[Command, Entry]) -> None:
-        """A mistake of ours was met after an append: the copy lacks something that the journal has."""
+        """A mistake of ours was met after an append: the copy lacks something that the journal has, and is made anew.
+        Where there is no copy there is nothing to make one of."""
         if runner.broken and runner is self._runner:
+            if self._metadata.applied is not None:
+                self._metadata.fail()
+                self._resign()
+                return
             log.error("the active controller begins anew")
             self._resign()
             self._quorum.resign()

@@ -3,6 +3,9 @@
 Records come from the quorum in order, each once, on every node; what they changed goes to `on_change`. Whoever was told
 that a topic exists can use it at once on the node that told it: the active controller's replies leave after the
 records behind them have arrived here.
+
+A record that cannot be applied (a damaged journal, one of a release to come, a mistake of ours) is the end: a node that
+went on would know of a cluster that does not exist.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from ottla.cluster.entities import Change, PartitionsAdded
 from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
-from ottla.cluster.state import ClusterState
+from ottla.cluster.state import ClusterState, JournalError
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.server.identity import Identity
@@ -49,8 +52,10 @@ class MetadataHost:
         self.on_lead: Callable[[bool], None] = _ignore
         self.on_leader: Callable[[], None] = _do_nothing
         self.on_committed: Callable[[int], None] = _ignore
+        self.on_failure: Callable[[], None] = _do_nothing
         # While a sole voter decides on this very state: what that changed since it was last asked.
         self.applied: Callable[[], list[Change]] | None = None
+        self._has_failed = False
         self._now_ms = now_ms
         self._last_epoch = 0  # of the last record that was applied
         self._holds = 0
@@ -73,8 +78,11 @@ class MetadataHost:
         return self.end_offset - 1
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Waits until something that was committed, or a new leader, makes `condition` true."""
+        """Waits until something that was committed, or a new leader, makes `condition` true. Raises JournalError if
+        nothing ever will."""
         while not condition():
+            if self._has_failed:
+                raise JournalError("the metadata of the cluster cannot be followed")
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting[future] = None
             try:
@@ -85,6 +93,8 @@ class MetadataHost:
     # --- from the quorum
 
     def committed(self, items: Sequence[Item], high_watermark: int) -> None:
+        if self._has_failed:
+            return
         if self._holds:
             self._held.append((items, high_watermark))
         else:
@@ -92,9 +102,13 @@ class MetadataHost:
 
     def load_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> None:
         state = ClusterState()
-        for item in items:
-            if isinstance(item.content, Entry):
-                state.apply(item.content.record)
+        try:
+            for item in items:
+                if isinstance(item.content, Entry):
+                    state.apply(item.content.record)
+        except JournalError:
+            self.fail()
+            raise
         self.state = state
         self.end_offset, self._last_epoch = offset, epoch
         self._held.clear()
@@ -125,6 +139,14 @@ class MetadataHost:
         while self._held and not self._holds:
             self._take(*self._held.pop(0))
 
+    def fail(self) -> None:
+        """The state has something else than the journal."""
+        log.critical("the metadata of the cluster cannot be followed any further: this node stops", exc_info=True)
+        self._has_failed = True
+        self._held.clear()
+        self.on_failure()
+        self._wake()
+
     # --- for the node
 
     def upkeep(self, now_ms: int) -> None:
@@ -141,7 +163,11 @@ class MetadataHost:
     # --- inside
 
     def _take(self, items: Sequence[Item], high_watermark: int) -> None:
-        changes = self._apply(items) if self.applied is None else self.applied()
+        try:
+            changes = self._apply(items) if self.applied is None else self.applied()
+        except Exception:
+            self.fail()
+            return
         if items:
             self._last_epoch = items[-1].epoch
         self.end_offset = high_watermark
@@ -175,7 +201,7 @@ class MetadataHost:
     def _write_snapshot(self) -> None:
         """A small one at once; a large one of a copy, while everything else goes on. Never of the middle of a
         transaction: what would be read behind it could not stand alone."""
-        if self._writing is not None or self._held or self.state.in_transaction:
+        if self._writing is not None or self._held or self._has_failed or self.state.in_transaction:
             return
         if self.state.partition_count <= limits.SNAPSHOT_AT_ONCE_PARTITIONS:
             try:

@@ -139,6 +139,7 @@ class Node:
         self.member.controller.on_active = self.liveness.active
         self.metadata.on_change = self._before_loading
         self.metadata.on_reload = self._reloaded
+        self.metadata.on_failure = self.request_stop
         self.door = Door(self.configs.broker)
         self._steps_back.append(self.door.close)
 
