@@ -11,6 +11,9 @@ from typer.testing import CliRunner
 
 from ottla.cli.app import app
 from ottla.cluster.election_file import QUORUM_STATE, read_election, write_election
+from ottla.cluster.entry import Entry
+from ottla.cluster.features import DEFAULT_LEVELS, ELR_VERSION
+from ottla.cluster.journal import snapshot_items
 from ottla.cluster.state import JournalError
 from ottla.cluster.store import DIRECTORY, Store, StoreConfig
 from ottla.log.checkpoint import read_meta_properties
@@ -18,9 +21,10 @@ from ottla.log.disk import Directory, read_all
 from ottla.model.ids import uuid_text
 from ottla.raft.port import Election, ReplicaKey
 from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
-from ottla.server.formatting import format_directories, parse_controllers
+from ottla.server.formatting import format_directories, initial_levels, parse_controllers
 from ottla.server.identity import BOOTSTRAP, IdentityError
 from ottla.sim.disk import SimDisk
+from ottla.wire.journal.cluster_metadata import FeatureLevelRecord
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 DISK_ID = b"\x07" * 16
@@ -113,3 +117,62 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0 and CLUSTER in done.output
     assert run(app, [*base, CLUSTER, "--standalone"]).exit_code == 1
     assert (tmp_path / "data" / DIRECTORY / f"{0:020d}-{0:010d}.checkpoint").exists()
+
+
+@pytest.mark.parametrize(
+    ("release", "levels"),
+    [
+        ("4.3", DEFAULT_LEVELS),
+        ("4.1", {"metadata.version": 27, ELR_VERSION: 1, "group.version": 1, "transaction.version": 2}),
+        ("4.0", {"metadata.version": 25, "group.version": 1, "transaction.version": 2}),
+        ("4.0-IV1", {"metadata.version": 23, "group.version": 1}),
+        ("3.7", {"metadata.version": 19}),
+    ],
+)
+def test_a_release_has_its_features(release: str, levels: dict[str, int]) -> None:
+    """As `kafka-storage version-mapping` of 4.3.1 says."""
+    assert initial_levels(release, [], dynamic=False) == levels
+
+
+def test_features_are_chosen_one_by_one() -> None:
+    assert initial_levels(None, [], dynamic=True) == DEFAULT_LEVELS
+    assert initial_levels("4.0", ["group.version=0", "share.version=1"], dynamic=False) == {
+        "metadata.version": 25,
+        "share.version": 1,
+        "transaction.version": 2,
+    }
+    assert initial_levels(None, ["metadata.version=24"], dynamic=True)["transaction.version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("release", "chosen", "dynamic", "problem"),
+    [
+        ("5.0", [], False, "Unknown metadata.version '5.0'"),
+        ("4.0", ["metadata.version=25"], False, "to avoid ambiguity"),
+        (None, ["nope=1"], False, "Unsupported feature: nope"),
+        (None, ["group.version=7"], False, "No feature:group.version with feature level 7"),
+        (None, ["group.version"], False, "not of the form FEATURE=LEVEL"),
+        (None, ["kraft.version=1"], False, "Cannot set kraft.version to 1"),
+        (None, ["kraft.version=0"], True, "Cannot set kraft.version to 0"),
+        ("3.8", [], True, "kraft.version could not be set to 1 because it depends on metadata.version level 21"),
+        ("3.9", [f"{ELR_VERSION}=1"], False, "depends on metadata.version level 23"),
+    ],
+)
+def test_features_that_do_not_go_together(release: str | None, chosen: list[str], dynamic: bool, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        initial_levels(release, chosen, dynamic=dynamic)
+
+
+def test_a_cluster_begins_with_an_older_release(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        f"process.roles=broker,controller\nnode.id=1\nlog.dirs={tmp_path / 'data'}\n"
+        "controller.quorum.voters=1@127.0.0.1:9093\n"
+    )
+    words = ["format", str(path), "-t", CLUSTER, "--release-version", "4.0", "--feature", "share.version=1"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    found = snapshot_items((tmp_path / "data" / BOOTSTRAP).read_bytes(), BOOTSTRAP)
+    records = [each.content.record for each in found if isinstance(each.content, Entry)]
+    levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
+    assert levels == {"metadata.version": 25, "group.version": 1, "share.version": 1, "transaction.version": 2}

@@ -24,23 +24,38 @@ def format_(
     no_initial_controllers: Annotated[
         bool, typer.Option("--no-initial-controllers", help="This node joins a quorum that exists, or is a broker.")
     ] = False,
+    release_version: Annotated[
+        str | None, typer.Option("--release-version", "-r", help="Begin with the features of an older release: 4.0.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", "-f", help="FEATURE=LEVEL to begin with; as often as needed.")
+    ] = None,
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", help="Leave directories alone that are formatted already.")
     ] = False,
 ) -> None:
     """Format the data directories of a node by hand.
 
-    Only needed where the voters of the metadata quorum shall be changed while it runs (kraft.version 1): a node that
+    Only needed where the voters of the metadata quorum shall be changed while it runs (kraft.version 1), or where a
+    cluster shall begin with the features of an older release: a node that
     has `controller.quorum.voters`, or is alone, formats what is fresh when it starts.
     """
     if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
         raise CommandError("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
-    for path in _format(config, cluster_id, standalone, initial_controllers, no_initial_controllers, ignore_formatted):
+    voters = (standalone, initial_controllers, no_initial_controllers)
+    for path in _format(config, cluster_id, *voters, release_version, feature or [], ignore_formatted):
         print(f"formatted {path} for cluster {cluster_id}")
 
 
 def _format(
-    config: Path, cluster_id: str, standalone: bool, initial: str | None, no_initial: bool, ignore_formatted: bool
+    config: Path,
+    cluster_id: str,
+    standalone: bool,
+    initial: str | None,
+    no_initial: bool,
+    release: str | None,
+    chosen: list[str],
+    ignore_formatted: bool,
 ) -> list[str]:
     import random
     import time
@@ -49,7 +64,7 @@ def _format(
     from ottla.model.ids import random_uuid, uuid_bytes
     from ottla.raft.voters import Voter, VoterSet
     from ottla.server.configs import Configs
-    from ottla.server.formatting import format_directories, parse_controllers
+    from ottla.server.formatting import format_directories, initial_levels, parse_controllers
     from ottla.server.identity import IdentityError
     from ottla.server.osdisk import OsDisk
     from ottla.server.quorum_settings import controller_listener, is_controller, own_endpoints
@@ -83,6 +98,7 @@ def _format(
             now_ms=time.time_ns() // 1_000_000,
             rng=rng,
             ignore_formatted=ignore_formatted,
+            levels=initial_levels(release, chosen, dynamic=standalone or initial is not None or no_initial),
         )
     except (ValueError, IdentityError) as error:
         raise CommandError(str(error)) from None

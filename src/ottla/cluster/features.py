@@ -6,6 +6,7 @@ Clients choose behaviour by the *finalised* levels in ApiVersions (the Java clie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 METADATA_VERSION = "metadata.version"
@@ -45,9 +46,19 @@ DEFAULT_LEVELS: dict[str, int] = {
     TRANSACTION_VERSION: 2,
 }
 
+# Feature → (level, metadata.version from which on a new cluster has it), highest first; before that it has none.
+_DEFAULT_SINCE: dict[str, tuple[tuple[int, int], ...]] = {
+    ELR_VERSION: ((1, 26),),
+    "group.version": ((1, 22),),
+    "share.version": ((1, 28),),
+    "streams.version": ((1, 29),),
+    TRANSACTION_VERSION: ((2, 24),),
+}
+
 # (feature, level) → the levels of other features it needs.
 DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {
     (ELR_VERSION, 1): {METADATA_VERSION: 23},
+    (KRAFT_VERSION, 1): {METADATA_VERSION: 21},
 }
 
 # Level → Kafka's name of the metadata version.
@@ -93,6 +104,34 @@ _METADATA_CHANGED_AT = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 # A record's version → the metadata.version from which it may be written in that version, highest first.
 _PARTITION_VERSIONS = ((2, 23), (1, 17), (0, 0))
 _BROKER_VERSIONS = ((4, 30), (3, 17), (2, 8), (1, 0))
+
+
+def metadata_version_of(release: str) -> int:
+    """The level that a release (`4.0`) or one of its steps (`4.0-IV1`) has; ValueError if there is none."""
+    found = [level for level, name in METADATA_VERSION_NAMES.items() if release in (name, name.partition("-")[0])]
+    if not found:
+        known = ", ".join(METADATA_VERSION_NAMES.values())
+        raise ValueError(f"Unknown metadata.version '{release}'. Supported metadata.version are: {known}")
+    return max(found)
+
+
+def levels_of(metadata_version: int) -> dict[str, int]:
+    """What a new cluster of that version is finalised at; features without a level are left out."""
+    levels = {METADATA_VERSION: metadata_version}
+    for name, steps in _DEFAULT_SINCE.items():
+        level = next((level for level, since in steps if metadata_version >= since), 0)
+        if level:
+            levels[name] = level
+    return levels
+
+
+def missing_dependency(name: str, level: int, levels: Mapping[str, int]) -> str | None:
+    """Why a feature cannot be at a level where the others are at `levels`."""
+    for other, needed in DEPENDENCIES.get((name, level), {}).items():
+        if levels.get(other, 0) < needed:
+            shown = f" ({METADATA_VERSION_NAMES[needed]})" if other == METADATA_VERSION else ""
+            return f"{name} could not be set to {level} because it depends on {other} level {needed}{shown}"
+    return None
 
 
 def metadata_changed_between(level: int, other: int) -> bool:

@@ -7,8 +7,17 @@ first record, `00000000000000000000-0000000000.checkpoint`, on each of the first
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ottla.cluster.features import (
+    DEFAULT_LEVELS,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+    levels_of,
+    metadata_version_of,
+    missing_dependency,
+)
 from ottla.cluster.journal import Control, snapshot_batches
 from ottla.cluster.snapshot_files import SnapshotFiles
 from ottla.cluster.store import DIRECTORY
@@ -35,6 +44,43 @@ def parse_controllers(text: str, listener: str) -> VoterSet:
     return VoterSet(voters)
 
 
+def initial_levels(release: str | None, chosen: Sequence[str], *, dynamic: bool) -> dict[str, int]:
+    """The features of a new cluster: those of a release (else the latest), and the `name=level` of `chosen`.
+
+    `dynamic`: its voters live in the journal, kraft.version is 1. ValueError if that cannot be.
+    """
+    wanted = dict(map(_name_and_level, chosen))
+    if release is not None and METADATA_VERSION in wanted:
+        raise ValueError(f"Use --release-version instead of --feature {METADATA_VERSION}=X to avoid ambiguity.")
+    unknown = sorted(wanted.keys() - SUPPORTED_FEATURES.keys())
+    if unknown:
+        known = ", ".join(SUPPORTED_FEATURES)
+        raise ValueError(f"Unsupported feature: {unknown[0]}. Supported features are: {known}")
+    for name, level in wanted.items():
+        if level not in SUPPORTED_FEATURES[name]:
+            raise ValueError(f"No feature:{name} with feature level {level}")
+    base = metadata_version_of(release) if release else wanted.get(METADATA_VERSION, DEFAULT_LEVELS[METADATA_VERSION])
+    kraft = wanted.pop(KRAFT_VERSION, int(dynamic))
+    if bool(kraft) != dynamic:
+        raise ValueError(
+            f"Cannot set {KRAFT_VERSION} to {kraft}: it is 1 where one of --standalone, --initial-controllers or "
+            "--no-initial-controllers is used, and 0 with controller.quorum.voters"
+        )
+    levels = {**levels_of(base), **wanted}
+    for name, level in [*levels.items(), (KRAFT_VERSION, kraft)]:
+        problem = missing_dependency(name, level, levels)
+        if problem is not None:
+            raise ValueError(problem)
+    return {name: level for name, level in levels.items() if level}
+
+
+def _name_and_level(text: str) -> tuple[str, int]:
+    name, equals, level = text.partition("=")
+    if not equals or not level.strip().isdecimal():
+        raise ValueError(f"{text!r} is not of the form FEATURE=LEVEL")
+    return name.strip(), int(level)
+
+
 def format_directories(
     disks: Sequence[tuple[str, Disk]],
     home: str,
@@ -45,9 +91,10 @@ def format_directories(
     now_ms: int,
     rng: BitSource,
     ignore_formatted: bool = False,
+    levels: Mapping[str, int] = DEFAULT_LEVELS,
 ) -> list[str]:
     """Format each directory that is not yet; their paths. `home` is where the metadata goes, `voters` the first ones of
-    a quorum that keeps them in its journal."""
+    a quorum that keeps them in its journal, `levels` the features of a new cluster."""
     fresh = [(path, disk) for path, disk in disks if read_meta_properties(disk) is None]
     done = [path for path, disk in disks if (path, disk) not in fresh]
     if done and not ignore_formatted:
@@ -56,7 +103,7 @@ def format_directories(
         disk.make_directory("")
         directory_id = random_uuid(rng)
         if path == home:
-            write_bootstrap(disk, now_ms)
+            write_bootstrap(disk, now_ms, levels)
             if voters is not None and node_id in voters:
                 directory_id = voters[node_id].directory
                 _write_voters(disk, voters, now_ms)

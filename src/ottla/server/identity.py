@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ottla.cluster.features import DEFAULT_LEVELS
 from ottla.cluster.journal import snapshot_batches
@@ -31,8 +31,7 @@ class IdentityError(Exception):
     """The data directories do not belong to this node, or not to each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     node_id: int
     cluster_id: str
     directory_ids: tuple[bytes, ...]  # parallel to the data directories
@@ -89,9 +88,9 @@ def _home(
     raise IdentityError(f"the metadata shall lie in {metadata_path}, which is not among {paths}")
 
 
-def write_bootstrap(disk: Disk, now_ms: int) -> None:
+def write_bootstrap(disk: Disk, now_ms: int, levels: Mapping[str, int] = DEFAULT_LEVELS) -> None:
     """The records that a cluster begins with, in the form of Kafka's formatter."""
-    entries = [feature(name, level) for name, level in DEFAULT_LEVELS.items()]
+    entries = [feature(name, level) for name, level in levels.items()]
     pieces = snapshot_batches(entries, epoch=0, last_timestamp=0, now_ms=now_ms)
     replace_file(Directory(disk, ""), BOOTSTRAP, b"".join(pieces))
 

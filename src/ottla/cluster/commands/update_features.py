@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ottla.cluster import features
 from ottla.cluster.entry import Entry
-from ottla.cluster.features import METADATA_VERSION, METADATA_VERSION_NAMES, Range
+from ottla.cluster.features import METADATA_VERSION, Range
 from ottla.cluster.snapshot import config_entry, feature
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
@@ -139,11 +139,9 @@ def _check_metadata_version(update: FeatureUpdate, current: int) -> None:
 
 
 def _check_dependencies(update: FeatureUpdate, proposed: Mapping[str, int]) -> None:
-    for name, level in features.DEPENDENCIES.get((update.name, update.level), {}).items():
-        if proposed.get(name, 0) < level:
-            shown = f" ({METADATA_VERSION_NAMES[level]})" if name == METADATA_VERSION else ""
-            needed = f"it depends on {name} level {level}{shown}"
-            raise _invalid(update, f"{update.name} could not be set to {update.level} because {needed}")
+    problem = features.missing_dependency(update.name, update.level, proposed)
+    if problem is not None:
+        raise _invalid(update, problem)
 
 
 def _invalid(update: FeatureUpdate, problem: str) -> ApiError:
