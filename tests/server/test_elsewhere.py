@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.server import verification
+from ottla.records.record import Record
+from ottla.server import dead_letters, verification
 from ottla.server.answer import Later
 from ottla.server.elsewhere import Outbox
 from ottla.server.guards import Guards
@@ -40,6 +42,7 @@ def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
         outbox.put(7, "e1")
         await asyncio.sleep(0)
         assert len(sent) == 2
+        assert [outbox.waiting(key) for key in (7, 8, 9)] == [3, 0, 0]
         answers[0].set(None)
         assert sent[2:] == [(7, ["a2", "d1", "e1"])]
         answers[2].set(None)
@@ -47,6 +50,28 @@ def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
         outbox.put(7, "f1")
         await asyncio.sleep(0)
         assert sent[3:] == [(7, ["f1"])]
+
+    asyncio.run(talk())
+
+
+def test_dead_letters_for_a_leader_that_does_not_answer_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letters, "ask", lambda *_: Later())
+    monkeypatch.setattr(limits, "DEAD_LETTER_BATCHES_WAITING_MAX", 3)
+    topic = SimpleNamespace(id=bytes(16), partitions=[SimpleNamespace(leader=2)])
+    state = SimpleNamespace(topics={"letters": topic})
+    services: Any = SimpleNamespace(node_id=1, metadata=SimpleNamespace(state=state))
+    source: Any = SimpleNamespace(index=0)
+
+    async def talk() -> None:
+        letters = dead_letters.DeadLetters(services)
+        one = [Record(offset=0, timestamp=0, key=None, value=b"x", headers=[])]
+        letters.append("letters", source, one)
+        await asyncio.sleep(0)  # it is on its way, for ever
+        for _ in range(3):
+            letters.append("letters", source, one)
+        with pytest.raises(ApiError) as refused:
+            letters.append("letters", source, one)
+        assert refused.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
 
     asyncio.run(talk())
 

@@ -148,6 +148,8 @@ SHARE_SKIPS_PER_FETCH_MAX = 64
 DEAD_LETTER_BATCH_BYTES = 512 * KIB
 # What the provenance adds to a dead letter at most: topic and group have limited names, the rest are numbers.
 DEAD_LETTER_PROVENANCE_BYTES = 64 * KIB
+# Batches of dead letters that wait for the leader of their partition, another node.
+DEAD_LETTER_BATCHES_WAITING_MAX = 64
 
 # --- metadata ---------------------------------------------------------------------------------------------------
 

@@ -155,6 +155,9 @@ class DeadLetters:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
         if leader != services.node_id:
             to = _To(leader, found.id, topic, index)
+            if self._outbox.waiting(to) >= limits.DEAD_LETTER_BATCHES_WAITING_MAX:
+                # Not all who write wait for their letters: they must not fill this node's memory with them.
+                raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The leader of {topic}-{index} does not keep up.")
             return [self._post(to, batch) for batch in _batches(letters, limits.DEAD_LETTER_BATCH_BYTES)]
         target = services.partitions.find(topic, index)
         most_bytes = min(limits.DEAD_LETTER_BATCH_BYTES, target.log.batch_bytes_max)

@@ -88,6 +88,10 @@ class Outbox(Generic[KeyT, ItemT]):
         else:
             queue.append(item)
 
+    def waiting(self, key: KeyT) -> int:
+        """How many have to wait for the request that is under way."""
+        return len(self._queues.get(key, ()))
+
     def _next(self, key: KeyT) -> None:
         queue = self._queues[key]
         if not queue:
