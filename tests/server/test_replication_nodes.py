@@ -129,7 +129,7 @@ def test_a_follower_that_hangs_leaves_the_isr_and_comes_back(cluster: TwoDisks) 
     cluster.pause(2)
     try:
         assert write(cluster, "hangs", [b"y"]) == 1  # acknowledged when the ISR is smaller
-        assert isr(cluster, "hangs") == {1, 3}
+        eventually(lambda: isr(cluster, "hangs") == {1, 3}, "the one that is asked has heard of it")
     finally:
         cluster.resume(2)
     eventually(lambda: isr(cluster, "hangs") == {1, 2, 3}, "it is in sync again")
