@@ -17,10 +17,12 @@ from tests.support.ports import free_ports
 
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ConnectionLost, UnsupportedApi
+from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import NAMES_PER_REQUEST_MAX
+from ottla.server.answer import Later
 from ottla.server.node import Node, system_ports
 from ottla.server.partitions import Partitions
 from ottla.server.process import loop_factory
@@ -317,5 +319,31 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
             finally:
                 go_on.set()
                 await late.stop()
+
+    run(test)
+
+
+def test_a_client_in_a_hurry_takes_the_controllers_answer_from_nobody_else(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(settings(tmp_path, 3)) as nodes:
+            leader = active(nodes)
+            other = next(node for node in nodes.values() if node is not leader)
+            await create(other, "before")  # so that there is a connection
+            lost: list[int] = []
+            end = next(each for each in leader._endpoints if each.name == "CONTROLLER")
+            other.peers.on_lost(Address(end.host, end.port), lambda: lost.append(1))
+            controller = leader.member.controller
+            submit = controller.submit
+
+            def never_made(command: Any) -> Later[Any]:
+                return Later() if isinstance(command, CreateTopics) else submit(command)
+
+            controller.submit = never_made  # type: ignore[method-assign]
+            topic = CreateTopicsRequest.CreatableTopic(
+                name="hurried", num_partitions=1, replication_factor=3, assignments=[], configs=[]
+            )
+            answer = await ask(other, CreateTopicsRequest(topics=[topic], timeout_ms=1))
+            assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+            assert not lost
 
     run(test)

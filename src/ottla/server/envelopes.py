@@ -62,13 +62,21 @@ async def forward(
                 if answer is FAILED or not is_refused_by_role(answer):
                     return answer
             elif address is not None:
-                asking = services.peers.ask(address, envelope, timeout_ms=left_ms, purpose="forwarding", patient=False)
-                reply: EnvelopeResponse = await channel.unless_moved(asking, before)
+                # A request that times out takes the connection with it, and so the answers of other clients: one that
+                # is in a hurry goes by itself.
+                timeout_ms = limits.CONTROLLER_ANSWER_MS
+                asking = services.peers.ask(
+                    address, envelope, timeout_ms=timeout_ms, purpose="forwarding", patient=False
+                )
+                async with asyncio.timeout(left_ms / 1000):
+                    reply: EnvelopeResponse = await channel.unless_moved(asking, before)
                 if not reply.error_code:
                     return Forwarded(bytes(reply.response_data or b""))
                 if reply.error_code != ErrorCode.NOT_CONTROLLER:
                     log.error("the controller refused %s: error %d", route.endpoint.name, reply.error_code)
                     return FAILED
+        except TimeoutError:
+            continue
         except ClientError as error:
             log.info("%s was not forwarded: %s", route.endpoint.name, error)
         await channel.next_controller(before)
