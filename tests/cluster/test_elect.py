@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import pytest
 from tests.cluster.bench import Cluster
 
+from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, Member
 from ottla.cluster.commands.elect_leaders import PREFERRED, UNCLEAN, ElectLeaders
 from ottla.cluster.entities import PartitionState
 from ottla.cluster.features import ELR_VERSION, METADATA_VERSION
 from ottla.model.errors import ErrorCode
+from ottla.model.resources import Resource, ResourceType
 from ottla.wire.journal import cluster_metadata as journal
 
 ID = b"i" * 16
@@ -250,6 +252,23 @@ def test_an_unclean_election_when_the_topic_is_allowed_one_later() -> None:
     cluster.pass_time(299_000)
     assert cluster.partition("t").leader == -1
     cluster.pass_time(2_000)
+    assert seen(cluster) == After(2, (2,), recovering=1)
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_an_unclean_election_at_once_when_it_is_allowed_now(everywhere: bool) -> None:
+    cluster = stage(leader=-1, isr=[1], fenced=[1], elr=False)
+    resource = Resource(ResourceType.BROKER, "") if everywhere else Resource(ResourceType.TOPIC, "t")
+    own = Resource(ResourceType.TOPIC, "t"), (Alteration("unclean.leader.election.enable", Op.DELETE, None),)
+    cluster.submit(IncrementalAlterConfigs((own,)))
+    cluster.pass_time(2_000)
+    assert cluster.partition("t").leader == -1
+    change = resource, (Alteration("unclean.leader.election.enable", Op.SET, "true"),)
+    cluster.submit(IncrementalAlterConfigs((change,), validate_only=True))
+    cluster.pass_time(1_000)
+    assert cluster.partition("t").leader == -1
+    cluster.submit(IncrementalAlterConfigs((change,)))
+    cluster.pass_time(1_000)
     assert seen(cluster) == After(2, (2,), recovering=1)
 
 

@@ -74,6 +74,7 @@ HONOURED: frozenset[str] = frozenset(
         "group.streams.num.standby.replicas",
         "group.streams.session.timeout.ms",
         "index.interval.bytes",
+        "initial.broker.registration.timeout.ms",
         "inter.broker.listener.name",
         "leader.imbalance.check.interval.seconds",
         "leader.replication.throttled.rate",

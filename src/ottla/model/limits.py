@@ -47,6 +47,8 @@ PARTITIONS_PER_TOPIC_MAX = 100_000
 SHARED_TUPLES_MAX = 200_000
 # Elections by the clock (preferred leaders, unclean ones) in one turn, as Kafka's; the next turn follows at once.
 ELECTIONS_PER_TURN_MAX = 1_000
+# When unclean elections are allowed for all topics: until the controller itself has followed its new settings.
+UNCLEAN_ELECTION_DELAY_MS = 500
 # A topic of 10,000 partitions still fits one batch, hence one write; larger groups become a transaction of several.
 # (Kafka lets one command write 10,000 records at most, but reads batches of any number: see test_kafka_metadata.)
 RECORDS_PER_METADATA_BATCH_MAX = 20_000

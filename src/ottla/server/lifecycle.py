@@ -43,6 +43,7 @@ class Lifecycle:
         self._loop = loop
         self._services = services
         self._broker = broker
+        self._obstacle = "no controller answers"  # why it is not registered yet
         self._ready = False
         self._leaving = False
         self._is_heard = False  # the controller has had a heartbeat
@@ -53,8 +54,18 @@ class Lifecycle:
     # --- joining
 
     async def register(self) -> None:
-        """Returns when this node's own metadata shows the registration, and so everything before it."""
-        await self._register()
+        """Returns when this node's own metadata shows the registration, and so everything before it. Raises ApiError if
+        the cluster does not take it within `initial.broker.registration.timeout.ms`."""
+        timeout_ms: int = self._services.configs.broker.get("initial.broker.registration.timeout.ms")
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._register()
+        except TimeoutError:
+            raise ApiError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"broker {self._broker.id} was not registered within {timeout_ms} ms "
+                f"(initial.broker.registration.timeout.ms): {self._obstacle}",
+            ) from None
         self.beat()
         state = self._services.metadata
         await state.until(lambda: self._registered() is not None)
@@ -115,6 +126,7 @@ class Lifecycle:
             try:
                 answer = await services.channel.ask(request)
             except ClientError as error:
+                self._obstacle = str(error)
                 log.warning("not registered yet: %s", error)
                 continue
             if not answer.error_code:
@@ -125,6 +137,7 @@ class Lifecycle:
             if code in _FOR_GOOD:
                 raise ApiError(code, f"the controller refuses broker {broker.id}: {code.name}")
             # Another broker with this id, or this one's former life whose session has not ended: wait for it.
+            self._obstacle = f"the controller answers {code.name}"
             log.warning("not registered yet: %s", code.name)
             await asyncio.sleep(limits.REGISTRATION_RETRY_MS / 1000)
 

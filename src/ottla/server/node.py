@@ -241,7 +241,8 @@ class Node:
         self._steps_back.append(member.quorum.stop)
         member.controller.start(loop)
         self.configs.follow(self.metadata.state)
-        await self.metadata.until(lambda: member.quorum.leader_id >= 0)
+        if not self.is_broker:  # a broker waits for whoever registers it, and not for ever
+            await self.metadata.until(lambda: member.quorum.leader_id >= 0)
         if self.is_controller:
             self.channel.spawn(register_controller(self.services, member.registration))
         if self.is_broker:

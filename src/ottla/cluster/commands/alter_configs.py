@@ -14,11 +14,12 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ottla.cluster import features
+from ottla.cluster.commands.elect_leaders import elect_unclean
 from ottla.cluster.entry import Entry
 from ottla.cluster.features import ELR_VERSION, METADATA_VERSION_NAMES
 from ottla.cluster.snapshot import config_entry
 from ottla.cluster.view import View
-from ottla.machine.kit import Result
+from ottla.machine.kit import Result, Timer
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config_checks import (
     check_broker_change,
@@ -27,7 +28,7 @@ from ottla.model.config_checks import (
     check_topic_config,
 )
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import CONFIG_RESOURCES_PER_REQUEST_MAX, CONFIG_VALUE_BYTES_MAX
+from ottla.model.limits import CONFIG_RESOURCES_PER_REQUEST_MAX, CONFIG_VALUE_BYTES_MAX, UNCLEAN_ELECTION_DELAY_MS
 from ottla.model.names import check_topic_name
 from ottla.model.resources import Resource, ResourceType
 from ottla.model.setting import Kind, Setting
@@ -35,6 +36,7 @@ from ottla.model.topic_settings import TOPIC_SETTINGS
 from ottla.wire.journal import cluster_metadata as journal
 
 _MIN_ISR = "min.insync.replicas"
+_UNCLEAN = "unclean.leader.election.enable"
 _CORDONED = "cordoned.log.dirs"
 # Lists of the other types are replaced as a whole.
 _SPLITTABLE: dict[int, Mapping[str, Setting[Any]]] = {
@@ -75,7 +77,7 @@ class IncrementalAlterConfigs:
     validate_only: bool = False
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        return _decide(view, self.resources, self.validate_only, replace=False)
+        return _decide(view, self.resources, self.validate_only, now_ms, replace=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,16 @@ class AlterConfigs:
             (resource, tuple(Alteration(name, Op.SET, text) for name, text in values))
             for resource, values in self.resources
         ]
-        return _decide(view, asked, self.validate_only, replace=True)
+        return _decide(view, asked, self.validate_only, now_ms, replace=True)
 
 
 def _decide(
-    view: View, asked: Sequence[tuple[Resource, tuple[Alteration, ...]]], validate_only: bool, *, replace: bool
+    view: View,
+    asked: Sequence[tuple[Resource, tuple[Alteration, ...]]],
+    validate_only: bool,
+    now_ms: int,
+    *,
+    replace: bool,
 ) -> Result[Entry]:
     if len(asked) > CONFIG_RESOURCES_PER_REQUEST_MAX:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of resources per request.")
@@ -114,7 +121,19 @@ def _decide(
             continue
         records += _records(resource, current, changes)
         outcomes.append(Altered(resource, None))
-    return Result([] if validate_only else [*records, *_forgotten_elrs(view, records)], outcomes)
+    if validate_only:
+        return Result([], outcomes)
+    return Result([*records, *_forgotten_elrs(view, records)], outcomes, timers=_elections(records, now_ms))
+
+
+def _elections(records: Sequence[Entry], now_ms: int) -> list[Timer]:
+    """Whoever allows unclean elections wants one now, and not when it is their turn next."""
+    allowing = [entry.record for entry in records if entry.record.name == _UNCLEAN and entry.record.value != "false"]
+    if not allowing:
+        return []
+    # What is set for brokers counts when this node has followed it, after the commit.
+    of_topics = all(record.resource_type == ResourceType.TOPIC for record in allowing)
+    return [elect_unclean(now_ms + (0 if of_topics else UNCLEAN_ELECTION_DELAY_MS))]
 
 
 def _forgotten_elrs(view: View, records: Sequence[Entry]) -> Iterator[Entry]:

@@ -7,7 +7,6 @@ if their topic was allowed unclean elections since. Both do a limited number at 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,8 +30,7 @@ class Elected(NamedTuple):
     error: ApiError | None
 
 
-@dataclass(frozen=True, slots=True)
-class ElectLeaders:
+class ElectLeaders(NamedTuple):
     """Replies with an Elected for each partition. Without a list all partitions that need an election have one."""
 
     kind: int
@@ -79,8 +77,7 @@ def _elect(view: View, elections: Elections, kind: int, name: str, index: int) -
     return entry
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceLeaders:
+class BalanceLeaders(NamedTuple):
     """By the clock: preferred replicas lead again where they can."""
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
@@ -96,8 +93,7 @@ class BalanceLeaders:
         return Result(records, timers=[_balance(view, now_ms, more=len(records) == ELECTIONS_PER_TURN_MAX)])
 
 
-@dataclass(frozen=True, slots=True)
-class ElectUnclean:
+class ElectUnclean(NamedTuple):
     """By the clock: a leader at the price of data, for topics that chose so."""
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
@@ -123,4 +119,9 @@ def _balance(view: View, now_ms: int, *, more: bool) -> Timer:
 
 def _unclean(view: View, now_ms: int, *, more: bool) -> Timer:
     interval_ms: int = view.defaults.get("unclean.leader.election.interval.ms")
-    return Timer("unclean elections", now_ms + (0 if more else interval_ms), ElectUnclean())
+    return elect_unclean(now_ms + (0 if more else interval_ms))
+
+
+def elect_unclean(at_ms: int) -> Timer:
+    """The next time that topics which allow it get leaders at the price of data."""
+    return Timer("unclean elections", at_ms, ElectUnclean())

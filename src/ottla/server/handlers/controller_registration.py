@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.cluster.commands.start import RegisterController
 from ottla.cluster.entities import Controller, Endpoint
-from ottla.cluster.features import Range
+from ottla.cluster.features import Range, controllers_registered
 from ottla.model.errors import ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
@@ -22,6 +22,11 @@ def controller_registration(
         tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in request.listeners),
         tuple((each.name, Range(each.min_supported_version, each.max_supported_version)) for each in request.features),
     )
+    if context.controller.active and not controllers_registered(context.controller.view.state.metadata_version):
+        return ControllerRegistrationResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            error_message="The current MetadataVersion is too old to support controller registrations.",
+        )
     return context.controller.ask(
         RegisterController(controller),
         lambda _: ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None),
