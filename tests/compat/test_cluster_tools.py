@@ -72,6 +72,7 @@ def blanked(cluster: ProcessCluster, text: str) -> str:
         text = text.replace(cluster.controller_address(id), f"<controller {id}>")
         text = text.replace(str(cluster.data_directory(id)), f"<data {id}>")
         text = text.replace(f"Port: {cluster.ports[id]}", "Port: <port>")
+        text = text.replace(f"Local controller {id} ", "Local controller <leader> ")  # whoever was elected
         text = text.replace(str(cluster.ports[id]), f"<port {id}>")
         text = text.replace(str(cluster.controller_ports[id]), f"<controller port {id}>")
     text = re.sub(r"\b[A-Za-z0-9_-]{22}\b", "<id>", text)
