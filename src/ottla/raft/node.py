@@ -81,7 +81,6 @@ class RaftNode:
         self.now_ms = 0
         self.deadline_ms: int | None = None
         self.elections_lost = 0
-        self.is_stopping = False
         self._leader_endpoint: Endpoint | None = None
         self._effects: list[effects.Effect] = []
         self._flush_asked = -1
@@ -167,7 +166,6 @@ class RaftNode:
             leading.resign(self, self.state)
 
     def _stop(self, _: events.Stop) -> None:
-        self.is_stopping = True
         if isinstance(self.state, Leader):
             leading.resign(self, self.state)
 
