@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.support.kafka import RealKafka
+from tests.support.node import AS_INSTALLED
 from tests.support.ports import free_ports
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -86,6 +87,7 @@ class Ottla:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env=os.environ | AS_INSTALLED,
             )
 
     def stop(self) -> None:

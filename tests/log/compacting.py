@@ -12,7 +12,7 @@ against the model:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ottla.log.clean import cleanable
@@ -206,4 +206,4 @@ def _table(found: list[Record]) -> dict[bytes, bytes]:
 
 
 def small(**changes: object) -> LogConfig:
-    return replace(CONFIG, **changes)  # type: ignore[arg-type]
+    return CONFIG._replace(**changes)  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ within an epoch. Seeded: a failing seed fails again."""
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from tests.replica.cluster import LAG_MS, Cluster, contents
@@ -21,7 +20,7 @@ WORLDS = {
     "two are enough": (MIN_TWO, Crash.PROCESS),
     "one is enough": (LogConfig(min_insync_replicas=1), Crash.PROCESS),
     # On all nodes at once if it must be.
-    "the power goes": (replace(MIN_TWO, fsync_before_ack=True), Crash.POWER),
+    "the power goes": (MIN_TWO._replace(fsync_before_ack=True), Crash.POWER),
 }
 ACTIONS = {
     "produce": 30,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.log.logs import NOW_MS, batch
 from tests.replica.cluster import LAG_MS, Cluster, Crash, code_of
@@ -197,7 +195,7 @@ def test_too_few_in_sync() -> None:
     assert partition.append(batch(), now_ms=NOW_MS, acks=1).first_offset == 1
     assert partition.high_watermark == 0, "KIP-966: not with fewer than the minimum"
     assert partition.enough_after(1) is None
-    partition.configure(replace(MIN_TWO, min_insync_replicas=1))
+    partition.configure(MIN_TWO._replace(min_insync_replicas=1))
     assert partition.high_watermark == 2
     assert partition.enough_after(1) == ErrorCode.NONE
     partition.configure(MIN_TWO)

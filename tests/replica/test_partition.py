@@ -1,7 +1,6 @@
 """The leader's view: watermarks, epochs, isolation, durability before the acknowledgement."""
 
 import random
-from dataclasses import replace
 
 import pytest
 from tests.log.logs import NOW_MS, batch, open_log, read_records
@@ -235,7 +234,7 @@ def test_a_full_disk_fails_the_append_only() -> None:
 def test_settings_change_the_promise() -> None:
     partition = fill(make(DURABLE), 1)
     assert partition.high_watermark == 0
-    partition.configure(replace(DURABLE, fsync_before_ack=False))
+    partition.configure(DURABLE._replace(fsync_before_ack=False))
     assert partition.high_watermark == 2
     partition.configure(DURABLE)
     fill(partition, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,7 @@ BAD = "bad"
 
 def node_with(values: dict[str, str], disk: SimDisk) -> Node:
     """A node whose directory BAD is simulated."""
-    ports = dataclasses.replace(
-        system_ports(values),
+    ports = system_ports(values)._replace(
         disk=lambda path: disk if path == BAD else OsDisk(path, open_files_max=100),
         lock=lambda path: lambda: None,
     )

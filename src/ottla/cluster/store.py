@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.cluster import journal
 from ottla.cluster.election_file import read_election, write_election
@@ -37,8 +37,7 @@ DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
 _ABOUT_VOTERS = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreConfig:
+class StoreConfig(NamedTuple):
     """From the `metadata.log.*` settings."""
 
     segment_bytes: int

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ottla.model.limits import BATCH_BYTES_MAX, GIB, INT64_MAX, MIB
 from ottla.records.batch import BatchHeader
@@ -30,8 +29,7 @@ Inspect: TypeAlias = Callable[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(NamedTuple):
     """Kafka's defaults. -1 in a retention means without end; `codec` None keeps what the producer chose."""
 
     segment_bytes: int = GIB

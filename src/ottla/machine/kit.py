@@ -48,8 +48,7 @@ class Timer(NamedTuple):
     command: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Result(Generic[RecordT]):
+class Result(NamedTuple, Generic[RecordT]):
     """What a command leads to. `records` are appended all together or not at all."""
 
     records: Sequence[RecordT] = ()

@@ -6,8 +6,7 @@ Kafka's form, because it travels to clients: `Invalid value <value> for configur
 """
 
 import re
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 def invalid(name: str, shown: object, problem: str) -> str:
@@ -26,8 +25,7 @@ class Validator(Protocol):
         """Say what is wrong with the value, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """A number from `low` to `high`, both included; None leaves that side open."""
 
     low: float | None
@@ -55,8 +53,7 @@ def between(low: float, high: float) -> Range:
     return Range(low, high)
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     """One of some strings."""
 
     allowed: tuple[str, ...]
@@ -76,8 +73,7 @@ class OneOf:
         return invalid(name, value, f"String must be one of: {', '.join(self.allowed)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(NamedTuple):
     """A list of non-empty strings, each one of `allowed` unless that is empty."""
 
     allowed: tuple[str, ...] = ()
@@ -99,8 +95,7 @@ class Items:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class NonEmpty:
+class NonEmpty(NamedTuple):
     """A string of at least one character."""
 
     bounds: str = "not empty"
@@ -109,8 +104,7 @@ class NonEmpty:
         return invalid(name, value, "String must be non-empty") if not value else None
 
 
-@dataclass(frozen=True, slots=True)
-class GzipLevel:
+class GzipLevel(NamedTuple):
     """zlib's levels, or -1 for its default."""
 
     bounds: str = "[1,...,9] or -1"
@@ -121,8 +115,7 @@ class GzipLevel:
         return invalid(name, value, "Value must be between 1 and 9 or equal to -1")
 
 
-@dataclass(frozen=True, slots=True)
-class ThrottledReplicas:
+class ThrottledReplicas(NamedTuple):
     """`*` or a list of partition:broker."""
 
     bounds: str = "* or partition:broker,..."
@@ -135,8 +128,7 @@ class ThrottledReplicas:
         return invalid(name, f"[{', '.join(value)}]", problem)
 
 
-@dataclass(frozen=True, slots=True)
-class Voters:
+class Voters(NamedTuple):
     """A list of id@host:port."""
 
     bounds: str = "id@host:port,..."
@@ -147,8 +139,7 @@ class Voters:
         return f"Invalid configuration value for {name}. Each entry should be in the form `{{id}}@{{host}}:{{port}}`."
 
 
-@dataclass(frozen=True, slots=True)
-class HostPorts:
+class HostPorts(NamedTuple):
     """A list of host:port."""
 
     bounds: str = "host:port,..."
@@ -163,8 +154,7 @@ class HostPorts:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class HostCounts:
+class HostCounts(NamedTuple):
     """A string of host:count pairs; hosts may be IPv6 addresses, so the last colon counts."""
 
     bounds: str = "host:count,..."
@@ -181,8 +171,7 @@ _DURATION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ShareOffsetReset:
+class ShareOffsetReset(NamedTuple):
     """Where a share group starts: `earliest`, `latest` or a time span back from now."""
 
     bounds: str = "latest, earliest, by_duration:PnDTnHnMn.nS"

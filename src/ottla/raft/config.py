@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.model import limits
 
 NEVER_MS = 1 << 62  # as a point in time
 
 
-@dataclass(frozen=True, slots=True)
-class RaftConfig:
+class RaftConfig(NamedTuple):
     """From `controller.quorum.*`."""
 
     election_timeout_ms: int = 1_000

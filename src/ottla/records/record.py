@@ -33,7 +33,9 @@ NO_OFFSET = -1
 
 _new = tuple.__new__
 # What the one- and two-byte varints mean, by their seven or fourteen bits.
-_ZIGZAG = [value >> 1 ^ -(value & 1) for value in range(1 << 14)]
+_ZIGZAG = [0] * (1 << 14)
+_ZIGZAG[::2] = range(1 << 13)
+_ZIGZAG[1::2] = range(-1, -(1 << 13) - 1, -1)
 
 
 class Record(NamedTuple):

@@ -6,7 +6,6 @@ Readers ask each time (a look-up is a dictionary access); a change in the metada
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from ottla.cluster.state import ClusterState
 from ottla.log.config import Inspect, LogConfig
@@ -85,6 +84,6 @@ class Configs:
             config = self.node.topic(overrides)
             found = LogConfig.of(config)
             if self.contracts is not None and config.get("ottla.schema.validation") != "none":
-                found = replace(found, inspect=self.contracts(topic, config))
+                found = found._replace(inspect=self.contracts(topic, config))
             self._log_configs[topic] = found
         return found

@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from struct import Struct
 from struct import error as StructError
 from typing import Any
@@ -214,7 +213,7 @@ class Connection:
         endpoint, forwarding = route.endpoint, self._forwarding
         if route.forwarded and forwarding is not None:
             kept = memoryview(bytes(frame))  # the handler may be called later
-            endpoint = replace(endpoint, handler=lambda asked, context: forwarding.handle(route, asked, kept, context))
+            endpoint = endpoint._replace(handler=lambda asked, context: forwarding.handle(route, asked, kept, context))
         return intercept(endpoint, request, self.context)
 
     def _learn_client_id(self, raw: memoryview) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ottla.model.config import Config
 from ottla.server.guards import Guards
@@ -95,8 +95,7 @@ class Services:
         return self.coordination.parts.txns
 
 
-@dataclass(slots=True, frozen=True)
-class Peer:
+class Peer(NamedTuple):
     """Who is at the other end of a connection, and which door they came through."""
 
     listener: str

@@ -14,8 +14,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ottla.server.answer import Answer
 from ottla.server.context import Context
@@ -30,8 +29,7 @@ Handler = Callable[[Any, Context], Answer[Any]]
 Listeners = Literal["broker", "controller", "both"]
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """One served API and the versions it is served in."""
 
     key: int

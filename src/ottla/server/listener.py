@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from socket import IPPROTO_TCP, TCP_NODELAY
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.model import limits
 from ottla.server.connection import Connection
@@ -18,8 +17,7 @@ log = logging.getLogger(__name__)
 ACCEPT_PAUSE_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One entry of `listeners`: a name and the address to bind."""
 
     name: str

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cluster import journal
 from ottla.cluster.commands.start import RegisterController, StartBroker
@@ -37,8 +36,7 @@ NOT_CLEAN = -1  # in place of the epoch at the last stop
 FEATURES = tuple(SUPPORTED_FEATURES.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """Use `Member.open`, then `quorum.start`."""
 
     quorum: Quorum

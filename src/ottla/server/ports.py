@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.log.disk import Disk
 from ottla.server.configs import Configs
@@ -16,8 +16,7 @@ from ottla.server.osdisk import OsDisk
 from ottla.server.system import lock_directory, open_files_max
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(NamedTuple):
     """The simulator has its own."""
 
     disk: Callable[[str], Disk]

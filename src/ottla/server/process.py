@@ -42,14 +42,19 @@ async def _loses_its_disks(
     node = Node(values, system_ports(values), on_recovery)
     # A node may wait for others for as long as they are not there: it can be told to stop meanwhile.
     starting = asyncio.create_task(node.start())
-    _on_signals(starting.cancel)
+
+    def end() -> None:
+        # A signal that came during the start may be heard only after it: cancelling would then stop nothing.
+        if not starting.cancel():
+            node.request_stop()
+
+    _on_signals(end)
     try:
         await starting
     except asyncio.CancelledError:
         return False
     # What a start leaves behind lives as long as the node: no collection needs to look at it again.
     gc.freeze()
-    _on_signals(node.request_stop)
     on_ready(node)
     await node.stopped()
     return node.storage_lost

@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -154,7 +153,7 @@ class Broker:
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        ports = replace(system_ports(self.settings), now_ms=self.clock.now_ms, intercept=self._faults.intercept)
+        ports = system_ports(self.settings)._replace(now_ms=self.clock.now_ms, intercept=self._faults.intercept)
         self.node = Node(self.settings, ports)
         await self.node.start()
         self._ready.set()

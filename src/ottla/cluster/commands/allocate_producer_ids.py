@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.entry import Entry
@@ -20,8 +19,7 @@ class Block(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIds:
+class AllocateProducerIds(NamedTuple):
     """Replies with a Block."""
 
     broker_id: int

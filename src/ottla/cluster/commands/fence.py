@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.cluster.elect import Elections
 from ottla.cluster.entities import Broker
@@ -43,8 +43,7 @@ def watch(view: View, broker: Broker, now_ms: int) -> Timer:
     return Timer(session_key(broker.id), end_ms, EndSession(broker.id, broker.epoch, end_ms))
 
 
-@dataclass(frozen=True, slots=True)
-class FenceBroker:
+class FenceBroker(NamedTuple):
     """Nothing happens if it is fenced, or has registered anew since. Replies whether anything happened."""
 
     broker_id: int
@@ -57,8 +56,7 @@ class FenceBroker:
         return Result(list(fence(view, broker)), True, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
 
-@dataclass(frozen=True, slots=True)
-class EndSession:
+class EndSession(NamedTuple):
     """By the clock, at `end_ms`: the broker was not heard of and is fenced.
 
     A controller that is itself far too late has slept: heartbeats may lie in its sockets, so everybody gets another
@@ -78,8 +76,7 @@ class EndSession:
         return FenceBroker(self.broker_id, self.epoch).decide(view, now_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class UnregisterBroker:
+class UnregisterBroker(NamedTuple):
     """The cluster forgets a broker."""
 
     broker_id: int

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.cluster import features
 from ottla.cluster.commands.elect_leaders import periodic
 from ottla.cluster.commands.fence import greet
+from ottla.cluster.commands.idle import idle
 from ottla.cluster.elect import Elections, Wish
 from ottla.cluster.entities import NO_LEADER, Broker, Controller, PartitionState, Topic
 from ottla.cluster.entry import Entry
@@ -19,8 +20,7 @@ from ottla.model.resources import Resource, ResourceType
 from ottla.wire.journal import cluster_metadata as journal
 
 
-@dataclass(frozen=True, slots=True)
-class Activate:
+class Activate(NamedTuple):
     """A new leader takes over: an empty journal gets its first records, an unfinished transaction is aborted, every
     broker gets a whole session's time, and what is done now and then begins.
     """
@@ -29,7 +29,7 @@ class Activate:
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         timers, notes = greet(view, now_ms)
-        timers += periodic(view, now_ms)
+        timers += [*periodic(view, now_ms), *idle(view, now_ms)]
         first: list[Entry] = []
         if view.state.in_transaction:
             first.append(Entry(journal.AbortTransactionRecord(reason="a new controller takes over")))
@@ -51,8 +51,7 @@ class Activate:
         return Result([*first, *records], timers=timers, notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterController:
+class RegisterController(NamedTuple):
     """Nothing is written where the metadata.version knows of no such registrations."""
 
     controller: Controller
@@ -63,8 +62,7 @@ class RegisterController:
         return Result([controller_entry(self.controller)])
 
 
-@dataclass(frozen=True, slots=True)
-class StartBroker:
+class StartBroker(NamedTuple):
     """For the broker in the process of a sole voter: registers it, unfences it, and elects it where it has the data.
 
     While that process was down nobody could elect anybody, so where it led it still leads, without a record.
