@@ -105,11 +105,7 @@ class SparkReaders:
                 self._commit(query, services)
 
     def _commit(self, query: _Query, services: Services) -> None:
-        topics = services.metadata.state.topics
         changed, query.changed = query.changed, {}
-        positions = {each: query.positions[each] for each in changed if each.topic in topics}
-        if not positions:
-            return
 
         def settle(error: ApiError | None) -> None:
             if error is not None:
@@ -117,7 +113,9 @@ class SparkReaders:
                 query.changed = changed | query.changed
 
         def ready(error: ApiError | None) -> None:
-            if error is not None:
+            topics = services.metadata.state.topics
+            positions = {each: query.positions[each] for each in changed if each.topic in topics}
+            if error is not None or not positions:
                 settle(error)
                 return
             elsewhere = services.groups.elsewhere(query.group_id)
