@@ -167,7 +167,7 @@ class MetadataHost:
             changes = self._apply(items) if self.applied is None else self.applied()
         except Exception:
             self.fail()
-            return
+            raise
         if items:
             self._last_epoch = items[-1].epoch
         self.end_offset = high_watermark
