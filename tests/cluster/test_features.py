@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.bench import Cluster
 
 from ottla.cluster import features
-from ottla.cluster.commands.start import RegisterController
+from ottla.cluster.commands.start import Activate, RegisterController
 from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
 from ottla.cluster.entities import Controller
 from ottla.cluster.features import ELR_VERSION, SUPPORTED_FEATURES, Range
@@ -187,3 +187,27 @@ def test_the_version_of_the_quorum_is_no_record_of_the_cluster() -> None:
     assert cluster.submit(UpdateFeatures((FeatureUpdate("kraft.version", 1, UP),))) is None
     with pytest.raises(ApiError, match="Can't downgrade the version of this feature"):
         cluster.submit(UpdateFeatures((FeatureUpdate("kraft.version", 0, SAFE),)))
+
+
+def test_a_quorum_that_has_nothing_to_write_writes_nothing_in_particular() -> None:
+    cluster = Cluster()
+    cluster.pass_time(5_000)
+    before = len(cluster.journal)
+    of_three(cluster)
+    cluster.submit(Activate(()))
+    cluster.pass_time(1_600)
+    assert [type(entry.record) for entry in cluster.journal[before:]] == [journal.NoOpRecord] * 3
+    cluster.properties["metadata.max.idle.interval.ms"] = "0"
+    cluster.pass_time(5_000)
+    assert len(cluster.journal) == before + 4
+
+
+def test_what_is_written_anyway_shows_as_well_that_the_journal_goes_on() -> None:
+    cluster = Cluster()
+    of_three(cluster, 2, 3)
+    cluster.submit(Activate(()))
+    before = len(cluster.journal)
+    for _ in range(5):
+        cluster.pass_time(300)
+        cluster.submit(RegisterController(Controller(2, bytes(16), (), tuple(SUPPORTED_FEATURES.items()))))
+    assert not any(isinstance(entry.record, journal.NoOpRecord) for entry in cluster.journal[before:])

@@ -129,6 +129,7 @@ HONOURED: frozenset[str] = frozenset(
         "metadata.log.max.snapshot.interval.ms",
         "metadata.log.segment.bytes",
         "metadata.log.segment.ms",
+        "metadata.max.idle.interval.ms",
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",
         "min.insync.replicas",
