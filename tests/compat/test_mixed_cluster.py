@@ -24,7 +24,14 @@ LOG = "__cluster_metadata-0/00000000000000000000.log"
 MIXES = {
     "kafka broker under our controller": ("ottla controller", "ottla broker", "kafka broker"),
     "our broker under kafka's controller": ("kafka controller", "ottla broker", "kafka broker"),
-    "a quorum of both": ("ottla broker,controller", "kafka broker,controller", "ottla broker,controller"),
+}
+QUORUM = ("ottla broker,controller", "kafka broker,controller", "ottla broker,controller")
+PROPERTIES = {
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "1",
+    # Kafka's controller misses a broker that was killed only when its session is over; by default that takes 9 s.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
 }
 
 
@@ -74,33 +81,16 @@ def check(cluster: MixedCluster, count: int) -> None:
 
 @pytest.mark.parametrize("mix", MIXES)
 def test_brokers_of_both_kinds_replicate_from_each_other(mix: str, tmp_path: Path) -> None:
-    cluster = MixedCluster(
-        tmp_path, members(MIXES[mix]), properties={"min.insync.replicas": "1", "offsets.topic.replication.factor": "1"}
-    )
-    replicas = len(cluster.brokers)
+    cluster = MixedCluster(tmp_path, members(MIXES[mix]), properties=PROPERTIES)
     with running(cluster):
-        create(cluster, [TOPIC], PARTITIONS, replicas)
-        until_in_sync(cluster, [TOPIC], PARTITIONS)
-        count = 0
-        for victim in cluster.brokers:
-            produce(cluster, range(count, count + RECORDS))
-            count += RECORDS
-            cluster.kill(victim)
-            produce(cluster, range(count, count + RECORDS))
-            count += RECORDS
-            check(cluster, count)
-            cluster.start_node(victim)
-            until_in_sync(cluster, [TOPIC], PARTITIONS)
-        leaders = {cluster.leader_of(TOPIC, index) for index in range(PARTITIONS)}
-        assert leaders <= set(cluster.brokers)
-        check(cluster, count)
+        kill_one_by_one(cluster)
 
 
-def test_kafka_reads_the_metadata_log_of_a_mixed_quorum(tmp_path: Path) -> None:
-    cluster = MixedCluster(tmp_path, members(MIXES["a quorum of both"]), properties={})
+def test_a_quorum_of_both(tmp_path: Path) -> None:
+    """Controllers die with their brokers; in the end Kafka reads the same metadata log on all of them."""
+    cluster = MixedCluster(tmp_path, members(QUORUM), properties=PROPERTIES)
     with running(cluster):
-        create(cluster, [TOPIC], PARTITIONS, 3)
-        until_in_sync(cluster, [TOPIC], PARTITIONS)
+        kill_one_by_one(cluster)
     logs = []
     for id in cluster.ids:
         done = run_tool(
@@ -113,3 +103,22 @@ def test_kafka_reads_the_metadata_log_of_a_mixed_quorum(tmp_path: Path) -> None:
     shortest = min(map(len, logs))
     assert shortest > 20
     assert logs[0][:shortest] == logs[1][:shortest] == logs[2][:shortest]
+
+
+def kill_one_by_one(cluster: MixedCluster) -> None:
+    """Every broker once; what is acknowledged before and meanwhile is there, and nothing else."""
+    create(cluster, [TOPIC], PARTITIONS, len(cluster.brokers))
+    until_in_sync(cluster, [TOPIC], PARTITIONS)
+    count = 0
+    for victim in cluster.brokers:
+        produce(cluster, range(count, count + RECORDS))
+        count += RECORDS
+        cluster.kill(victim)
+        produce(cluster, range(count, count + RECORDS))
+        count += RECORDS
+        check(cluster, count)
+        cluster.start_node(victim)
+        until_in_sync(cluster, [TOPIC], PARTITIONS)
+    leaders = {cluster.leader_of(TOPIC, index) for index in range(PARTITIONS)}
+    assert leaders <= set(cluster.brokers)
+    check(cluster, count)
