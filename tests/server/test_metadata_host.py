@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.server.admin import Admin
@@ -10,7 +11,7 @@ from tests.server.admin import Admin
 from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
-from ottla.cluster.entities import PartitionsAdded, TopicCreated, TopicDeleted
+from ottla.cluster.entities import PartitionsAdded, Topic, TopicCreated, TopicDeleted
 from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Item
 from ottla.cluster.state import JournalError
@@ -22,6 +23,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
 from ottla.model.resources import Resource
 from ottla.server.identity import BOOTSTRAP, IdentityError
+from ottla.server.partitions import Partitions
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -75,6 +77,22 @@ def test_changes_reach_the_partitions_before_the_reply() -> None:
     admin.submit(DeleteTopics((Doomed("t"),)))
     assert [type(change) for change in admin.changes] == [TopicDeleted]
     assert admin.partitions.get("t", 0) is None
+
+
+def test_a_mistake_with_one_topic_keeps_no_other_from_its_partitions(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = Partitions._place_replica
+
+    def failing(self: Partitions, topic: Topic, *args: Any, **named: Any) -> None:
+        assert topic.name != "bad", "a mistake of ours"
+        place(self, topic, *args, **named)
+
+    monkeypatch.setattr(Partitions, "_place_replica", failing)
+    admin = Admin()
+    admin.submit(CreateTopics((NewTopic("bad", 1, 1), NewTopic("good", 1, 1))))
+    assert "PartitionsAdded could not be followed" in caplog.text
+    assert admin.partitions.get("good", 0) is not None
 
 
 def test_settings_change_at_once() -> None:

@@ -317,14 +317,21 @@ class Node:
         self.door.configure(self.configs.broker)
 
     def _changed(self, changes: Any) -> None:
-        self.configs.forget()
-        self.partitions.apply(changes)
-        if self.services.replication is not None:
-            self.services.replication.follow(changes)
-        self.door.configure(self.configs.broker)
-        self.upkeep.follow(changes)
-        self.services.coordination.tell(changes)
-        self.lifecycle.follow(changes)
+        self._before_loading(changes)
+        services = self.services
+        assert services.replication is not None, "it is a broker"
+        follow: Callable[[Any], None]
+        for follow in (
+            self.partitions.apply,
+            services.replication.follow,
+            self.upkeep.follow,
+            services.coordination.tell,
+            self.lifecycle.follow,
+        ):
+            try:
+                follow(changes)
+            except Exception:  # the others have to go on
+                log.exception("a change of the cluster could not be followed")
 
     def _reloaded(self) -> None:
         """A snapshot took the place of the state: everybody looks at all of it."""

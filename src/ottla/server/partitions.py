@@ -336,17 +336,20 @@ class Partitions:
     def apply(self, changes: Sequence[Change]) -> None:
         reconfigured: dict[str, None] = {}  # once each, however many of its settings changed
         for change in changes:
-            match change:
-                case PartitionsAdded(topic, states):
-                    self._add(topic, states)
-                case TopicDeleted(topic):
-                    self._delete(topic)
-                case ConfigChanged(resource, _, _) if resource.type == ResourceType.TOPIC:
-                    reconfigured[resource.name] = None
-                case ConfigChanged(resource, _, _) if resource.type == ResourceType.BROKER:
-                    reconfigured |= dict.fromkeys(self._by_name)
-                case PartitionChanged(topic, old, new):
-                    self._change(topic, old, new)
+            try:
+                match change:
+                    case PartitionsAdded(topic, states):
+                        self._add(topic, states)
+                    case TopicDeleted(topic):
+                        self._delete(topic)
+                    case ConfigChanged(resource, _, _) if resource.type == ResourceType.TOPIC:
+                        reconfigured[resource.name] = None
+                    case ConfigChanged(resource, _, _) if resource.type == ResourceType.BROKER:
+                        reconfigured |= dict.fromkeys(self._by_name)
+                    case PartitionChanged(topic, old, new):
+                        self._change(topic, old, new)
+            except Exception:  # a mistake of ours with one must not keep all others from their roles
+                log.exception("a %s could not be followed", type(change).__name__)
         for name in reconfigured:
             self.configure(name)
 
