@@ -7,6 +7,7 @@ Clients choose behaviour by the *finalised* levels in ApiVersions (the Java clie
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 METADATA_VERSION = "metadata.version"
@@ -140,6 +141,7 @@ def metadata_changed_between(level: int, other: int) -> bool:
     return any(low < changed <= high for changed in _METADATA_CHANGED_AT)
 
 
+@cache
 def partition_record_version(metadata_version: int) -> int:
     """Version of PartitionRecord and PartitionChangeRecord: 1 brought directories (KIP-858), 2 the ELR (KIP-966)."""
     return next(version for version, since in _PARTITION_VERSIONS if metadata_version >= since)

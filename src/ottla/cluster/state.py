@@ -193,12 +193,12 @@ class ClusterState:
             record.leader,
             record.leader_epoch,
             record.partition_epoch,
-            share(record.directories),
-            share(record.removing_replicas),
-            share(record.adding_replicas),
+            share(record.directories) if record.directories else (),
+            share(record.removing_replicas) if record.removing_replicas else (),
+            share(record.adding_replicas) if record.adding_replicas else (),
             record.leader_recovery_state,
-            share(record.eligible_leader_replicas or ()),
-            share(record.last_known_elr or ()),
+            share(record.eligible_leader_replicas) if record.eligible_leader_replicas else (),
+            share(record.last_known_elr) if record.last_known_elr else (),
         )
         partitions = topic.partitions
         if state.index == len(partitions):

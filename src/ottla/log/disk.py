@@ -158,7 +158,8 @@ def replace_file(directory: Directory, name: str, data: bytes, *, sync: bool = T
     temporary = name + ".tmp"
     file = directory.open(temporary, create=True)
     try:
-        file.truncate(0)
+        if file.size:  # a crash left it
+            file.truncate(0)
         file.append(data)
         if sync:
             file.sync()

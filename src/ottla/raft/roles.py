@@ -2,6 +2,8 @@
 
 Epoch, leader and vote are the node's own, whatever its role: they are what it must remember. A node that is no voter
 (an observer) is only ever unattached or a follower; one that has voted is unattached (or prospective) with a vote.
+Each of these changes as time goes on, so none equals another. (A data class without words of its own gets some made
+from its signature, which takes longer than all the rest of it.)
 """
 
 from __future__ import annotations
@@ -38,28 +40,34 @@ NEXT: dict[Role, tuple[Role, ...]] = {
 }
 
 
-@dataclass
+@dataclass(eq=False)
 class Unattached:
+    """Knows no leader that it could follow."""
+
     deadline_ms: int  # then a voter stands for election
     leaderless: set[int] = field(default_factory=set)  # voters that know no leader of this epoch either
 
 
-@dataclass
+@dataclass(eq=False)
 class Prospective:
+    """Asks the others whether they would elect it."""
+
     deadline_ms: int
     granted: set[int]
     rejected: set[int] = field(default_factory=set)
 
 
-@dataclass
+@dataclass(eq=False)
 class Candidate:
+    """Asks the others to elect it."""
+
     deadline_ms: int
     granted: set[int]
     rejected: set[int] = field(default_factory=set)
     pause_until_ms: int | None = None  # lost: stands again then
 
 
-@dataclass
+@dataclass(eq=False)
 class Progress:
     """How far another replica is, as the leader knows it."""
 
@@ -71,7 +79,7 @@ class Progress:
     announce_ms: int = 0  # when it is next told who leads
 
 
-@dataclass
+@dataclass(eq=False)
 class Waiting:
     """A fetch whose answer waits for records, for the high watermark, or for the end of its time."""
 
@@ -80,8 +88,10 @@ class Waiting:
     deadline_ms: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Leader:
+    """What a leader knows of the others, and who waits for it."""
+
     since_ms: int
     epoch_start: int
     granting: tuple[int, ...]
@@ -92,7 +102,7 @@ class Leader:
     told: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: what voters said about themselves
 
 
-@dataclass
+@dataclass(eq=False)
 class Receiving:
     """A snapshot that is being fetched."""
 
@@ -100,8 +110,10 @@ class Receiving:
     position: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class Follower:
+    """Fetches from its leader."""
+
     deadline_ms: int  # without a good answer until then the leader counts as lost
     update_voter_ms: int
     has_fetched: bool = False
@@ -111,8 +123,10 @@ class Follower:
     receiving: Receiving | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Resigned:
+    """Led this epoch, and tells the others that it does not any more."""
+
     deadline_ms: int
     untold: set[int]
     successors: tuple[ReplicaKey, ...]

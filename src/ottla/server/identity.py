@@ -7,7 +7,6 @@ disk that is not mounted must not look like a new cluster.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -108,6 +107,8 @@ def _agree_on_cluster(found: Sequence[dict[str, str] | None], wanted: str | None
 def _new_cluster(voters: Sequence[str], rng: BitSource) -> str:
     if not voters:
         return uuid_text(random_uuid(rng))
+    import hashlib  # a node that is alone has no use for it, and should start quickly
+
     digest = hashlib.sha256(",".join(sorted(voters)).encode()).digest()
     while (text := uuid_text(digest[:16])).startswith("-"):  # a tool's command line takes that for an option
         digest = hashlib.sha256(digest).digest()

@@ -241,8 +241,12 @@ class OsDisk:
         return os.path.exists(self._full(path))
 
     def make_directory(self, path: str) -> None:
+        full = self._full(path)
         try:
-            os.makedirs(self._full(path), exist_ok=True)
+            try:
+                os.mkdir(full)  # as a rule only this one is missing: nobody needs to look at those above
+            except OSError:
+                os.makedirs(full, exist_ok=True)
         except OSError as error:
             raise _storage_error("create", path or self.root, error) from error
 
