@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,3 +115,24 @@ def test_of_too_many_addresses_those_go_where_nobody_is(tmp_path: Path, monkeypa
         asyncio.run(talk())
     finally:
         broker.stop()
+
+
+def test_a_name_server_that_hangs_is_asked_once_per_name() -> None:
+    async def talk() -> None:
+        loop = asyncio.get_running_loop()
+        asked: list[str] = []
+
+        async def hangs(host: str, *_: Any, **__: Any) -> Any:
+            asked.append(host)
+            await asyncio.sleep(3_600)
+
+        loop.getaddrinfo = hangs  # type: ignore[method-assign]
+        peers = Peers("test", connect_timeout_ms=20)
+        for _ in range(3):
+            for purpose in ("one", "two"):
+                with pytest.raises(NotConnected, match="the name silent"):
+                    await peers.ask(Address("silent", 1), ASK, timeout_ms=ASK_MS, purpose=purpose)
+        assert asked == ["silent"]
+        await peers.close()
+
+    asyncio.run(talk())

@@ -41,6 +41,7 @@ class Peers:
         self._connect_timeout_ms = connect_timeout_ms
         self._links: dict[tuple[str, Address], _Link] = {}
         self._listeners: dict[Address, dict[object, OnLost]] = {}
+        self._names = _Names()
         self._closed = False
 
     async def ask(
@@ -83,6 +84,7 @@ class Peers:
             link.close()
         for link in links:
             await link.closed()
+        self._names.close()
 
     def _link(self, purpose: str, address: Address) -> _Link:
         if self._closed:
@@ -91,7 +93,7 @@ class Peers:
         if link is None:
             if len(self._links) >= limits.PEER_LINKS_MAX:
                 self._drop_one()
-            link = _Link(address, f"{self._client_id}-{purpose}", self._connect_timeout_ms, self._lost)
+            link = _Link(address, f"{self._client_id}-{purpose}", self._connect_timeout_ms, self._lost, self._names)
             self._links[purpose, address] = link
         return link
 
@@ -106,16 +108,61 @@ class Peers:
             callback()
 
 
+class _Names:
+    """Whether a host's name can be looked up now. The loop has a few threads for that, and a question to a name server
+    that hangs keeps one of them, whatever becomes of who asked: each name is asked for once at a time."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, asyncio.Task[Any]] = {}
+
+    async def look_up(self, host: str, timeout_ms: int) -> None:
+        """NotConnected: there is no answer yet."""
+        if _is_number(host):
+            return
+        asked = self._asked.get(host)
+        if asked is None:
+            loop = asyncio.get_running_loop()
+            asked = self._asked[host] = loop.create_task(loop.getaddrinfo(host, None))
+            asked.add_done_callback(lambda done: self._answered(host, done))
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await asyncio.shield(asked)
+        except TimeoutError:
+            raise NotConnected(f"the name {host} was not found within {timeout_ms} ms") from None
+        except (OSError, ValueError):
+            return  # whoever connects is told the same, in better words
+
+    def _answered(self, host: str, asked: asyncio.Task[Any]) -> None:
+        self._asked.pop(host, None)
+        if not asked.cancelled():
+            asked.exception()  # looked at by those who asked
+
+    def close(self) -> None:
+        for asked in tuple(self._asked.values()):
+            asked.cancel()
+
+
+def _is_number(host: str) -> bool:
+    """Whether it is an address, which nobody has to be asked for."""
+    return ":" in host or host.replace(".", "").isdigit()
+
+
 class _Link:
     """One connection, made again when it is needed again."""
 
     def __init__(
-        self, address: Address, client_id: str, connect_timeout_ms: int, on_lost: Callable[[Address], None]
+        self,
+        address: Address,
+        client_id: str,
+        connect_timeout_ms: int,
+        on_lost: Callable[[Address], None],
+        names: _Names,
     ) -> None:
         self._address = address
         self._client_id = client_id
         self._connect_timeout_ms = connect_timeout_ms
         self._on_lost = on_lost
+        self._names = names
         self._connection: _PeerConnection | None = None
         self._connecting: asyncio.Task[_PeerConnection] | None = None
         self._failures = 0
@@ -154,6 +201,7 @@ class _Link:
         pause_s = self._not_before_s - loop.time()
         if pause_s > 0:
             await asyncio.sleep(pause_s)
+        await self._names.look_up(self._address.host, self._connect_timeout_ms)
         connection = await _PeerConnection.open(
             self._address, client_id=self._client_id, connect_timeout_ms=self._connect_timeout_ms
         )
