@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 from tests.client.scripted import TOPIC_ID, ScriptedBroker
@@ -13,12 +14,14 @@ from ottla.client.connection import Address
 from ottla.client.errors import ConnectionLost, NotConnected, UnsupportedApi
 from ottla.client.first_of import first_of
 from ottla.client.metadata import Metadata
+from ottla.client.offsets import LATEST, list_offsets
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
@@ -236,3 +239,27 @@ def test_the_first_that_works() -> None:
             await first_of([lambda: fails(ApiError(ErrorCode.NOT_CONTROLLER)), lambda: says("b")], 60_000)
 
     asyncio.run(test())
+
+
+def test_whoever_asks_for_offsets_looks_for_another_leader_when_one_is_gone() -> None:
+    """Found by killing a leader under a Spark stream: it asked the dead one for a minute."""
+
+    async def test(pair: Pair) -> None:
+        first, second = pair.brokers.values()
+
+        async def die(request: ListOffsetsRequest) -> object:
+            pair.leader, pair.epoch = 2, 1
+            first.drop()
+            return None
+
+        topic = ListOffsetsResponse.TopicResponse
+        good = topic.PartitionResponse(partition_index=0, error_code=0, timestamp=-1, offset=42, leader_epoch=1)
+        first.answers[ListOffsetsRequest] = die
+        second.answers[ListOffsetsRequest] = lambda request: ListOffsetsResponse(
+            topics=[topic(name="t", partitions=[good])]
+        )
+        async with Cluster(replace(pair.options, retry_backoff_ms=10)) as cluster:
+            assert (await list_offsets(cluster, {AT: LATEST}))[AT].offset == 42
+        assert len(first.of(ListOffsetsRequest)) == 1
+
+    run(test)

@@ -173,6 +173,15 @@ class Cluster(Closing):
 
         return await self.retry(attempt, repeatable=repeatable)
 
+    async def ask_leader(self, node_id: int, topics: Iterable[str], message: Request, answer: type[R]) -> R:
+        """Send once to the broker that led these topics; when it does not answer, others may lead them by now."""
+        try:
+            return await (await self.connection(node_id)).request(message, answer)
+        except ClientError:
+            for topic in topics:
+                self.metadata.forget(topic)
+            raise
+
     async def retry(self, attempt: Callable[[], Awaitable[T]], *, repeatable: bool = True, seeking: bool = False) -> T:
         """Run `attempt` until it succeeds, fails for good, or `api_timeout_ms` is over; `seeking`: what fails may be
         that somebody has to be elected, which does not take long.

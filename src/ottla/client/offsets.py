@@ -79,8 +79,7 @@ async def _ask(
         topics=list(topics.values()),
         timeout_ms=cluster.options.request_timeout_ms,
     )
-    connection = await cluster.connection(node_id)
-    answer = await connection.request(request, ListOffsetsResponse)
+    answer = await cluster.ask_leader(node_id, topics, request, ListOffsetsResponse)
     for result in answer.topics:
         for each in result.partitions:
             if error_code(each.error_code).retriable:

@@ -190,7 +190,7 @@ class Topics:
         request = DeleteRecordsRequest(
             topics=[topic(name=name, partitions=partitions)], timeout_ms=self._cluster.options.request_timeout_ms
         )
-        answer = await (await self._cluster.connection(node_id)).request(request, DeleteRecordsResponse)
+        answer = await self._cluster.ask_leader(node_id, [name], request, DeleteRecordsResponse)
         for each in (partition for found in answer.topics for partition in found.partitions):
             if error_code(each.error_code).retriable:
                 self._cluster.metadata.forget(name)
