@@ -180,6 +180,17 @@ def test_old_snapshots_and_segments_go() -> None:
     assert len(Run(disk).names) == 7
 
 
+def test_what_a_crash_left_of_a_snapshot_goes_with_the_next_start() -> None:
+    disk = SimDisk()
+    run = Run(disk)
+    run.add(1)
+    next(run.store.writing_snapshot(snapshot(run.state), Place(2, 1), last_timestamp=0, quorum=[]))
+    disk = disk.crash(Crash.PROCESS)
+    assert any(name.endswith(".part") for name in disk.list(DIRECTORY))
+    assert Run(disk).names == ["t1"]
+    assert not any(name.endswith(".part") for name in disk.list(DIRECTORY))
+
+
 def test_a_snapshot_is_due_after_so_many_bytes() -> None:
     disk = SimDisk()
     run = Run(disk, config=StoreConfig(8 << 20, 1 << 40, bytes_between_snapshots=5_000))

@@ -24,7 +24,11 @@ _UNFINISHED = ".part"
 class SnapshotFiles:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        matches = (_NAME.fullmatch(name) for name in directory.list())
+        names = directory.list()
+        for name in names:
+            if name.endswith(_UNFINISHED) and _NAME.fullmatch(name.removesuffix(_UNFINISHED)):
+                directory.remove(name)  # whoever wrote or fetched it was interrupted, and would begin anew
+        matches = (_NAME.fullmatch(name) for name in names)
         self.places = sorted(Place(int(found[1]), int(found[2])) for found in matches if found is not None)
 
     @property
