@@ -87,7 +87,7 @@ class Machine:
 
     @property
     def running(self) -> bool:
-        return self._ready.is_set()
+        return self._ready.is_set() and self.host.alive
 
     @property
     def ends(self) -> int:

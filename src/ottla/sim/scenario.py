@@ -48,6 +48,7 @@ class Fault(enum.Enum):
     BIT_ROT = "a bit flips"
     CLIENT_PAUSE = "a client stands still"
     KILL_SEVERAL = "several nodes are killed at once"
+    POWER_LOSS_OF_SEVERAL = "several machines lose power at once"
     ISOLATE = "a node is cut off"
     SPLIT = "the nodes are split in two"
     ONE_WAY = "a link between two nodes works one way only"
@@ -56,7 +57,15 @@ class Fault(enum.Enum):
 
 
 POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
-BETWEEN_NODES = (Fault.KILL_SEVERAL, Fault.ISOLATE, Fault.SPLIT, Fault.ONE_WAY, Fault.FAR_NODE, Fault.RESETS)
+BETWEEN_NODES = (
+    Fault.KILL_SEVERAL,
+    Fault.POWER_LOSS_OF_SEVERAL,
+    Fault.ISOLATE,
+    Fault.SPLIT,
+    Fault.ONE_WAY,
+    Fault.FAR_NODE,
+    Fault.RESETS,
+)
 DISK_FAULTS = (
     Fault.FULL_DISK,
     Fault.READ_ONLY_DISK,

@@ -32,7 +32,8 @@ class ClusterChaos(Chaos):
         super().__init__(scenario, net, machines, clients, rng, tell)
         self._power = power
         self._actions |= {
-            Fault.KILL_SEVERAL: self._kill_several,
+            Fault.KILL_SEVERAL: lambda _: self._crash_several(Crash.PROCESS),
+            Fault.POWER_LOSS_OF_SEVERAL: lambda _: self._crash_several(Crash.POWER),
             Fault.ISOLATE: self._isolate,
             Fault.SPLIT: self._split,
             Fault.ONE_WAY: self._one_way,
@@ -64,10 +65,11 @@ class ClusterChaos(Chaos):
             disk.crash_never()
             self._power.disarm(machine)
 
-    async def _kill_several(self, machine: Machine) -> None:
+    async def _crash_several(self, kind: Crash) -> None:
+        at_once = self._rng.random() < 0.5
         for each in self._rng.sample(self._machines, self._rng.randint(2, len(self._machines))):
-            await self._crash(each, Crash.PROCESS)
-            if self._rng.random() < 0.5:
+            await self._crash(each, kind)
+            if not at_once:
                 await asyncio.sleep(self._rng.uniform(0, 0.2))
 
     # -- network

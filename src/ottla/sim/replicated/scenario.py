@@ -48,7 +48,8 @@ SHAPES: tuple[tuple[Sequence[str], float], ...] = (
 REPLICAS, IN_SYNC_MIN = 3, 2
 NOBODY = Cast(groups=(), copying=None, sharing=None)
 
-CRASHES = (Fault.KILL, Fault.KILL_IN_WRITE, Fault.KILL_SEVERAL, Fault.RESTART, *POWER_FAULTS)
+POWER = (*POWER_FAULTS, Fault.POWER_LOSS_OF_SEVERAL)
+CRASHES = (Fault.KILL, Fault.KILL_IN_WRITE, Fault.KILL_SEVERAL, Fault.RESTART, *POWER)
 NETWORK = (Fault.ISOLATE, Fault.SPLIT, Fault.ONE_WAY, Fault.CUT, Fault.RESET, Fault.RESETS)
 DELAYS = (Fault.PAUSE, Fault.FAR_NODE, Fault.SLOW_NETWORK, Fault.SLOW_DISK, Fault.CLIENT_PAUSE)
 OTHERS = (
@@ -89,7 +90,7 @@ def clustered(seed: int) -> ClusterScenario:
     durability = rng.choice((Durability.PAGE_CACHE, Durability.PAGE_CACHE, Durability.FSYNC_BEFORE_ACK))
     shape = rng.choices([shape for shape, _ in SHAPES], [weight for _, weight in SHAPES])[0]
     faults = _faults(rng)
-    if not _durable(durability) and any(fault in faults for fault in POWER_FAULTS):
+    if not _durable(durability) and any(fault in faults for fault in POWER):
         # A disk that fails makes the end of its node unclean, too: another crash beside the loss of power.
         faults = {fault: weight for fault, weight in faults.items() if fault not in DISK_FAULTS}
     rotten = rng.random() < 0.04

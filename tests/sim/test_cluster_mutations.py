@@ -1,0 +1,182 @@
+"""A simulator that never fails proves nothing: these bugs of replication and consensus, put in on purpose, must be
+caught within a few seeds; without them the same seeds find nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ottla.cluster.commands import register_broker
+from ottla.cluster.elect import Elections, _Draft, _Elected
+from ottla.model.errors import ErrorCode
+from ottla.raft import election, leading
+from ottla.replica.isr import InSync
+from ottla.replica.partition import Partition
+from ottla.server import quorum_flushing
+from ottla.sim.check import Guarantee, Writer
+from ottla.sim.loop import Host
+from ottla.sim.net import LinkQuality
+from ottla.sim.replicated.run import ClusterSimulation
+from ottla.sim.replicated.scenario import COMBINED, NOBODY, ClusterScenario, clustered
+from ottla.sim.scenario import Durability, Fault
+
+SEEDS = range(12)
+
+
+def harsh(
+    seed: int, *faults: Fault, durable: bool = False, acks: int = -1, records: int = 40, chaos_seconds: float = 4.0
+) -> ClusterScenario:
+    """Three nodes, one partition, one writer, much trouble of a few kinds."""
+    base = clustered(seed)
+    writers = tuple(
+        replace(plan, writer=Writer(plan.writer.number, acks == -1, acks), records=records, pause_seconds=0.1)
+        for plan in base.writers[:1]
+    )
+    settings = {name: value for name, value in base.settings.items() if name != "ottla.fsync.before.ack"}
+    return replace(
+        base,
+        durability=Durability.FSYNC_BEFORE_ACK if durable else Durability.PAGE_CACHE,
+        guarantee=Guarantee.SAFE,
+        partitions=1,
+        log_dirs=1,
+        writers=writers,
+        jumping_readers=0,
+        erasers=0,
+        faults=dict.fromkeys(faults, 1.0),
+        pause_between_faults_seconds=0.5,
+        chaos_seconds=chaos_seconds,
+        shape=(COMBINED,) * 3,
+        spares=0,
+        settings=settings | ({"ottla.fsync.before.ack": "true"} if durable else {}),
+        operations=0,
+        cast=NOBODY,
+    )
+
+
+def found(make: Callable[[int], ClusterScenario]) -> str:
+    """The violations of the first seed that has any."""
+    for seed in SEEDS:
+        outcome = ClusterSimulation(make(seed)).run()
+        if not outcome.ok:
+            return "\n".join(outcome.violations)
+    return ""
+
+
+def crashes(seed: int) -> ClusterScenario:
+    return harsh(seed, Fault.KILL, Fault.ISOLATE)
+
+
+def busy(seed: int) -> ClusterScenario:
+    """The lead moves all the time, and there is always something on its way."""
+    return harsh(seed, Fault.ISOLATE, Fault.KILL, records=150, chaos_seconds=8.0)
+
+
+def cuts(seed: int) -> ClusterScenario:
+    return harsh(seed, Fault.ISOLATE, Fault.SPLIT, acks=1)
+
+
+def outages(seed: int) -> ClusterScenario:
+    return harsh(seed, Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE, Fault.POWER_LOSS_OF_SEVERAL, durable=True)
+
+
+def one_outage(seed: int) -> ClusterScenario:
+    return harsh(seed, Fault.POWER_LOSS)
+
+
+@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage])
+def test_without_a_mutation_nothing_is_found(make: Callable[[int], ClusterScenario]) -> None:
+    for seed in SEEDS[:3]:
+        assert not ClusterSimulation(make(seed)).run().violations
+
+
+def test_a_high_watermark_that_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InSync, "high_watermark", lambda self, own_end, *others: own_end)
+    assert "which is in sync, has only" in found(crashes)
+
+
+def test_acknowledging_before_the_others_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "enough_after", lambda self, offset: ErrorCode.NONE)
+    assert any(word in found(busy) for word in ("is now", "lost", "went back"))
+
+
+def test_members_of_the_isr_that_lack_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InSync, "_can_join", lambda self, follower, least, around: follower.broker_id not in self.isr)
+    assert found(busy)
+
+
+def test_followers_that_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Partition, "truncate_for", lambda self, epoch, end_offset, now_ms=0: self.log.next_offset)
+    assert found(cuts)
+
+
+def test_leaders_that_lack_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first replica that is up, in sync or not."""
+
+    def anybody(self: Elections, draft: _Draft, _: Any) -> _Elected:
+        for broker_id in draft.replicas:
+            if self._may_lead(draft.partition, broker_id):
+                return _Elected(broker_id, True)
+        return _Elected(-1, False)
+
+    monkeypatch.setattr(Elections, "_elect", anybody)
+    assert "was committed" in found(busy)
+
+
+def test_trusting_whoever_lost_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KIP-966: who comes back after an unclean end is in no ISR."""
+    monkeypatch.setattr(register_broker, "_without", lambda view, broker_id, *, clean: iter(()))
+    assert found(one_outage)
+
+
+def test_followers_that_acknowledge_before_their_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dark(seed: int) -> ClusterScenario:
+        """Syncs are slow, and all machines lose power at once, now and then."""
+        made = harsh(seed, Fault.POWER_LOSS_OF_SEVERAL, durable=True, records=200, chaos_seconds=6.0)
+        writers = tuple(replace(plan, pause_seconds=0.05) for plan in made.writers)
+        return replace(made, pause_between_faults_seconds=1.5, writers=writers)
+
+    monkeypatch.setattr(Host, "WORKER_DELAY_SECONDS", (0.1, 0.4))
+    assert not ClusterSimulation(dark(0)).run().violations
+    monkeypatch.setattr(Partition, "tells", property(lambda self: self.log.next_offset))
+    monkeypatch.setattr(Partition, "own_end", property(lambda self: self.log.next_offset))
+    assert found(dark)
+
+
+def test_voting_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def contested(seed: int) -> ClusterScenario:
+        """Elections that begin together, because nobody hears of the others in time."""
+        made = harsh(seed, Fault.KILL_SEVERAL)
+        times = dict.fromkeys(("election.timeout.ms", "election.backoff.max.ms"), "100")
+        quality = LinkQuality(latency_seconds=(0.02, 0.15))
+        settings = {f"controller.quorum.{name}": value for name, value in times.items()}
+        return replace(made, quality=quality, settings=made.settings | settings)
+
+    assert not ClusterSimulation(contested(0)).run().violations
+    monkeypatch.setattr(election, "_elects", lambda node, candidate, up_to_date: True)
+    assert "quorum: " in found(contested)
+
+
+def test_voting_for_whoever_knows_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest_vote, honest_question = election._elects, election._would_elect
+    monkeypatch.setattr(election, "_elects", lambda node, candidate, _: honest_vote(node, candidate, True))
+    monkeypatch.setattr(election, "_would_elect", lambda node, _: honest_question(node, True))
+    assert "quorum: " in found(lambda seed: replace(crashes(seed), operations=6))
+
+
+def test_metadata_that_a_minority_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(node: Any, state: Any) -> list[Any]:
+        return [replace_end(each, node.journal.end_offset) for each in honest(node, state)]
+
+    def replace_end(progress: Any, end_offset: int) -> Any:
+        progress.end_offset = end_offset
+        return progress
+
+    honest = leading.voter_progress
+    monkeypatch.setattr(leading, "voter_progress", hasty)
+    assert "quorum: " in found(crashes)
+
+
+def test_metadata_that_was_never_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quorum_flushing, "_sync_all", lambda files: None)
+    assert found(outages)
