@@ -8,7 +8,8 @@ from tests.cluster.bench import Cluster, broker
 from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
 from ottla.cluster.commands.register_broker import RegisterBroker
-from ottla.cluster.commands.start import Activate, StartBroker
+from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
+from ottla.cluster.entities import Controller
 from ottla.cluster.features import METADATA_VERSION, Range
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -142,6 +143,12 @@ def test_what_a_registration_may_not_say(fields: dict[str, object], code: ErrorC
 
     cluster = Cluster()
     assert refused(cluster, RegisterBroker(broker(2)._replace(**fields))) is code
+
+
+def test_controllers_have_ids() -> None:
+    cluster = Cluster()
+    controller = Controller(-1, bytes(16), (), cluster.state.brokers[1].features)
+    assert refused(cluster, RegisterController(controller)) is ErrorCode.INVALID_REGISTRATION
 
 
 def test_a_controller_that_slept_fences_nobody_at_once() -> None:

@@ -16,6 +16,7 @@ from ottla.cluster.sessions import Gone, no_session
 from ottla.cluster.snapshot import broker_entry, config_entry, controller_entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -57,6 +58,8 @@ class RegisterController(NamedTuple):
     controller: Controller
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        if self.controller.id < 0:
+            raise ApiError(ErrorCode.INVALID_REGISTRATION, f"{self.controller.id} is no id of a controller")
         if not features.controllers_registered(view.state.metadata_version):
             return Result()
         return Result([controller_entry(self.controller)])
