@@ -11,7 +11,7 @@ from ottla.cluster.commands import register_broker
 from ottla.cluster.elect import Elections, _Draft, _Elected
 from ottla.model.errors import ErrorCode
 from ottla.raft import election, leading
-from ottla.replica.isr import InSync
+from ottla.replica.isr import Follower, InSync
 from ottla.replica.partition import Partition
 from ottla.server import quorum_flushing
 from ottla.sim.check import Guarantee, Writer
@@ -101,8 +101,14 @@ def test_acknowledging_before_the_others_have_it(monkeypatch: pytest.MonkeyPatch
 
 
 def test_members_of_the_isr_that_lack_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(InSync, "_can_join", lambda self, follower, least, around: follower.broker_id not in self.isr)
-    assert found(busy)
+    def weak(seed: int) -> ClusterScenario:
+        return harsh(seed, Fault.POWER_LOSS, Fault.KILL, records=150, chaos_seconds=8.0)
+
+    def anybody(self: InSync, follower: Follower, least: int, around: Any) -> bool:
+        return follower.end >= 0 and follower.broker_id not in self.isr
+
+    monkeypatch.setattr(InSync, "_can_join", anybody)
+    assert "which is in sync, has only" in found(weak)
 
 
 def test_followers_that_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,8 @@ Claims:
 1. one leader per epoch: nobody else leads in an epoch in which somebody led, not even a later life of the same node,
    unless it stopped cleanly and has everything that it had;
 2. the high watermark of a leader never goes back within its epoch;
-3. nothing is committed that too few have: when a leader's high watermark moves, those that must have the records
-   (a majority of the voters; all in-sync replicas) do have them;
+3. nothing is committed that too few have: when a leader's high watermark moves, or another replica counts as in sync,
+   those that must have the records (a majority of the voters; all in-sync replicas) do have them;
 4. committed is committed: every node's log below its high watermark is the same, batch by batch, and never cut off;
 5. a new leader has everything that was ever committed.
 

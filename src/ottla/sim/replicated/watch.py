@@ -178,21 +178,23 @@ class Replica:
         self._life = life
         self._partition = partition
         self._book = watch.book(key, str(TopicPartition(partition.topic, partition.index)))
-        self._seen: tuple[int, bool, int, int] = (-1, False, -1, -1)
+        self._seen: tuple[int, bool, int, int, tuple[int, ...]] = (-1, False, -1, -1, ())
         self._tape = Tape(partition.log)
 
     def look(self) -> None:
         partition = self._partition
+        in_sync = partition.in_sync
         seen = (
             partition.leader_epoch,
             partition.is_leader,
             partition.high_watermark,
             partition.log.next_offset,
+            in_sync.isr if in_sync is not None else (),
         )
         if seen == self._seen:
             return
         before, self._seen = self._seen, seen
-        epoch, leads, high_watermark, end_offset = seen
+        epoch, leads, high_watermark, end_offset, members = seen
         book, life = self._book, self._life
         if end_offset < self._tape.offset:
             book.cut(life, self._tape.offset, end_offset)
@@ -203,15 +205,14 @@ class Replica:
                 book.leads(life, epoch, end_offset, clean=self._clean)
                 book.has(life, self._tape.read(book.line.end_offset))
             book.moved(life, epoch, high_watermark)
-            if high_watermark > max(before[2], book.line.end_offset):
-                book.lacks(life, high_watermark, self._lacking(high_watermark))
+            if members != before[4] or high_watermark > max(before[2], book.line.end_offset):
+                book.lacks(life, high_watermark, self._lacking(high_watermark, members))
         # In one step a leader may learn that more counts, and that it leads no more.
         book.committed(life, self._tape.read(high_watermark), leads=leads or before[1])
 
-    def _lacking(self, high_watermark: int) -> Iterator[str]:
+    def _lacking(self, high_watermark: int, members: tuple[int, ...]) -> Iterator[str]:
         """In-sync replicas, as far as they can be looked at, that do not have everything."""
-        in_sync = self._partition.in_sync
-        for node_id in in_sync.isr if in_sync is not None else ():
+        for node_id in members:
             if node_id != self._life.node_id and not self._watch.is_weak(node_id):
                 end = self._watch.replica_end(node_id, self.key)
                 if end is not None and end < high_watermark:
