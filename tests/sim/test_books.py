@@ -84,6 +84,14 @@ def test_a_follower_with_other_records() -> None:
     assert "node 2: " in wrong[0]
 
 
+def test_what_was_deleted_may_differ() -> None:
+    log, wrong = book()
+    log.committed(ONE, [A, B], leads=True)
+    log.line.start_offset = 3
+    log.committed(TWO, [A._replace(mark=99), B], leads=False)
+    assert not wrong
+
+
 def test_a_batch_across_committed_ones() -> None:
     log, wrong = book()
     log.committed(ONE, [A, B], leads=True)

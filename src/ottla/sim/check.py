@@ -257,8 +257,9 @@ class History:
     def _settle(self, partition: TopicPartition, offset: int, payload: Payload, how: str) -> None:
         if self.guarantee is not Guarantee.SAFE:
             return
-        before = self._of(partition).seen.setdefault(offset, payload)
-        if before != payload:
+        known = self._of(partition)
+        before = known.seen.setdefault(offset, payload)
+        if before != payload and not (self._replicated and offset < known.erased_offset):
             self.blame(f"{name(partition)}: offset {offset} was {before} and is now {how} as {payload}")
 
 

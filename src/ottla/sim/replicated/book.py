@@ -6,7 +6,8 @@ Claims:
 2. the high watermark of a leader never goes back within its epoch;
 3. nothing is committed that too few have: when a leader's high watermark moves, or another replica counts as in sync,
    those that must have the records (a majority of the voters; all in-sync replicas) do have them;
-4. committed is committed: every node's log below its high watermark is the same, batch by batch, and never cut off;
+4. committed is committed: every node's log below its high watermark is the same, batch by batch, and never cut off.
+   (What was deleted may differ: a follower that crashed may still have what its leader need not tell it about.)
 5. a new leader has everything that was ever committed.
 
 A partition may be led uncleanly where that is asked for, and power may be lost by more machines than the settings

@@ -28,9 +28,12 @@ class Line:
     def __init__(self) -> None:
         self.batches: dict[int, Batch] = {}
         self.end_offset = 0
+        self.start_offset = 0  # what lies below was deleted by a leader, and is nobody's business any more
 
     def compare(self, batch: Batch) -> str | None:
         """What is wrong with a batch that should be one of them; None if nothing is."""
+        if batch.next_offset <= self.start_offset:
+            return None
         known = self.batches.get(batch.base_offset)
         if known == batch:
             return None

@@ -200,6 +200,7 @@ class Replica:
             book.cut(life, self._tape.offset, end_offset)
             self._tape.cut(end_offset)
         if leads:
+            book.line.start_offset = max(book.line.start_offset, partition.log.log_start_offset)
             if not before[1] or before[0] != epoch:
                 self._watch.tell(f"{book.name}: {life} leads in epoch {epoch} from offset {end_offset} on")
                 book.leads(life, epoch, end_offset, clean=self._clean)
