@@ -257,7 +257,12 @@ class Fetcher:
                 self._failed(cursor, error)
             return None
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            error = await out_of_range(self._cluster, cursor.partition, cursor.position)
+            known = await out_of_range(self._cluster, cursor.partition, cursor.position)
+            if known.start_offset <= cursor.position <= known.end_offset:
+                # The one that was asked does not lead, and lacks what the leader has: as if it had said so.
+                self._failed(cursor, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+                return None
+            error = known
         return Fetched(cursor, [], cursor.position, -1, -1, error=error)
 
     def _failed(self, cursor: Cursor, error: Exception) -> None:

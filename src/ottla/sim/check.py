@@ -183,6 +183,10 @@ class History:
         known = self._of(partition)
         known.erased_offset = max(known.erased_offset, before_offset)
 
+    def may_be_erased(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether somebody asked for that; the start of a replicated log may come and go up to there."""
+        return self._replicated and offset < self._of(partition).erased_offset
+
     def erased(self, partition: TopicPartition, start_offset: int) -> None:
         """DeleteRecords succeeded, and the log starts there now."""
         known = self._of(partition)
@@ -257,9 +261,8 @@ class History:
     def _settle(self, partition: TopicPartition, offset: int, payload: Payload, how: str) -> None:
         if self.guarantee is not Guarantee.SAFE:
             return
-        known = self._of(partition)
-        before = known.seen.setdefault(offset, payload)
-        if before != payload and not (self._replicated and offset < known.erased_offset):
+        before = self._of(partition).seen.setdefault(offset, payload)
+        if before != payload and not self.may_be_erased(partition, offset):
             self.blame(f"{name(partition)}: offset {offset} was {before} and is now {how} as {payload}")
 
 

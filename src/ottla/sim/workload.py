@@ -143,8 +143,10 @@ class FollowingReader:
             try:
                 await self._follow()
             except OffsetOutOfRange as error:
-                if self._around.history.guarantee is Guarantee.SAFE and error.offset > error.start_offset:
-                    self._around.history.blame(f"reader {self._number}: {error}")
+                history = self._around.history
+                gone = error.offset <= error.start_offset or history.may_be_erased(error.partition, error.offset)
+                if history.guarantee is Guarantee.SAFE and not gone:
+                    history.blame(f"reader {self._number}: {error}")
                 self._next.pop(error.partition, None)
             except (ClientError, ApiError) as error:
                 self._around.tell(f"reader {self._number} begins anew: {error}")
