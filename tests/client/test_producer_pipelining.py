@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.client.partitions import APPEND, APPEND_AND_CLOSE, JUST_CLOSE, ScriptedPartitions
 from tests.client.scripted import ScriptedBroker
@@ -87,6 +87,7 @@ def test_failures_neither_lose_nor_double_nor_reorder(script: list[Any]) -> None
     st.lists(st.sampled_from([*ACTS, *REFUSALS]), max_size=12),
     st.sampled_from([1_000, 150]),
 )
+@example([APPEND, APPEND, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER], 150)
 @settings(max_examples=30, deadline=None)
 def test_what_is_refused_leaves_the_rest_in_order(script: list[Any], max_batch_bytes: int) -> None:
     """Some batches are refused for good or split, in the middle of others: what is acknowledged is there, once."""

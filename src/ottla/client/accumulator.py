@@ -233,6 +233,7 @@ class PartitionQueue:
 
     __slots__ = (
         "_created",
+        "_gap",
         "_identity",
         "_known",
         "_next_sequence",
@@ -255,6 +256,8 @@ class PartitionQueue:
         self._created = 0
         self._identity = ProducerId()
         self._known = False  # the broker acknowledged something of this identity
+        # The last identity with a number that is known to be missing, and whose number that is.
+        self._gap: tuple[ProducerId, tuple[int, ...]] | None = None
         self._next_sequence = 0
         self._restart = False  # number what waits anew as soon as nothing is under way
 
@@ -357,7 +360,7 @@ class PartitionQueue:
         """The batch, surely not in the log, goes again under another identity; so does what comes after it."""
         self.in_flight.remove(batch)
         self._put_in_order(self.waiting, batch)
-        self._retire(batch.identity)
+        self._retire(batch)
 
     def split(self, batch: Batch) -> None:
         """Replace a batch that was too large by its halves."""
@@ -381,15 +384,22 @@ class PartitionQueue:
                 self._identity = ProducerId()
             return True
         if any(each.sequence >= 0 and each.identity == batch.identity for each in (*self.waiting, *self.in_flight)):
-            self._retire(batch.identity)
+            self._retire(batch)
             return True
         if batch.identity == self._identity:
             self._next_sequence = batch.sequence
         return False
 
-    def _retire(self, identity: ProducerId) -> None:
-        """A number of the identity is missing in the log. The broker takes nothing after a gap, so what was numbered
+    def doubt(self, batch: Batch) -> None:
+        """The broker may have this batch, unless one before it is known to be missing."""
+        if self._gap is None or batch.identity != self._gap[0] or batch.number <= self._gap[1]:
+            batch.in_doubt = True
+
+    def _retire(self, missing: Batch) -> None:
+        """A number of an identity is missing in the log. The broker takes nothing after a gap, so what was numbered
         behind it is missing as well, and is numbered anew when all answers are in."""
+        identity = missing.identity
+        self._gap = identity, missing.number
         self._restart = True
         for batch in (*self.waiting, *self.in_flight):
             if batch.identity == identity:

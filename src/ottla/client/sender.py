@@ -390,7 +390,8 @@ class Sender:
     def _lost(self, sent: Sent, error: Exception) -> None:
         """No answer, or no request even."""
         for queue, batch in sent:
-            batch.in_doubt |= isinstance(error, ClientError) and error.maybe_applied
+            if isinstance(error, ClientError) and error.maybe_applied:
+                queue.doubt(batch)
             if is_final(error) or self._is_aborting:
                 self._fail(queue, batch, error)
             else:
@@ -398,7 +399,8 @@ class Sender:
 
     def _settle(self, queue: PartitionQueue, batch: Batch, result: PartitionAnswer | None) -> None:
         code = ErrorCode.REQUEST_TIMED_OUT if result is None else error_code(result.error_code)
-        batch.in_doubt |= code in IN_DOUBT
+        if code in IN_DOUBT:
+            queue.doubt(batch)
         if result is not None and code in SUCCESS:
             self._finish(queue, batch, result.base_offset, result.log_append_time_ms)
         elif self._is_aborting:
