@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +59,8 @@ class ActiveController:
         self._now_ms = now_ms
         self._rng = rng
         self._runner: Runner[Command, Entry] | None = None
+        self._carrying_out = 0  # commands, one within another
+        self._told: bool | None = None  # whether this node leads, as it was told meanwhile
         self._changes: list[Change] = []  # made to the state that is shared, and not told yet
         self._view: View | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,20 +89,34 @@ class ActiveController:
         if runner is None:
             later.set(self._not_controller())
             return later
+        with self._undisturbed(runner):
+            try:
+                runner.submit(command, self._now_ms(), lambda value: _answer(later, value))
+            except StorageError as error:
+                log.error("the metadata log cannot be written: %s", error)
+                later.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            except ApiError as error:  # the quorum's: it is about to say that another leads
+                later.set(error)
+        return later
+
+    @contextmanager
+    def _undisturbed(self, runner: Runner[Command, Entry]) -> Iterator[None]:
+        """While a command is carried out. What the quorum says meanwhile (that records are committed, that the lead is
+        lost) comes afterwards: the state has all of a command or nothing.
+        """
         self._split()
         self._metadata.hold()
+        self._carrying_out += 1
         try:
-            runner.submit(command, self._now_ms(), lambda value: _answer(later, value))
-        except StorageError as error:
-            log.error("the metadata log cannot be written: %s", error)
-            later.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-        except ApiError as error:  # the quorum's: it is about to say that another leads
-            later.set(error)
+            yield
         finally:
+            self._carrying_out -= 1
             self._metadata.release()
+            if self._told is not None and not self._carrying_out:
+                leading, self._told = self._told, None
+                self._led(leading)
             self._check(runner)
             self._arm()
-        return later
 
     def ask(self, command: Command, respond: Callable[[Any], T], refuse: Callable[[ApiError], T]) -> Answer[T]:
         """`submit`, with the reply made into a response; at once where the reply is there at once."""
@@ -123,6 +140,9 @@ class ActiveController:
     # --- inside
 
     def _led(self, leading: bool) -> None:
+        if self._carrying_out:
+            self._told = leading
+            return
         self._resign()
         if leading:
             self._take_over()
@@ -218,20 +238,15 @@ class ActiveController:
         runner = self._runner
         if runner is None:
             return
-        self._split()
-        self._metadata.hold()
-        try:
-            runner.wake(self._now_ms())
-        except StorageError as error:
-            log.error("the metadata log cannot be written: %s", error)
-        except ApiError as error:
-            log.warning("what was due in the cluster was put off: %s", error)
-        except Exception:
-            log.exception("what was due in the cluster failed")
-        finally:
-            self._metadata.release()
-            self._check(runner)
-            self._arm()
+        with self._undisturbed(runner):
+            try:
+                runner.wake(self._now_ms())
+            except StorageError as error:
+                log.error("the metadata log cannot be written: %s", error)
+            except ApiError as error:
+                log.warning("what was due in the cluster was put off: %s", error)
+            except Exception:
+                log.exception("what was due in the cluster failed")
 
 
 def _answer(later: Later[Any], value: Any) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from ottla.client.connection import Address
+from ottla.cluster.entry import encode
+from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
 from ottla.sim.check import Guarantee, History
 from ottla.sim.cluster import CONTROLLER_PORT, PORT, Machine
@@ -212,6 +214,15 @@ class ClusterSimulation(Simulation):
 
     def _compare_states(self) -> None:
         """All nodes that have read as much know the same."""
+        known: dict[int, tuple[str, list[bytes]]] = {}
+        for machine in self._started:
+            node = machine.node
+            if node is None:
+                continue
+            records = sorted(encode(entry) for entry in snapshot(node.metadata.state))
+            name, others = known.setdefault(node.metadata.end_offset, (machine.name, records))
+            if others != records:
+                self._blame(f"{machine.name} and {name} know different clusters at offset {node.metadata.end_offset}")
 
     async def _retire(self) -> None:
         """The brokers first: they hand over to each other as long as there is a quorum to decide it."""
