@@ -143,6 +143,7 @@ def test_refusals_come_per_partition(cluster: ProcessCluster) -> None:
 def test_disks_of_all_brokers(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         await placed(admin, "disks", [1, 2, 3])
+        await placed(admin, "more", [3, 1])
 
         async def holders() -> list[int]:
             dirs = await admin.nodes.log_dirs()
@@ -150,7 +151,7 @@ def test_disks_of_all_brokers(cluster: ProcessCluster) -> None:
 
         await eventually(holders, lambda found: found == [1, 2, 3])
         settings = await admin.configs.describe_many(
-            [Resource.topic("disks"), Resource.topic("moved")], ["min.insync.replicas"]
+            [Resource.topic("disks"), Resource.topic("more")], ["min.insync.replicas"]
         )
         assert [[each.value for each in entries] for entries in settings.values()] == [["1"], ["1"]]
 
