@@ -117,7 +117,7 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: OttlaCluster, protoc
         consumer.close()
 
 
-def commit(producer: Producer) -> None:
+def commit_transaction(producer: Producer) -> None:
     """As its documentation wants it: what may be tried again is, with the same transaction."""
     for _ in range(3):
         try:
@@ -163,7 +163,7 @@ def test_a_pipeline_of_librdkafka_copies_exactly_once_when_its_coordinator_dies(
             producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 30)
             if copied >= 300 and victim in cluster.running:
                 cluster.kill(victim)
-            commit(producer)
+            commit_transaction(producer)
             copied += len(batch)
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
