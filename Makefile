@@ -27,7 +27,7 @@ run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline
 
 test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
 	@$(BIN)/ruff check src tests scripts bench examples
