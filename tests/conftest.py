@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from tests.support import tools
 from tests.support.java import CLASSPATH_392, JavaServer
 from tests.support.kafka import RealKafka
+from xdist.scheduler import LoadFileScheduling
 
 # A submission is judged by the same examples each time; at a desk Hypothesis looks for new ones.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -22,6 +24,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("OTTLA_TEST_AGAINST", "ottla"),
         help="what the compatibility tests run against; a run against the real Kafka proves the tests themselves",
     )
+
+
+class OneSpark(LoadFileScheduling):
+    """One worker per file, and one for all of Spark: two of them at once starve each other on two cores.
+
+    Groups (`xdist_group`) would say the same, but xdist 3.8 cannot pass them on under pytest 9.2.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith("tests/spark/") else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return OneSpark(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
