@@ -36,6 +36,7 @@ class OneSpark(LoadFileScheduling):
         return "spark" if nodeid.startswith("tests/spark/") else str(super()._split_scope(nodeid))
 
 
+@pytest.hookimpl(optionalhook=True)  # runs without xdist know no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     return OneSpark(config, log) if config.getvalue("dist") == "loadfile" else None
 

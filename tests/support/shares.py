@@ -15,9 +15,11 @@ from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 GROUP = 0
+SHARE = 2
 GROUP_CONFIG = 32
 SET = 0
 LEAVE = -1
+SOME_TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
 NOT_READY = (14, 15, 16)
 
 
@@ -30,6 +32,9 @@ class ShareTalk:
         request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[name])
         until(lambda: side.call(request, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
         until(self.describe, lambda found: found["groups"][0]["error_code"] not in NOT_READY)
+        # The first question of this kind makes a new Kafka create the topic of the states; without it a member waits.
+        state = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[f"{name}:{SOME_TOPIC}:0"])
+        until(lambda: side.call(state, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
         self.configure(**{"share.assignment.interval.ms": "0", **configs})
 
     def configure(self, **configs: str) -> None:
