@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.kafka import RealKafka
@@ -73,7 +74,7 @@ class OttlaNode:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=err,
-                env=os.environ | AS_INSTALLED | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1"},
+                env=os.environ | AS_INSTALLED | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "PYTHONFAULTHANDLER": "1"},
             )
         try:
             self._wait_until_ready(timeout_s)
@@ -90,6 +91,7 @@ class OttlaNode:
         try:
             code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
+            self._abort()
             self.kill()
             raise AssertionError(f"the node did not stop within {timeout_s} s:\n{self.errors()}") from None
         self._forget()
@@ -101,6 +103,13 @@ class OttlaNode:
             self._process.kill()
             self._process.wait()
             self._forget()
+
+    def _abort(self) -> None:
+        """Ends a node that hangs; it says on standard error where each of its threads was."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGABRT)
+        with suppress(subprocess.TimeoutExpired):  # a stopped process hears nothing
+            self._process.wait(5)
 
     def errors(self) -> str:
         return (self.directory / "ottla.err").read_text(errors="replace")[-6000:]
@@ -124,5 +133,10 @@ class OttlaNode:
             readable, _, _ = select.select([stdout], [], [], max(0, deadline - time.monotonic()))
             chunk = os.read(stdout, 65536) if readable else b""
             if not chunk:
-                raise AssertionError(f"the node did not get ready:\n{seen.decode(errors='replace')}\n{self.errors()}")
+                if readable:
+                    failure = f"the node ended with {self._process.wait()}"
+                else:
+                    self._abort()
+                    failure = f"the node was not ready within {timeout_s} s"
+                raise AssertionError(f"{failure}:\n{seen.decode(errors='replace')}\n{self.errors()}")
             seen += chunk
