@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.cli.conftest import Run
+from tests.support.waiting import until
 
 from ottla.client.blocking import Blocking
 from ottla.testing.broker import Broker
@@ -28,13 +29,7 @@ def consume(broker: Broker, group: str, count: int, **settings: object) -> Consu
     consumer.subscribe(["orders"])
     last = None
     for _ in range(count):
-        message = None
-        for _ in range(100):
-            message = consumer.poll(0.3)
-            if message is not None and message.error() is None:
-                break
-        assert message is not None
-        last = message
+        last = until(lambda: consumer.poll(0.3), lambda message: message is not None and message.error() is None)
     consumer.commit(message=last, asynchronous=False)
     return consumer
 

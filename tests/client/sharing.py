@@ -1,6 +1,7 @@
 """What the share consumer's tests share: groups that begin at the first record, and reading a certain number."""
 
 from tests.client.consuming import fresh_name
+from tests.support.waiting import until_async
 
 from ottla.client import Cluster
 from ottla.client.admin import Admin
@@ -27,11 +28,12 @@ def sharer(cluster: Cluster | str, group_id: str, topic: str, **options: object)
 async def take(consumer: ShareConsumer, count: int, max_records: int | None = None) -> list[Delivery]:
     """At least so many deliveries."""
     found: list[Delivery] = []
-    for _ in range(100):
-        if len(found) >= count:
-            return found
-        found += await consumer.poll(max_records, timeout_ms=300)
-    raise AssertionError(f"{len(found)} of {count} came")
+
+    async def more() -> list[Delivery]:
+        found.extend(await consumer.poll(max_records, timeout_ms=300))
+        return found
+
+    return await until_async(more, lambda _: len(found) >= count)
 
 
 async def nothing_left(consumer: ShareConsumer) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.client.consuming import LIVELY, fresh_name
+from tests.support.waiting import until
 
 from ottla.client import (
     ApiError,
@@ -177,12 +178,7 @@ def test_a_member_may_take_its_time(client: Blocking, topic: str, protocol: str)
         time.sleep(1.8)  # what the caller is busy with
         assert consumer.poll(timeout_ms=100) is not None
         assert consumer.group_metadata() == member, "still the same member"
-        for _ in range(100):
-            if not client.admin.groups.describe(group).members:
-                break
-            time.sleep(0.1)
-        else:
-            raise AssertionError("max_poll_interval_ms has no effect")
+        until(lambda: client.admin.groups.describe(group).members, lambda members: not members)
         with pytest.raises(ApiError):
             consumer.commit()
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.client.consuming import LIVELY, fill, run, topic_with, until
 from tests.client.sharing import nothing_left, numbers, share_group, sharer, take
+from tests.support.waiting import until_async
 
 from ottla.client import ClientError, Cluster, Producer, ProducerOptions, TopicPartition
 from ottla.client.admin import Admin
@@ -102,14 +103,15 @@ def test_a_block_around_a_delivery(bootstrap: str) -> None:
                     if delivery.offset == 2 and delivery.delivery_count < 3:
                         raise ZeroDivisionError
 
-            for _ in range(20):
+            async def work() -> dict[int, int]:
                 for delivery in await consumer.poll(timeout_ms=200):
                     try:
                         handle(delivery)
                     except ZeroDivisionError:
                         assert delivery.offset == 2
-                if counts.get(2) == 3:
-                    break
+                return counts
+
+            await until_async(work, lambda _: counts.get(2) == 3)
             assert await nothing_left(consumer)
             assert counts == {0: 1, 1: 1, 2: 3, 3: 1}
 
@@ -126,11 +128,12 @@ def test_locks_run_out_unless_renewed(bootstrap: str) -> None:
             sharer(cluster, group, topic) as other,
         ):
             held, lost = await take(slow, 2)
-            stolen: list[Delivery] = []
-            for _ in range(40):
+
+            async def steal() -> list[Delivery]:
                 held.renew()
-                if stolen := await other.poll(timeout_ms=200):
-                    break
+                return await other.poll(timeout_ms=200)
+
+            stolen = await until_async(steal)
             assert [(each.offset, each.delivery_count) for each in stolen] == [(lost.offset, 2)]
             held.accept()
             assert await slow.commit() == {}
@@ -277,9 +280,7 @@ def test_the_group_sees_its_members(bootstrap: str) -> None:
             members = (await admin.groups.describe(group)).members
             assert [each.member_id for each in members] == [consumer.member_id]
 
-            async with asyncio.timeout(20):
-                while (await admin.groups.describe(group)).members:  # noqa: ASYNC110 - the broker is another process
-                    await asyncio.sleep(0.1)
+            await until_async(lambda: admin.groups.describe(group), lambda described: not described.members)
             await fill(cluster, topic, 1, [7])
             assert numbers(await take(consumer, 1)) == [7], "it joins again with the next poll"
         assert not (await admin.groups.describe(group)).members

@@ -9,6 +9,7 @@ from tests.support.beats import Flock
 from tests.support.kafka import RealKafka
 from tests.support.node import OttlaNode
 from tests.support.same import Plain, Side
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -60,8 +61,7 @@ def test_a_rebalance_goes_on_elsewhere(kafka: RealKafka) -> None:
 
     kafka.start()
     flock.side = side = Side("kafka", kafka.bootstrap)
-    while (answer := anna.beat())["error_code"] in (14, 15, 16):
-        """Kafka is still loading."""
+    answer = until(anna.beat, lambda found: found["error_code"] not in (14, 15, 16))  # Kafka is still loading
     assert told(answer) == (0, 4, None)
     assert flock.described() == before
     assert told(bert.beat()) == (0, 3, [2])

@@ -7,15 +7,12 @@ import pytest
 from tests.compat.conftest import MakeTopic, Node
 from tests.support.clients import Java, Message, Sending
 from tests.support.lines import HarnessError
+from tests.support.waiting import until
 
 
 def eventually(ask: Callable[[], object], wanted: object) -> None:
     """A Kafka broker learns of changes from the metadata log, a moment after they were acknowledged."""
-    for _ in range(100):
-        if ask() == wanted:
-            return
-        time.sleep(0.05)
-    assert ask() == wanted
+    until(ask, lambda found: found == wanted)
 
 
 @pytest.mark.feature("topics")

@@ -1,7 +1,6 @@
 """The admin clients of the Python libraries: make, look at, change and delete topics."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import confluent_kafka
@@ -14,22 +13,7 @@ from aiokafka.admin.config_resource import ConfigResourceType as AioConfigResour
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 from tests.compat.conftest import Names, Node
 from tests.support.clients import Aio, Confluent, KafkaPython, kafka
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Kafka's metadata follows a change with a small delay."""
-    for _ in range(200):
-        if condition():
-            return
-    raise AssertionError("it did not come true")
-
-
-async def wait_until(ask: Callable[[], Awaitable[Any]], condition: Callable[[Any], bool]) -> None:
-    for _ in range(200):
-        if condition(await ask()):
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come true")
+from tests.support.waiting import until, until_async
 
 
 def retention(found: Any) -> str:
@@ -48,15 +32,15 @@ class TestConfluent:
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
         name = new_name("confluent")
         admin.create_topics([NewTopic(name, 2, 1, config={"retention.ms": "7200000"})])[name].result(30)
-        wait_for(lambda: name in admin.list_topics(timeout=30).topics)
+        until(lambda: name in admin.list_topics(timeout=30).topics)
         assert sorted(admin.list_topics(name, timeout=30).topics[name].partitions) == [0, 1]
         admin.create_partitions([NewPartitions(name, 3)])[name].result(30)
-        wait_for(lambda: len(admin.list_topics(name, timeout=30).topics[name].partitions) == 3)
+        until(lambda: len(admin.list_topics(name, timeout=30).topics[name].partitions) == 3)
         with pytest.raises(confluent_kafka.KafkaException) as caught:
             admin.create_topics([NewTopic(name, 2, 1)])[name].result(30)
         assert caught.value.args[0].code() == confluent_kafka.KafkaError.TOPIC_ALREADY_EXISTS
         admin.delete_topics([name])[name].result(30)
-        wait_for(lambda: name not in admin.list_topics(timeout=30).topics)
+        until(lambda: name not in admin.list_topics(timeout=30).topics)
 
     @pytest.mark.feature("configs")
     def test_configs(self, client: Confluent, node: Node, new_name: Names) -> None:
@@ -64,12 +48,12 @@ class TestConfluent:
         name = new_name("confluent")
         admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-        wait_for(lambda: name in admin.list_topics(timeout=30).topics)
+        until(lambda: name in admin.list_topics(timeout=30).topics)
 
         def value() -> Any:
             return admin.describe_configs([resource])[resource].result(30)["retention.ms"].value
 
-        wait_for(lambda: value() == "604800000")
+        until(lambda: value() == "604800000")
         change = ConfigResource(ConfigResource.Type.TOPIC, name)
         change.add_incremental_config(
             confluent_kafka.admin.ConfigEntry(
@@ -77,7 +61,7 @@ class TestConfluent:
             )
         )
         admin.incremental_alter_configs([change])[change].result(30)
-        wait_for(lambda: value() == "123")
+        until(lambda: value() == "123")
 
     @pytest.mark.feature("offsets and delete-records")
     def test_records(self, client: Confluent, node: Node, new_name: Names) -> None:
@@ -114,11 +98,11 @@ class TestAio:
             try:
                 name = new_name("aio")
                 await admin.create_topics([AioNewTopic(name, 2, 1)])
-                await wait_until(admin.list_topics, lambda topics: name in topics)
+                await until_async(admin.list_topics, lambda topics: name in topics)
                 await admin.create_partitions({name: AioNewPartitions(3)})
-                await wait_until(lambda: admin.describe_topics([name]), lambda found: len(found[0]["partitions"]) == 3)
+                await until_async(lambda: admin.describe_topics([name]), lambda found: len(found[0]["partitions"]) == 3)
                 await admin.delete_topics([name])
-                await wait_until(admin.list_topics, lambda topics: name not in topics)
+                await until_async(admin.list_topics, lambda topics: name not in topics)
             finally:
                 await admin.close()
 
@@ -135,7 +119,7 @@ class TestAio:
                 change = AioConfigResource(AioConfigResourceType.TOPIC, name, configs={"retention.ms": "99999"})
                 await admin.alter_configs([change])
                 resource = AioConfigResource(AioConfigResourceType.TOPIC, name)
-                await wait_until(lambda: admin.describe_configs([resource]), lambda found: retention(found) == "99999")
+                await until_async(lambda: admin.describe_configs([resource]), lambda found: retention(found) == "99999")
             finally:
                 await admin.close()
 
@@ -153,10 +137,10 @@ class TestKafkaPython:
         try:
             name = new_name("kafka-python")
             admin.create_topics([kafka.admin.NewTopic(name, 2, 1)])
-            wait_for(lambda: name in admin.list_topics())
+            until(lambda: name in admin.list_topics())
             admin.create_partitions({name: kafka.admin.NewPartitions(3)})
-            wait_for(lambda: len(admin.describe_topics([name])[0]["partitions"]) == 3)
+            until(lambda: len(admin.describe_topics([name])[0]["partitions"]) == 3)
             admin.delete_topics([name])
-            wait_for(lambda: name not in admin.list_topics())
+            until(lambda: name not in admin.list_topics())
         finally:
             admin.close()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.compat.conftest import Names, versions_of
 from tests.support.same import Both, Plain, Side
+from tests.support.waiting import until
 
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
@@ -51,15 +52,9 @@ def fetch(side: Side, group: str, topic: str | None, version: int, *indexes: int
 
 def wait_for_coordinator(side: Side, *keys: str) -> None:
     """Kafka makes the offsets' topic on first use, and loads it a moment later."""
-    for key in keys:
-        for _ in range(2000):
-            found = side.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[key]), 6)
-            if found["coordinators"][0]["error_code"] == 0:
-                loaded = fetch(side, key, None, 9)
-                if loaded["groups"][0]["error_code"] == 0:
-                    break
-        else:
-            raise AssertionError(f"{side.name}: nobody coordinates {key}")
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(keys))
+    until(lambda: side.call(request, 6), lambda found: not any(each["error_code"] for each in found["coordinators"]))
+    until(lambda: [fetch(side, key, None, 9)["groups"][0]["error_code"] for key in keys], lambda codes: not any(codes))
 
 
 @pytest.mark.parametrize("version", versions_of(OffsetCommitRequest))
@@ -136,11 +131,7 @@ def test_a_deleted_topic_takes_its_offsets_along(both: Both, new_name: Names) ->
         yield commit(side, group, topic, NEWEST_COMMIT, (0, 5, ""))
         state = DeleteTopicsRequest.DeleteTopicState
         yield side.call(DeleteTopicsRequest(topics=[state(name=topic, topic_id=bytes(16))], timeout_ms=5000), 6)
-        for _ in range(500):
-            left = fetch(side, group, None, 9)
-            if not left["groups"][0]["topics"]:
-                break
-        yield left
+        yield until(lambda: fetch(side, group, None, 9), lambda left: not left["groups"][0]["topics"])
 
     both.same(script)
 

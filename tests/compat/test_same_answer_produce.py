@@ -8,6 +8,7 @@ import pytest
 from crc32c import crc32c
 from tests.compat.conftest import Names, versions_of
 from tests.support.same import Both, Plain, Side
+from tests.support.waiting import until
 
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
@@ -195,12 +196,11 @@ def test_topic_ids(both: Both, new_name: Names) -> None:
 
 def idempotent(side: Side) -> int:
     """A producer id. A Kafka that was just started has to fetch a block of them first and asks to wait."""
-    while True:
-        answer = side.answer(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
-        assert isinstance(answer, InitProducerIdResponse)
-        if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            assert answer.error_code == 0
-            return answer.producer_id
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    answer = until(lambda: side.answer(request, 4), lambda found: getattr(found, "error_code", 0) != loading)
+    assert isinstance(answer, InitProducerIdResponse) and answer.error_code == 0, answer
+    return answer.producer_id
 
 
 def test_sequences(both: Both, new_name: Names) -> None:

@@ -7,8 +7,9 @@ import pytest
 from tests.support.kafka import RealKafka
 from tests.support.node import OttlaNode
 from tests.support.same import Plain, Side
-from tests.support.share_state import StateTalk, until
+from tests.support.share_state import StateTalk
 from tests.support.shares import LEAVE, ShareTalk
+from tests.support.waiting import until
 
 
 @pytest.fixture

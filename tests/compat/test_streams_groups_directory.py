@@ -7,8 +7,8 @@ import pytest
 from tests.support.kafka import RealKafka
 from tests.support.node import OttlaNode
 from tests.support.same import Plain, Side
-from tests.support.share_state import until
 from tests.support.streamers import Player, Troupe, internal, subtopology, topology
+from tests.support.waiting import until
 
 INPUT, STATE = "lines", "app-state"
 

@@ -10,7 +10,8 @@ from confluent_kafka import KafkaException, Producer
 from tests.compat.conftest import Names, Node
 from tests.support.clients import Java
 from tests.support.same import Side
-from tests.support.transactional import Transactional, wait_until
+from tests.support.transactional import Transactional
+from tests.support.waiting import until
 
 TIMEOUT_MS = 1000
 
@@ -49,7 +50,7 @@ def test_confluent(brisk_node: Node, java_431: Java, new_name: Names, topic: str
     producer.begin_transaction()
     producer.produce(topic, b"too late", partition=0)
     producer.flush(10)
-    wait_until(lambda: aborted(bootstrap, identity))
+    until(lambda: aborted(bootstrap, identity))
     with pytest.raises(KafkaException) as refused:
         producer.commit_transaction(10)
     assert refused.value.args[0].txn_requires_abort() or refused.value.args[0].fatal()
@@ -76,7 +77,7 @@ def test_aiokafka(brisk_node: Node, java_431: Java, new_name: Names, topic: str)
         try:
             await producer.begin_transaction()
             await producer.send_and_wait(topic, b"too late", partition=0)
-            await asyncio.to_thread(wait_until, lambda: aborted(bootstrap, identity))
+            await asyncio.to_thread(until, lambda: aborted(bootstrap, identity))
             with pytest.raises(ProducerFenced):
                 await producer.commit_transaction()
             await again.start()

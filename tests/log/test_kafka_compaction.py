@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
+from tests.support.waiting import until
 
 from ottla.log import dump
 from ottla.log.checkpoint import CLEANER_OFFSETS, CheckpointError, read_offsets
@@ -77,14 +78,15 @@ def _compact(kafka: RealKafka, admin: AdminClient) -> int:
         [ConfigResource("TOPIC", "cleaned", incremental_configs=entries)]
     ).values():
         future.result()
-    for _ in range(600):
-        time.sleep(0.1)
+
+    def cleaned() -> object:
         try:
-            if TopicPartition("cleaned", 0) in read_offsets(OsDisk(str(kafka.data_dir)), CLEANER_OFFSETS):
-                return int(time.time() * 1000)
-        except CheckpointError:
-            continue
-    raise AssertionError("Kafka did not clean the log")
+            return read_offsets(OsDisk(str(kafka.data_dir)), CLEANER_OFFSETS)
+        except CheckpointError as error:  # it is being written
+            return error
+
+    until(cleaned, lambda found: isinstance(found, dict) and TopicPartition("cleaned", 0) in found)
+    return int(time.time() * 1000)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.node import OttlaNode
-from tests.support.transactional import wait_until
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.spark]
 
@@ -50,14 +50,14 @@ def test_a_streaming_query_shows_as_a_group_with_lag(spark: Any, node: OttlaNode
         return [group for group in named if group not in before]  # other tests run such queries, too
 
     run()
-    wait_until(lambda: len(mine()) == 1)
+    until(lambda: len(mine()) == 1)
     (group,) = mine()
-    wait_until(lambda: lags(node, group, "lagging") == {0: 0})
+    until(lambda: lags(node, group, "lagging") == {0: 0})
     rows.limit(40).write.format("kafka").options(**broker, topic="lagging").save()
     described = _ottla("group", "describe", group, "--json", "-b", node.bootstrap)
     (row,) = described["partitions"]
     assert row["lag"] == 40
     assert row["lag_seconds"] > 0
     run()  # a restart from the checkpoint is the same group
-    wait_until(lambda: lags(node, group, "lagging") == {0: 0})
+    until(lambda: lags(node, group, "lagging") == {0: 0})
     assert mine() == [group]

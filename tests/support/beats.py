@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.support.classic import wait_for_coordinator
 from tests.support.same import Plain, Side
+from tests.support.waiting import until
 
 from ottla.groups.view import TopicInfo
 from ottla.machine.keyed import Entry, entries_of, types_of
@@ -76,10 +77,7 @@ class Flock:
 
     def wait_for_epoch(self, epoch: int) -> None:
         """Regular expressions are matched a moment after the heartbeat that wants it."""
-        for _ in range(2000):
-            if self.described()["groups"][0]["group_epoch"] >= epoch:
-                return
-        raise AssertionError(f"{self.side.name}: {self.group} does not reach epoch {epoch}")
+        until(self.described, lambda found: found["groups"][0]["group_epoch"] >= epoch)
 
     def journal(self) -> list[Plain]:
         """All entries of the group, as they were written; times and what belongs to the cluster left out."""

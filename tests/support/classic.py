@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.support.raw import Closed, RawConnection
 from tests.support.same import Plain, Side
+from tests.support.waiting import until
 
 from ottla.wire.frame import request_frame
 from ottla.wire.message import Request, Response
@@ -76,13 +77,10 @@ class Crowd:
 
 def wait_for_coordinator(side: Side, group: str) -> None:
     """Kafka makes the topic of offsets on first use, and loads it a moment later."""
-    for _ in range(2000):
-        found = side.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 6)
-        if found["coordinators"][0]["error_code"] == 0:
-            beat = LeaveGroupRequest(group_id=group, members=[])
-            if side.call(beat, 5)["error_code"] not in RETRIABLE:
-                return
-    raise AssertionError(f"{side.name}: {group} has no coordinator")
+    asked = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+    until(lambda: side.call(asked, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
+    leaving = LeaveGroupRequest(group_id=group, members=[])
+    until(lambda: side.call(leaving, 5), lambda found: found["error_code"] not in RETRIABLE)
 
 
 class Actor:
@@ -167,8 +165,7 @@ class Actor:
             told.append(self.call(self.joins(**fields)))
         self.send(self.joins(**fields))
         instance_id = said.get("group_instance_id")
-        while not self._connection.has_answer() and not self._crowd.is_joining(self.client_id, instance_id):
-            pass
+        until(lambda: self._connection.has_answer() or self._crowd.is_joining(self.client_id, instance_id))
         return told
 
     def join(self, **fields: Any) -> list[Plain]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import until
 
 from ottla.model.ids import NO_ID
 from ottla.wire.message import Request, Response, Struct, fields
@@ -93,12 +94,13 @@ class Side:
         topic = ListOffsetsRequest.Topic
         wanted = [topic.Partition(partition_index=at, timestamp=-1) for at in range(partitions)]
         request = ListOffsetsRequest(replica_id=-1, topics=[topic(name=name, partitions=wanted)])
-        for _ in range(1000):
+
+        def codes() -> list[int]:
             answer = self.answer(request, 9)
             assert isinstance(answer, ListOffsetsResponse)
-            if all(each.error_code == 0 for each in answer.topics[0].partitions):
-                return
-        raise AssertionError(f"{self.name}: no leaders for {name}")
+            return [each.error_code for each in answer.topics[0].partitions]
+
+        until(codes, lambda found: not any(found))
 
     def close(self) -> None:
         self._connection.close()

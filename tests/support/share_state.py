@@ -1,9 +1,9 @@
 """The share coordinator in comparisons: requests about one group's share partitions of one topic, to one side."""
 
-from collections.abc import Callable
 from typing import Any
 
 from tests.support.same import Plain, Side
+from tests.support.waiting import until
 
 from ottla.model.ids import uuid_text
 from ottla.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest
@@ -76,14 +76,6 @@ class StateTalk:
 
     def _call(self, request: Any, about: Any, version: int) -> Plain:
         return self.side.call(request(group_id=self.group, topics=[about]), version)
-
-
-def until(ask: Callable[[], Plain], holds: Callable[[Plain], bool]) -> Plain:
-    for _ in range(5000):
-        found = ask()
-        if holds(found):
-            return found
-    raise AssertionError(f"it stays so: {found}")
 
 
 def _code(answer: Plain) -> int:

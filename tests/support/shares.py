@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tests.support.same import Plain, Side
+from tests.support.waiting import until
 
 from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
@@ -67,12 +68,15 @@ class ShareTalk:
 
     def stay(self, member: str, answer: Plain, holds: Callable[[Plain], bool]) -> Plain:
         """Heartbeats until it has what is expected; the last answer that told an assignment."""
-        for _ in range(5000):
-            assert answer["error_code"] == 0, answer
-            if answer["assignment"] is not None and holds(answer):
-                return answer
-            answer = self.beat(member, answer["member_epoch"])
-        raise AssertionError(f"it stays so: {answer}")
+        last = answer
+
+        def is_told(found: Plain) -> bool:
+            nonlocal last
+            last = found
+            assert found["error_code"] == 0, found
+            return found["assignment"] is not None and holds(found)
+
+        return answer if is_told(answer) else until(lambda: self.beat(member, last["member_epoch"]), is_told)
 
     def describe(self, **fields: object) -> Plain:
         request = {"group_ids": [self.name], "include_authorized_operations": False, **fields}
@@ -114,11 +118,3 @@ class ShareTalk:
     def listed(self) -> Plain:
         answer = self.side.call(ListGroupsRequest(states_filter=[], types_filter=["share"]), 5)
         return [group for group in answer["groups"] if group["group_id"] == self.name]
-
-
-def until(ask: Callable[[], Plain], holds: Callable[[Plain], bool]) -> Plain:
-    for _ in range(5000):
-        found = ask()
-        if holds(found):
-            return found
-    raise AssertionError(f"it stays so: {found}")

@@ -1,12 +1,12 @@
 """Members of a streams group (KIP-1071), heartbeat by heartbeat, on one side of a comparison."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 from tests.support.beats import Flock
 from tests.support.classic import wait_for_coordinator
 from tests.support.same import Plain, Side
+from tests.support.waiting import until
 
 from ottla.wire.messages import streams_group_heartbeat as messages
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -111,11 +111,7 @@ class Player:
 
     def until(self, good: Callable[[Plain], bool]) -> Plain:
         """Heartbeats until an answer is good: Kafka makes topics a moment after it was asked for them."""
-        for _ in range(1000):
-            if good(answer := self.confirm()):
-                return answer
-            time.sleep(0.01)
-        raise AssertionError(f"{self._troupe.side.name}: {answer}")
+        return until(self.confirm, good)
 
     def leave(self, epoch: int = -1, **fields: Any) -> Plain:
         return self.beat(member_epoch=epoch, **fields)

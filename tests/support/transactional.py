@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from tests.support.same import Plain, Side
+from tests.support.waiting import until
 
 from ottla.records.build import build_batch
 from ottla.records.record import Record
@@ -18,7 +19,6 @@ from ottla.wire.messages.produce import ProduceRequest
 NOW = time.time_ns() // 1_000_000
 TIMEOUT_MS = 60_000
 NEWEST_INIT, NEWEST_ADD, NEWEST_END, NEWEST_PRODUCE = 5, 3, 5, 13
-ANSWERS_MAX = 3000  # asked again without a pause: Kafka does in the background what was asked before
 CONCURRENT_TRANSACTIONS = 51
 NOT_READY = (14, 15, 16)  # the coordinator is loading, not available, or not this one
 
@@ -35,13 +35,12 @@ class Transactional:
 
     def find(self) -> "Transactional":
         """Kafka makes the topic on first use, and loads it a moment later."""
-        for _ in range(ANSWERS_MAX):
-            found = self.side.call(FindCoordinatorRequest(key_type=1, coordinator_keys=[self.id]), 6)
-            if found["coordinators"][0]["error_code"] == 0 and self.describe()["error_code"] not in NOT_READY:
-                anybody = self.side.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 5)
-                if anybody["error_code"] == 0:  # there are producer ids, too
-                    return self
-        raise AssertionError(f"{self.side.name}: nobody coordinates {self.id}")
+        asked = FindCoordinatorRequest(key_type=1, coordinator_keys=[self.id])
+        until(lambda: self.side.call(asked, 6), lambda found: found["coordinators"][0]["error_code"] == 0)
+        until(self.describe, lambda found: found["error_code"] not in NOT_READY)
+        anybody = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)  # there are producer ids, too
+        until(lambda: self.side.call(anybody, 5), lambda found: found["error_code"] == 0)
+        return self
 
     def init(self, version: int = NEWEST_INIT, timeout_ms: int = TIMEOUT_MS, **fields: Any) -> Plain:
         request = InitProducerIdRequest(transactional_id=self.id, transaction_timeout_ms=timeout_ms, **fields)
@@ -54,12 +53,9 @@ class Transactional:
 
     def begin(self) -> "Transactional":
         """An id and an epoch, whatever is going on."""
-        for _ in range(ANSWERS_MAX):
-            code = self.init()["error_code"]
-            if code == 0:
-                return self
-            assert code == CONCURRENT_TRANSACTIONS, code
-        raise AssertionError(f"{self.side.name}: {self.id} does not come to rest")
+        code = until(lambda: self.init()["error_code"], lambda code: code != CONCURRENT_TRANSACTIONS)
+        assert code == 0, code
+        return self
 
     def _producer(self, fields: dict[str, Any]) -> tuple[int, int]:
         return fields.get("producer_id", self.producer_id), fields.get("epoch", self.epoch)
@@ -142,10 +138,8 @@ class Transactional:
         return answer
 
     def rest(self) -> "Transactional":
-        for _ in range(ANSWERS_MAX):
-            if not self.describe()["transaction_state"].startswith("Prepare"):
-                return self
-        raise AssertionError(f"{self.side.name}: {self.id} does not come to rest")
+        until(self.describe, lambda found: not found["transaction_state"].startswith("Prepare"))
+        return self
 
     def describe(self) -> Plain:
         answer = self.side.call(DescribeTransactionsRequest(transactional_ids=[self.id]), 0)
@@ -155,11 +149,3 @@ class Transactional:
         for topic in state["topics"]:
             topic["partitions"].sort()
         return state
-
-
-def wait_until(condition: Any, timeout_s: float = 20) -> None:
-    """Looks again and again; fails when the time is over."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)

@@ -1,26 +1,15 @@
 """The broker's clock: what takes minutes or days for others takes milliseconds here."""
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.support.waiting import until
 
 from ottla.client.blocking import Blocking
 from ottla.testing.broker import Broker
-
-PATIENCE = 200  # polls of a tenth of a second
-
-
-def until(done: Callable[[], bool]) -> None:
-    waiting = threading.Event()
-    for _ in range(PATIENCE):
-        if done():
-            return
-        waiting.wait(0.1)
-    raise AssertionError("it never came to that")
 
 
 def members(bootstrap: str, group: str) -> int:

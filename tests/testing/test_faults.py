@@ -2,7 +2,7 @@
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from tests.testing.test_clock import until
+from tests.support.waiting import until
 
 from ottla.client.blocking import Blocking
 from ottla.model.errors import ApiError, ErrorCode

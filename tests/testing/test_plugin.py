@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.support.waiting import until
 
 from ottla.client.blocking import Blocking
 from ottla.testing.broker import Broker
@@ -22,11 +23,12 @@ def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         found: list[bytes] = []
-        for _ in range(60):
-            found += [message.value() for message in consumer.consume(count - len(found), 1.0)]
-            if len(found) >= count:
-                break
-        return found
+
+        def more() -> list[bytes]:
+            found.extend(message.value() for message in consumer.consume(count - len(found), 1.0))
+            return found
+
+        return until(more, lambda _: len(found) >= count)
     finally:
         consumer.close()
 
