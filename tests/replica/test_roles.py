@@ -113,6 +113,30 @@ def test_histories_that_part_twice() -> None:
     assert contents(first) == contents(second) == contents(third) == [b"000001", b"000003"]
 
 
+def test_a_leader_that_another_one_came_between() -> None:
+    """A node that hears of several elections at once (a snapshot of the metadata) may find itself leading still: what
+    followers had told it, they may have cut off since."""
+    cluster = Cluster()
+    cluster.produce(1)
+    cluster.replicate()
+    cluster.produce(1)
+    cluster.replicate(3)  # 1 and 3 have it, 2 does not
+    cluster.elect(2)
+    cluster.tell(2)
+    cluster.tell(3)
+    cluster.produce(2)
+    cluster.replicate(3)
+    assert contents(cluster.nodes[3].partition) == [b"000001", b"000003"]
+    cluster.fence(2)
+    assert cluster.terms.leader == 1
+    cluster.tell(1)
+    cluster.check()
+    assert [sent.value for sent in cluster.acknowledged] == [b"000001"]
+    cluster.fence(1)  # before the third has fetched from it
+    cluster.tell(3)
+    cluster.check()
+
+
 def test_a_leader_that_lost_its_log() -> None:
     """An unclean election: followers have more than their leader, and give it up."""
     cluster = Cluster()
@@ -295,7 +319,9 @@ def test_elected_again(again: bool) -> None:
     cluster.replicate()
     if not again:
         change_leader(cluster, 2)
-    leader.lead(cluster.terms._replace(leader=1, leader_epoch=5, partition_epoch=9), cluster.now_ms)
+    leader.lead(
+        cluster.terms._replace(leader=1, leader_epoch=cluster.terms.leader_epoch + 1, partition_epoch=9), cluster.now_ms
+    )
     assert leader.in_sync is not None
     ends = [follower.end for follower in leader.in_sync.followers.values()]
     assert ends == ([1, 1] if again else [-1, -1])

@@ -103,7 +103,9 @@ class Partition(Readable):
         known = self.leader_epoch, self.partition_epoch
         if self._is_stale(terms) or (self.is_leader and known == (terms.leader_epoch, terms.partition_epoch)):
             return False
-        new_leader, new_epoch = not self.is_leader, terms.leader_epoch > self.leader_epoch
+        new_epoch = terms.leader_epoch > self.leader_epoch
+        # An epoch that was left out was another leader's, who may have had followers cut off what they told this one.
+        new_leader = not self.is_leader or terms.leader_epoch > self.leader_epoch + 1
         self.leader_id, self.leader_epoch = self.node_id, terms.leader_epoch
         self.partition_epoch = terms.partition_epoch
         self.is_leader = True
