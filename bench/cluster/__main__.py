@@ -22,6 +22,8 @@ from bench.workloads import Figures, Scale
 LOADS: dict[str, Callable[[Three, Scale, int], Figures]] = {
     "produce_kib": loads.produce_kib,
     "produce_small": loads.produce_small,
+    "prepared_kib": loads.prepared_kib,
+    "prepared_small": loads.prepared_small,
     "latency": loads.latency,
 }
 KINDS = ("kafka", "ottla")

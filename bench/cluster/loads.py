@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import resource
 import time
 
 from bench import workloads
+from bench.cluster import prepared
 from bench.cluster.subjects import REPLICATION_FACTOR, Three
 from bench.cluster.whole import create, until_in_sync
 from bench.subject import Cost, resident_mib
-from bench.workloads import Figures, Scale
+from bench.workloads import GB, Figures, Scale
 
 THROUGHPUT_PARTITIONS = 6
 MANY_PER_TOPIC = 50
+KIB_BATCH_BYTES, SMALL_BATCH_BYTES = 262_144, 65_536
 
 
 def prepare(subject: Three) -> None:
@@ -22,17 +25,45 @@ def prepare(subject: Three) -> None:
 
 
 def produce_kib(subject: Three, scale: Scale, round_: int) -> Figures:
+    before_s = _clients_cpu_s()
     figures = workloads.produce_kib(subject, scale, round_)
-    return figures | {"s_per_gb": 1000 / figures["mb_per_s"]}
+    client_s = _clients_cpu_s() - before_s
+    gigabytes = scale.kib_records * 1024 / GB
+    return figures | {"s_per_gb": 1000 / figures["mb_per_s"], "client_cpu_s_per_gb": client_s / gigabytes}
 
 
 def produce_small(subject: Three, scale: Scale, round_: int) -> Figures:
     """100-byte records, as most are, with acks=all."""
-    cost = workloads.produce(subject, "small", scale.small_records, 100, acks="all", batch_size=65_536, linger_ms=20)
+    before_s = _clients_cpu_s()
+    cost = workloads.produce(
+        subject, "small", scale.small_records, 100, acks="all", batch_size=SMALL_BATCH_BYTES, linger_ms=20
+    )
     return {
         "cpu_us_per_record": 1e6 * cost.cpu_s / scale.small_records,
         "us_per_record": 1e6 * cost.wall_s / scale.small_records,
+        "client_cpu_us_per_record": 1e6 * (_clients_cpu_s() - before_s) / scale.small_records,
     }
+
+
+def _clients_cpu_s() -> float:
+    """Of the programs that were started and have ended; the nodes have not."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def prepared_kib(subject: Three, scale: Scale, round_: int) -> Figures:
+    load = prepared.Load(subject.cluster, "kib", scale.kib_records, 1024, KIB_BATCH_BYTES)
+    with Cost(subject) as cost:
+        load.run()
+    gigabytes = load.records * 1024 / GB
+    return {"cpu_s_per_gb": cost.cpu_s / gigabytes, "s_per_gb": cost.wall_s / gigabytes}
+
+
+def prepared_small(subject: Three, scale: Scale, round_: int) -> Figures:
+    load = prepared.Load(subject.cluster, "small", scale.small_records, 100, SMALL_BATCH_BYTES)
+    with Cost(subject) as cost:
+        load.run()
+    return {"cpu_us_per_record": 1e6 * cost.cpu_s / load.records, "us_per_record": 1e6 * cost.wall_s / load.records}
 
 
 def latency(subject: Three, scale: Scale, round_: int) -> Figures:
