@@ -47,8 +47,8 @@ bench-spark: $(VENV)/.dev .tools/.ready  ## Spark and contracts alone, full leng
 bench-cluster: $(VENV)/.dev .tools/.ready  ## three nodes against three of Kafka's: failover, throughput, many partitions (some 20 min)
 	@$(BIN)/python -m bench.cluster
 
-chaos: $(VENV)/.dev .tools/.ready  ## break a cluster of three real nodes; SECONDS=120 AGAINST=ottla|kafka SEED=n
-	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) --against $(or $(AGAINST),ottla) $(if $(SEED),--seed $(SEED))
+chaos: $(VENV)/.dev .tools/.ready  ## break a cluster of three real nodes; SECONDS=120 AGAINST=ottla|kafka SEED=n LINKS=proxy
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) --against $(or $(AGAINST),ottla) $(if $(SEED),--seed $(SEED)) $(if $(LINKS),--links $(LINKS))
 
 sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|coordinated|cluster
 	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))

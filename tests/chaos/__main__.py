@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [--against ottla|kafka] [--seconds N] [--seed N]`: break a cluster, and judge it."""
+"""`python -m tests.chaos --help`: break a cluster of three real nodes, and judge it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from rich.console import Console
+from tests.chaos.links import KINDS
 from tests.chaos.runner import run
 
 
@@ -20,7 +21,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--against", choices=("ottla", "kafka"), default="ottla")
     parser.add_argument("--seconds", type=float, default=120, help="how long it is broken (it takes longer in all)")
     parser.add_argument("--seed", type=int, default=None, help="which faults; by default other ones each time")
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=1, help="with seeds that follow each other")
+    parser.add_argument("--links", choices=KINDS, default=None, help="what cuts links; namespaces if there can be any")
+    parser.add_argument("--only", action="append", default=[], metavar="FAULT", help="as it is called in the output")
     parser.add_argument("--keep", action="store_true", help="keep the directory with data and logs")
     return parser.parse_args()
 
@@ -41,6 +44,8 @@ def main() -> None:
             chosen.seconds,
             seed,
             lambda text, begun=begun: console.print(f"{time.monotonic() - begun:7.1f} s  {text}", style="dim"),
+            cut_by=chosen.links,
+            only=chosen.only,
         )
         for name, count in verdict.facts.items():
             console.print(f"  {name}: {count:,}")

@@ -7,49 +7,57 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
-from tests.chaos.network import Network
+from tests.chaos.links import Links
 from tests.support.clusters import ProcessCluster
 
 BALLAST = "ballast"
 MIB = 1024 * 1024
 LASTS_S = (0.5, 6.0)
 BETWEEN_S = (0.5, 3.0)
+AT_LEAST = 2  # however short the time and busy the machine
 
 Fault = Callable[[int], Awaitable[None]]
 
 
 class Faults:
-    """`network` is None where there can be none; `small_disks`: each data directory is a file system of its own."""
+    """`links` is None if they cannot be cut; `small_disks`: each data directory is a file system of its own.
+
+    `only`: these kinds of faults, if they can be; by default all.
+    """
 
     def __init__(
         self,
         cluster: ProcessCluster,
-        network: Network | None,
+        links: Links | None,
         rng: random.Random,
         tell: Callable[[str], None],
         *,
         small_disks: bool,
+        only: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
-        self._network = network
+        self._links = links
         self._rng = rng
         self._tell = tell
         self.count = 0
         self.kinds: dict[str, Fault] = {"kill": self.kill, "pause": self.pause, "restart": self.restart}
-        if network is not None:
+        if links is not None:
             self.kinds |= {"cut off": self.cut_off, "cut one link": self.cut_link, "deafen": self.deafen}
         if small_disks:
             self.kinds["fill the disk"] = self.fill
+        if only:
+            self.kinds = {name: fault for name, fault in self.kinds.items() if name in only}
+        assert self.kinds, f"none of {', '.join(only)} can be done here"
 
     async def play(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         names = sorted(self.kinds)
         order: list[str] = []
-        while loop.time() < end:
+        while loop.time() < end or self.count < AT_LEAST:
             if not order:  # each kind once before any comes again
                 order = self._rng.sample(names, len(names))
             await self.strike(order.pop())
@@ -95,12 +103,12 @@ class Faults:
         return [id for id in self._cluster.ids if id != victim]
 
     async def _cut(self, pairs: list[tuple[int, int]]) -> None:
-        assert self._network is not None
+        assert self._links is not None
         for pair in pairs:
-            self._network.cut(*pair)
+            self._links.cut(*pair)
         await self._while()
         await asyncio.sleep(self._rng.choice((0, 0, 8)))
-        self._network.heal()
+        self._links.heal()
 
     async def fill(self, victim: int) -> None:
         """A node that cannot write may go down with it; then it is started again when there is room."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 # Link n has the addresses base+1 (hub) and base+2 (the far end). The block is reserved for benchmarks (RFC 2544).
 BLOCK = "198.18"
@@ -32,6 +32,12 @@ class Network:
     def prefix(self, id: int) -> list[str]:
         """What a command is run under to be at the end of this link."""
         return ["ip", "netns", "exec", self._names[id]]
+
+    def adapted(self, id: int, settings: Mapping[str, str]) -> dict[str, str]:
+        return dict(settings)
+
+    def watch(self, pids: Callable[[], Mapping[int, int]]) -> None:
+        """Nodes are known by their addresses."""
 
     def start(self) -> Network:
         try:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos import network
 from tests.chaos.copier import OUTPUT, Copier
 from tests.chaos.faults import Faults
-from tests.chaos.network import Network
+from tests.chaos.links import links
 from tests.chaos.readers import Readers
 from tests.chaos.work import PARTITIONS, Work, connect
 from tests.chaos.writers import TOPIC, Writers
@@ -39,13 +38,22 @@ class Verdict:
     facts: dict[str, int] = field(default_factory=dict)
 
 
-def run(kind: str, directory: Path, seconds: float, seed: int, tell: Callable[[str], None]) -> Verdict:
-    """Breaks a cluster of this kind ("ottla", "kafka") for `seconds`; what is wrong with it afterwards."""
+def run(
+    kind: str,
+    directory: Path,
+    seconds: float,
+    seed: int,
+    tell: Callable[[str], None],
+    *,
+    cut_by: str | None = None,
+    only: Collection[str] = (),
+) -> Verdict:
+    """Breaks a cluster of this kind ("ottla", "kafka") for `seconds`; what is wrong with it afterwards.
+
+    `cut_by`: one of `links.KINDS`, or the best there can be. `only`: these kinds of faults, or all.
+    """
     with ExitStack() as stack:
-        missing = network.unavailable()
-        if missing:
-            tell(f"links are not cut: {missing}")
-        place = None if missing else stack.enter_context(_network())
+        place = stack.enter_context(links(cut_by, NODES, tell))
         mounted = [stack.enter_context(small_disk(directory / f"node-{id}" / "data")) for id in NODES]
         small_disks = all(mounted)
         if not small_disks:
@@ -53,8 +61,10 @@ def run(kind: str, directory: Path, seconds: float, seed: int, tell: Callable[[s
         kinds: dict[str, type[ProcessCluster]] = {"ottla": OttlaCluster, "kafka": KafkaCluster}
         cluster = kinds[kind](directory, properties=SETTINGS, place=place)
         stack.callback(cluster.stop)
+        if place is not None:
+            place.watch(cluster.started)
         cluster.start()
-        faults = Faults(cluster, place, random.Random(seed), tell, small_disks=small_disks)
+        faults = Faults(cluster, place, random.Random(seed), tell, small_disks=small_disks, only=only)
         return asyncio.run(_run(cluster, faults, directory, seconds, tell))
 
 
@@ -91,15 +101,6 @@ async def _prepare(bootstrap: str) -> None:
             await admin.topics.create(topic, PARTITIONS, len(NODES))
         share = Resource(ResourceType.GROUP, "chaos-share")
         await admin.configs.set(share, {"share.auto.offset.reset": "earliest"})
-
-
-@contextmanager
-def _network() -> Iterator[Network]:
-    made = Network(NODES).start()
-    try:
-        yield made
-    finally:
-        made.stop()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -44,10 +44,11 @@ REPLICATED = {
 
 
 class Place(Protocol):
-    """Where nodes run, if not all on loopback (`tests/chaos/network.py`)."""
+    """Where nodes run and how they find each other, if not all on loopback (`tests/chaos/links.py`)."""
 
     def address(self, id: int) -> str: ...
     def prefix(self, id: int) -> list[str]: ...
+    def adapted(self, id: int, settings: Mapping[str, str]) -> dict[str, str]: ...
 
 
 class Process(Protocol):
@@ -94,7 +95,7 @@ class ProcessCluster:
 
     def settings_of(self, id: int, directory: Path) -> dict[str, str]:
         voters = ",".join(f"{each}@{self.controller_address(each)}" for each in self.ids)
-        return self.properties | {
+        settings = self.properties | {
             "process.roles": "broker,controller",
             "node.id": str(id),
             "controller.quorum.voters": voters,
@@ -103,6 +104,7 @@ class ProcessCluster:
             "log.dirs": str(directory / "data"),
             **({"broker.rack": self._racks[id]} if id in self._racks else {}),
         }
+        return settings if self._place is None else self._place.adapted(id, settings)
 
     def _host(self, id: int) -> str:
         return "127.0.0.1" if self._place is None else self._place.address(id)
@@ -125,6 +127,14 @@ class ProcessCluster:
     @property
     def pids(self) -> list[int]:
         return [self.nodes[id].pid for id in self.ids if id in self.running]
+
+    def started(self) -> dict[int, int]:
+        """Id → pid of every node that has a process, ready or not."""
+        found = {}
+        for id, node in self.nodes.items():
+            with suppress(AssertionError):  # none
+                found[id] = node.pid
+        return found
 
     def data_directory(self, id: int) -> Path:
         return self.directory / f"node-{id}" / "data"
