@@ -9,12 +9,13 @@ from hypothesis import settings
 from tests.support import tools
 from tests.support.java import CLASSPATH_392, JavaServer
 from tests.support.kafka import RealKafka
-from xdist.scheduler import LoadFileScheduling
+from tests.support.schedule import LongestFirst
 
-# A submission is judged by the same examples each time; at a desk Hypothesis looks for new ones.
+# A submission is judged by the same examples each time; at a desk Hypothesis looks for new ones. No example has a
+# deadline: a busy machine is no finding.
+settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI") == "true":
-    settings.load_profile("ci")
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "desk")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,24 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-class OneSpark(LoadFileScheduling):
-    """One worker per file, and one for all of Spark: two of them at once starve each other on two cores.
-
-    Groups (`xdist_group`) would say the same, but xdist 3.8 cannot pass them on under pytest 9.2.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith("tests/spark/") else str(super()._split_scope(nodeid))
-
-
 @pytest.hookimpl(optionalhook=True)  # runs without xdist know no such hook
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    return OneSpark(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:
+    return LongestFirst(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "feature(name): the column of docs/compatibility.md that this test stands for")
-    config.addinivalue_line("markers", "xdist_group(name): tests of one name run in one worker (pytest-xdist's own)")
     config.addinivalue_line("markers", "tool(name): the row of docs/compatibility.md, where no client fixture names it")
 
 

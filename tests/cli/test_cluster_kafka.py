@@ -14,7 +14,7 @@ from tests.support.clusters import KafkaCluster, ProcessCluster, running
 
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("cluster of kafka")]
+pytestmark = pytest.mark.compat
 Ottla = Callable[..., Run]
 
 

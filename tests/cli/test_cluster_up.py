@@ -15,9 +15,6 @@ from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("cluster up")
-
 Ottla = Callable[..., Run]
 
 

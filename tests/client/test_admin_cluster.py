@@ -17,9 +17,6 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("admin cluster")
-
 PROPERTIES = {"min.insync.replicas": "1"}
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource, ResourceType
 
 # In one worker, which starts that Kafka once.
-KAFKA = [pytest.mark.compat, pytest.mark.xdist_group("lively")]
+KAFKA = pytest.mark.compat
 EARLY = ConsumerOptions(auto_offset_reset="earliest", fetch_max_wait_ms=100)
 
 

@@ -32,7 +32,7 @@ from ottla.client import (
 from ottla.client.admin import Admin
 
 # In one worker, which starts that Kafka once.
-KAFKA = [pytest.mark.compat, pytest.mark.xdist_group("lively")]
+KAFKA = pytest.mark.compat
 _BOTH = [
     pytest.param((broker, protocol), marks=KAFKA if broker == "kafka" else [], id=f"{broker}-{protocol}")
     for broker, protocols in PROTOCOLS.items()

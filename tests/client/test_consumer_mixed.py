@@ -55,7 +55,6 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.compat
-@pytest.mark.xdist_group("lively")  # one worker starts Java and that Kafka once
 @pytest.mark.parametrize("we_lead", [True, False], ids=["we lead", "they lead"])
 @pytest.mark.parametrize(("bootstrap", "other", "protocol"), PLACES, indirect=["bootstrap", "other"])
 def test_a_mixed_group(bootstrap: str, other: GroupClient, protocol: str, we_lead: bool) -> None:

@@ -24,9 +24,6 @@ from ottla.client.cluster import Purpose
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.ids import TopicPartition
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("failover")
-
 PROPERTIES = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "auto.leader.rebalance.enable": "false",

@@ -15,7 +15,7 @@ from ottla.model.errors import ErrorCode
 from ottla.records.compress import Codec
 
 # In one worker, which starts that Kafka once.
-KAFKA = [pytest.mark.compat, pytest.mark.xdist_group("lively")]
+KAFKA = pytest.mark.compat
 
 
 @pytest.fixture(params=["ottla", pytest.param("kafka", marks=KAFKA)])

@@ -35,10 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.compat)
             # kafka-python reads its message definitions in a way that Python 3.11 deprecates.
             item.add_marker(pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"))
-            # One worker runs all that share a node, a real Kafka and the JVMs; groups and transactions have a node of
-            # their own, so another worker may run those.
-            coordination = {"brisk_node", "mortal"} & set(getattr(item, "fixturenames", ()))
-            item.add_marker(pytest.mark.xdist_group("coordination" if coordination else "compat"))
 
 
 @pytest.fixture(scope="session")

@@ -20,9 +20,6 @@ from tests.support.java import CLASSPATH_431, JavaServer, command
 from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("cluster tools")
-
 TOOLS = "org.apache.kafka.tools."
 REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"
 SPREAD = "1:2:3,2:3:1,3:1:2"

@@ -24,9 +24,6 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from ottla.wire.messages.produce import ProduceRequest
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("same answer replicas")
-
 LEADER, FOLLOWER, OTHER = 1, 2, 3
 TOPIC, STRICT = "replicated", "strict"
 WAIT_S = 60.0

@@ -17,7 +17,7 @@ from tests.support.raw import RawConnection
 
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("quorum tools")]
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"

@@ -17,7 +17,7 @@ from tests.support.lines import HarnessError, LineServer
 
 from ottla.testing.broker import Broker
 
-pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("registry clients")]
+pytestmark = pytest.mark.compat
 
 AVRO = {
     "type": "record",

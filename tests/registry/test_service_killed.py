@@ -20,8 +20,6 @@ from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.registry.identity import read_elected
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
-pytestmark = pytest.mark.xdist_group("registries")  # they share a node and three processes
-
 SESSION = ("--session-timeout", "1500ms")
 THREADS = 4
 _loads = itertools.count()

@@ -33,9 +33,6 @@ from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.produce import ProduceRequest
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("cluster coordinators")
-
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 RUN = "0b5bf1c4-6cc5-4e1c-9f4e-0a2ad1a1c2d3"
 

@@ -26,9 +26,6 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("cluster coordinators failover")
-
 COMMIT_VERSION, FETCH_VERSION = 8, 8
 
 

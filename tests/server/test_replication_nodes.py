@@ -19,9 +19,6 @@ from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
-# One cluster, and so one worker, for all of them.
-pytestmark = pytest.mark.xdist_group("replication nodes")
-
 
 class TwoDisks(OttlaCluster):
     """Each node has two data directories."""

@@ -1,23 +1,12 @@
 """One Spark session and one node per test process; tests use topics of their own."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import spark as sparks
 from tests.support import tools
 from tests.support.node import OttlaNode
-
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            # One worker runs all of them: a Spark uses both cores by itself, and gives its Python workers ten seconds
-            # to start, which two Sparks at once do not always manage.
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

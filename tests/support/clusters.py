@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
+from tests.support.java import BRIEF
 from tests.support.kafka import CLUSTER_ID, RealKafka
 from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
@@ -236,7 +237,7 @@ class KafkaCluster(ProcessCluster):
         place: Place | None = None,
         racks: Mapping[int, str] | None = None,
         heap: str = "384m",
-        jvm_options: Sequence[str] = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+        jvm_options: Sequence[str] = BRIEF,
     ) -> None:
         self._heap = heap
         self._jvm_options = jvm_options

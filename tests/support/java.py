@@ -9,7 +9,8 @@ from tests.support.lines import LineServer
 from tests.support.tools import APPS_LIBS, CLASSES, CLASSES_392, CLASSES_STREAMS, CLIENTS_392_LIBS, KAFKA_LIBS
 
 # A test JVM lives for seconds: start quickly, compile cheaply, stay small. Two cores are shared with everything else.
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData", "-Xmx512m")
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
+QUICK = (*BRIEF, "-Xmx512m")
 LOG_CONFIG = Path(__file__).with_name("log4j2-quiet.yaml")
 
 CLASSPATH_431 = f"{CLASSES}{os.pathsep}{KAFKA_LIBS}/*"
