@@ -2,11 +2,13 @@
 
 import random
 
+from ottla.raft.port import ReplicaKey
+from ottla.raft.voters import Voter, VoterSet
 from ottla.sim.cluster import Machine
 from ottla.sim.disk import Crash
 from ottla.sim.loop import SimLoop
 from ottla.sim.net import SimNet
-from ottla.sim.replicated.book import Ballots, Life, LogBook
+from ottla.sim.replicated.book import Ballots, Electorate, Life, LogBook
 from ottla.sim.replicated.line import Batch
 from ottla.sim.replicated.power import Power
 
@@ -132,12 +134,12 @@ def test_where_records_may_be_lost_only_leaders_and_watermarks_are_looked_at() -
 def test_votes() -> None:
     wrong: list[str] = []
     ballots = Ballots(wrong.append)
-    ballots.voted(1, 4, 2)
-    ballots.voted(1, 4, 2)
-    ballots.voted(1, 5, 3)
+    ballots.voted(ReplicaKey(1), 4, ReplicaKey(2))
+    ballots.voted(ReplicaKey(1), 4, ReplicaKey(2))
+    ballots.voted(ReplicaKey(1), 5, ReplicaKey(3))
     ballots.follows(1, 5, 3)
     assert not wrong
-    ballots.voted(1, 4, 3)
+    ballots.voted(ReplicaKey(1), 4, ReplicaKey(3))
     ballots.follows(2, 5, 2)
     assert ["voted for 2 and for 3" in wrong[0], "others followed 3" in wrong[1]] == [True, True]
 
@@ -167,3 +169,19 @@ def test_one_machine_at_a_time_may_lose_power() -> None:
     assert power.may_crash(one, Crash.PROCESS)
     assert Power([one, two], lambda _: False, limited=False).may_crash(one, Crash.POWER)
     net.loop.bury()
+
+
+def test_voters_change_one_at_a_time() -> None:
+    wrong: list[str] = []
+    electorate = Electorate(wrong.append)
+    one, two, three = Voter(1, b"1" * 16), Voter(2, b"2" * 16), Voter(3, b"3" * 16)
+    electorate.changed(ONE, VoterSet([one, two]), VoterSet([one, two, three]), is_settled=True)
+    electorate.changed(ONE, VoterSet([one, two]), VoterSet([two]), is_settled=True)
+    electorate.changed(ONE, VoterSet([Voter(1), Voter(2)]), VoterSet([one, two]), is_settled=True)  # an upgrade
+    assert not wrong
+    electorate.changed(ONE, VoterSet([one]), VoterSet([one, two, three]), is_settled=True)
+    assert "several voters at once: 2, 3" in wrong.pop()
+    electorate.changed(ONE, VoterSet([one, two]), VoterSet([one, Voter(2, b"4" * 16)]), is_settled=True)
+    assert "several voters at once: 2, 2" in wrong.pop()
+    electorate.changed(ONE, VoterSet([one]), VoterSet([one, two]), is_settled=False)
+    assert "not committed" in wrong.pop()

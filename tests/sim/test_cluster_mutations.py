@@ -18,7 +18,7 @@ from ottla.sim.check import Guarantee, Writer
 from ottla.sim.loop import Host
 from ottla.sim.net import LinkQuality
 from ottla.sim.replicated.run import ClusterSimulation
-from ottla.sim.replicated.scenario import COMBINED, NOBODY, ClusterScenario, clustered
+from ottla.sim.replicated.scenario import COMBINED, NOBODY, ClusterScenario, Voting, clustered
 from ottla.sim.scenario import Durability, Fault
 
 SEEDS = range(12)
@@ -47,10 +47,12 @@ def harsh(
         pause_between_faults_seconds=0.5,
         chaos_seconds=chaos_seconds,
         shape=(COMBINED,) * 3,
-        spares=0,
+        spares=(),
         settings=settings | ({"ottla.fsync.before.ack": "true"} if durable else {}),
         operations=0,
         cast=NOBODY,
+        voting=Voting.FIXED,
+        changes=0,
     )
 
 

@@ -8,6 +8,7 @@ every end.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -106,6 +107,7 @@ class Machine:
 
     async def supervise(self) -> None:
         """Starts the node again and again until the machine is retired."""
+        self._retired = False
         while not self._retired:
             self._begin()
             await self._ended.wait()
@@ -171,9 +173,12 @@ class Machine:
 
     async def repair(self) -> None:
         """What the operator does when all disks work again: a node that had to do without one is restarted."""
-        await self._ready.wait()
+        while not self._ready.is_set() and not self._retired:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await self._ready.wait()
         node = self.node
-        if node is None:
+        if node is None or self._retired:
             return
         if len(node.directories) < len(self.disks) or any(each.offline for each in node.directories):
             self.restart()
@@ -181,7 +186,7 @@ class Machine:
             await self._ready.wait()
 
     async def retire(self) -> None:
-        """The end of the simulation: a clean stop, and no start after it."""
+        """A clean stop, and no start after it (until it is supervised again)."""
         await self._ready.wait()
         self._retired = True
         self.restart()

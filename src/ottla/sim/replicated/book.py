@@ -10,6 +10,8 @@ Claims:
    (What was deleted may differ: a follower that crashed may still have what its leader need not tell it about.)
 5. a new leader has everything that was ever committed.
 
+And of the quorum: who votes does so once per epoch, and the voters change one at a time.
+
 A partition may be led uncleanly where that is asked for, and power may be lost by more machines than the settings
 survive: then there is nothing to claim of its records (`lossy`), and only 1 to 3 are checked.
 
@@ -21,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ottla.raft.port import ReplicaKey
+from ottla.raft.voters import VoterSet
 from ottla.sim.replicated.line import Batch, Line
 
 
@@ -106,15 +110,33 @@ class Ballots:
 
     def __init__(self, blame: Callable[[str], None]) -> None:
         self._blame = blame
-        self._votes: dict[tuple[int, int], int] = {}
+        self._votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
         self._leaders: dict[int, int] = {}
 
-    def voted(self, voter_id: int, epoch: int, candidate_id: int) -> None:
-        before = self._votes.setdefault((voter_id, epoch), candidate_id)
-        if before != candidate_id:
-            self._blame(f"quorum: node {voter_id} voted for {before} and for {candidate_id} in epoch {epoch}")
+    def voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
+        """A voter with another disk is another voter; whom it elects may be known without a disk."""
+        before = self._votes.setdefault((voter, epoch), candidate)
+        if before.id != candidate.id:
+            self._blame(f"quorum: node {voter.id} voted for {before.id} and for {candidate.id} in epoch {epoch}")
 
     def follows(self, node_id: int, epoch: int, leader_id: int) -> None:
         before = self._leaders.setdefault(epoch, leader_id)
         if before != leader_id:
             self._blame(f"quorum: node {node_id} follows {leader_id} in epoch {epoch}, others followed {before}")
+
+
+class Electorate:
+    """The voters of the quorum change one at a time: any two majorities, one after the other, have one in common."""
+
+    def __init__(self, blame: Callable[[str], None]) -> None:
+        self._blame = blame
+
+    def changed(self, life: Life, before: VoterSet, now: VoterSet, *, is_settled: bool) -> None:
+        """A leader lets others vote than before; `is_settled`: those before were committed."""
+        if not is_settled:
+            self._blame(f"quorum: {life} changes the voters, although the last change is not committed")
+        others = [voter for voter in before.values() if not now.has(voter.key)]
+        others += [voter for voter in now.values() if not before.has(voter.key)]
+        if len(others) > 1:
+            names = ", ".join(str(voter.id) for voter in others)
+            self._blame(f"quorum: {life} changes several voters at once: {names}")

@@ -1,5 +1,5 @@
-"""Operators at work while things go wrong: they move replicas, elect preferred leaders, make and delete topics, and add
-brokers.
+"""Operators at work while things go wrong: they move replicas, elect preferred leaders, make and delete topics, and
+change who belongs to the cluster (`members.py`).
 
 What they ask for may fail, be refused or be half done when the faults are over: then the moves that are under way must
 come to an end by themselves.
@@ -8,12 +8,13 @@ come to an end by themselves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from ottla.client.admin import Admin
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.sim.process import Stage
+from ottla.sim.replicated.members import Members
 from ottla.sim.replicated.scenario import REPLICAS
 from ottla.sim.workload import PATIENCE_SECONDS
 
@@ -23,14 +24,11 @@ PAUSE_SECONDS = 1.5
 class Operators:
     """A company of one."""
 
-    def __init__(
-        self, stage: Stage, operations: int, brokers: Sequence[int], spares: Sequence[int], start: Callable[[int], None]
-    ) -> None:
+    def __init__(self, stage: Stage, operations: int, changes: int, members: Members) -> None:
         self._stage = stage
         self._left = operations
-        self._brokers = list(brokers)
-        self._spares = list(spares)
-        self._start = start
+        self._changes_left = changes
+        self._members = members
         self._rng = stage.stream("operators")
         self._process = stage.process("operator")
         self._task: asyncio.Task[None] | None = None
@@ -44,30 +42,33 @@ class Operators:
         self._task = self._process.start(self._work())
 
     async def _work(self) -> None:
-        rng = self._rng
-        while self._left > 0 or self._spares:
+        rng, members = self._rng, self._members
+        ordinary = (self._move, self._move, self._elect, self._cancel, self._make_topic, self._delete_topic)
+        while self._left > 0 or self._changes_left > 0 or members.spares:
             await asyncio.sleep(rng.expovariate(1 / PAUSE_SECONDS))
-            if self._spares and rng.random() < 0.5:
-                spare = self._spares.pop()
-                self._stage.around.tell(f"operator: broker {spare} joins")
-                self._start(spare)
-                self._brokers.append(spare)
-                continue
-            self._left -= 1
-            what = rng.choice((self._move, self._move, self._elect, self._cancel, self._make_topic, self._delete_topic))
-            name = what.__name__.strip("_")
-            self._stage.around.tell(f"operator: {name}")
-            try:
-                async with Admin(self._stage.around.options("operator", rng)) as admin:
-                    await what(admin)
-                self._done[name] = self._done.get(name, 0) + 1
-            except (ClientError, ApiError) as error:
-                self._stage.around.tell(f"operator: {name} failed: {error}")
+            if members.spares and rng.random() < 0.5:
+                members.join()
+            elif rng.random() * (self._left + self._changes_left) < self._left:
+                self._left -= 1
+                await self._do(rng.choice(ordinary))
+            elif self._changes_left > 0:
+                self._changes_left -= 1
+                await self._do(rng.choice(members.changes))
+
+    async def _do(self, what: Callable[[Admin], Awaitable[None]]) -> None:
+        name = what.__name__.strip("_")
+        self._stage.around.tell(f"operator: {name}")
+        try:
+            async with Admin(self._stage.around.options("operator", self._rng)) as admin:
+                await what(admin)
+            self._done[name] = self._done.get(name, 0) + 1
+        except (ClientError, ApiError) as error:
+            self._stage.around.tell(f"operator: {name} failed: {error}")
 
     async def _move(self, admin: Admin) -> None:
         """Some partitions of the run to other replicas, in another order."""
         chosen = [partition for partition in self._stage.around.partitions if self._rng.random() < 0.7]
-        await admin.replicas.reassign({each: self._rng.sample(self._brokers, REPLICAS) for each in chosen})
+        await admin.replicas.reassign({each: self._rng.sample(self._members.brokers, REPLICAS) for each in chosen})
 
     async def _cancel(self, admin: Admin) -> None:
         moves = await admin.replicas.reassignments()
@@ -86,25 +87,29 @@ class Operators:
             await admin.topics.delete(f"made-{self._made}")
 
     async def finish(self) -> None:
-        """Every move must come to an end now."""
+        """Every move must come to an end now, and whoever waits to vote must be able to."""
         assert self._task is not None
         await self._task
+        await self._process.start(self._until(self._no_moves, "reassignments do not come to an end"))
+        await self._process.start(self._until(self._members.settle, "voters cannot be changed"))
 
-        async def wait() -> None:
-            deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-            while True:
-                try:
-                    async with Admin(self._stage.around.options("operator", self._rng)) as admin:
-                        if not await admin.replicas.reassignments():
-                            return
-                except (ClientError, ApiError) as error:
-                    self._stage.around.tell(f"operator: cannot list moves: {error}")
-                if asyncio.get_running_loop().time() > deadline:
-                    self._stage.around.history.blame("reassignments do not come to an end although all faults are over")
-                    return
-                await asyncio.sleep(0.5)
+    @staticmethod
+    async def _no_moves(admin: Admin) -> bool:
+        return not await admin.replicas.reassignments()
 
-        await self._process.start(wait())
+    async def _until(self, done: Callable[[Admin], Awaitable[bool]], otherwise: str) -> None:
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while True:
+            try:
+                async with Admin(self._stage.around.options("operator", self._rng)) as admin:
+                    if await done(admin):
+                        return
+            except (ClientError, ApiError) as error:
+                self._stage.around.tell(f"operator: not yet: {error}")
+            if asyncio.get_running_loop().time() > deadline:
+                self._stage.around.history.blame(f"{otherwise} although all faults are over")
+                return
+            await asyncio.sleep(0.5)
 
     async def look(self) -> None:
         """Nothing."""

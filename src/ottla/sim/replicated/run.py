@@ -4,41 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor
 
 from ottla.client.connection import Address
 from ottla.cluster.entry import encode
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState
 from ottla.sim.check import Guarantee, History
-from ottla.sim.cluster import CONTROLLER_PORT, PORT, Machine
-from ottla.sim.copying import SETTINGS as TRANSACTION_SETTINGS
+from ottla.sim.cluster import Machine
 from ottla.sim.copying import CopyCompany
 from ottla.sim.disk import Crash
-from ottla.sim.grouping import SETTINGS as GROUP_SETTINGS
 from ottla.sim.grouping import GroupCompany
 from ottla.sim.loop import Host, SimulationError
 from ottla.sim.replicated.chaos import ClusterChaos
+from ottla.sim.replicated.members import Members
+from ottla.sim.replicated.nodes import build
 from ottla.sim.replicated.operators import Operators
 from ottla.sim.replicated.power import Power
-from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, IN_SYNC_MIN, REPLICAS, ClusterScenario
+from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, ClusterScenario
 from ottla.sim.replicated.watch import Watch
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import DISK_FAULTS, Durability
-from ottla.sim.sharing import SETTINGS as SHARE_SETTINGS
 from ottla.sim.sharing import ShareCompany
 from ottla.sim.workload import create_topic, read_everything
 
 START_SECONDS_MAX = 60.0
 QUIET_SECONDS_MAX = 60.0  # how long a mended cluster may take until every replica is in sync
-REPLICATED = {
-    "offsets.topic.num.partitions": "2",
-    "offsets.topic.replication.factor": str(REPLICAS),
-    "transaction.state.log.replication.factor": str(REPLICAS),
-    "transaction.state.log.min.isr": str(IN_SYNC_MIN),
-    "share.coordinator.state.topic.replication.factor": str(REPLICAS),
-    "share.coordinator.state.topic.min.isr": str(IN_SYNC_MIN),
-}
 
 
 class ClusterSimulation(Simulation):
@@ -67,10 +57,11 @@ class ClusterSimulation(Simulation):
         if cast.sharing is not None:
             locks_last = not any(fault in scenario.faults for fault in DISK_FAULTS)
             self.companies.append(ShareCompany(stage, cast.sharing, locks_last=locks_last, cluster=True))
-        if scenario.operations or scenario.spares:
-            spares = [int(each.settings["node.id"]) for each in self.machines[len(scenario.shape) :]]
-            brokers = [number for number, roles in enumerate(scenario.shape, 1) if roles != CONTROLLER]
-            self.companies.append(Operators(stage, scenario.operations, brokers, spares, self._start_machine))
+        if scenario.operations or scenario.spares or scenario.changes:
+            members = Members(
+                stage, scenario, self.machines, self._start_machine, self._stop_machine, self._newest_state
+            )
+            self.companies.append(Operators(stage, scenario.operations, scenario.changes, members))
 
     def _look(self, host: Host) -> None:
         self.watch.look(host)
@@ -87,41 +78,7 @@ class ClusterSimulation(Simulation):
     # -- machines
 
     def _machines(self) -> list[Machine]:
-        scenario = self.scenario
-        roles = [*scenario.shape, *[BROKER] * scenario.spares]
-        machines = []
-        for number in range(1, len(roles) + 1):
-            settings = {"log.dirs": ",".join(f"data-{each}" for each in range(scenario.log_dirs))}
-            rng = self._stream(f"machine {number}")
-            machines.append(Machine(f"node-{number}", self.net, settings, rng, self.tell, Executor()))
-        voters = ",".join(
-            f"{number}@{machine.host.address}:{CONTROLLER_PORT}"
-            for number, (role, machine) in enumerate(zip(roles, machines, strict=True), 1)
-            if role != BROKER
-        )
-        for number, (role, machine) in enumerate(zip(roles, machines, strict=True), 1):
-            machine.settings |= self._settings_of(number, role, machine.host.address) | {
-                "controller.quorum.voters": voters
-            }
-        return machines
-
-    def _settings_of(self, number: int, role: str, address: str) -> dict[str, str]:
-        listeners = []
-        if role != CONTROLLER:
-            listeners.append(f"PLAINTEXT://{address}:{PORT}")
-        if role != BROKER:
-            listeners.append(f"CONTROLLER://{address}:{CONTROLLER_PORT}")
-        settings = GROUP_SETTINGS | TRANSACTION_SETTINGS | SHARE_SETTINGS | REPLICATED | self.scenario.settings
-        sharing = self.scenario.cast.sharing
-        if sharing is not None:
-            settings["share.coordinator.snapshot.update.records.per.snapshot"] = str(sharing.snapshot_every)
-        return settings | {
-            "process.roles": role,
-            "node.id": str(number),
-            "listeners": ",".join(listeners),
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        }
+        return build(self.scenario, self.net, self._stream, self.tell)
 
     def _bootstrap(self) -> tuple[Address, ...]:
         shape = self.scenario.shape
@@ -132,6 +89,12 @@ class ClusterSimulation(Simulation):
         machine = self.machines[node_id - 1]
         self._started.append(machine)
         self._supervisors.append(self.loop.create_task(machine.supervise()))
+
+    async def _stop_machine(self, node_id: int) -> None:
+        """For good, or until it is started again."""
+        machine = self.machines[node_id - 1]
+        self._started.remove(machine)
+        await machine.retire()
 
     # -- the truth, as the checkers need it
 

@@ -18,10 +18,17 @@ one unclean end from the other. All topics here have three replicas and min.insy
 `power.py` enforces the second column. The metadata log is synced before it counts, always: no loss of power may take
 anything committed from it. Elections are clean everywhere (unclean.leader.election.enable=false). Records that were
 acknowledged by fewer than all in-sync replicas (acks=0, acks=1) may be lost whenever the lead moves.
+
+Members
+-------
+In a third of the runs the cluster itself changes (`Voting`, `changes`): controllers become voters of the quorum and
+cease to be, the leader too; fixed voters become ones that can change; brokers join, or are drained, stopped and
+forgotten. All claims hold over all of that.
 """
 
 from __future__ import annotations
 
+import enum
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -62,24 +69,35 @@ OTHERS = (
 )
 
 
+class Voting(enum.Enum):
+    """Who votes in the quorum, and since when they can change."""
+
+    FIXED = "fixed voters"
+    UPGRADED = "fixed voters that become ones that change"
+    ALL = "voters that change, at first all controllers"
+    FIRST = "voters that change, at first one controller"
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterScenario(Scenario):
     """A scenario, and what it takes to be one of a cluster."""
 
     shape: tuple[str, ...]  # the roles of each node
-    spares: int  # brokers that join while it runs
+    spares: tuple[str, ...]  # the roles of those that join while it runs
     settings: dict[str, str]  # of every node
     operations: int  # what operators do meanwhile
     cast: Cast
+    voting: Voting = Voting.FIXED
+    changes: int = 0  # of who belongs to the cluster, beside the other operations
 
     def lines(self) -> list[str]:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
-        nodes = f"{len(self.shape)} nodes ({'; '.join(self.shape)}) and {self.spares} to come"
+        nodes = f"{len(self.shape)} nodes ({'; '.join(self.shape)}) and to come: {'; '.join(self.spares) or 'none'}"
         return [
             *Scenario.lines(self),
             nodes,
             settings,
-            f"{self.operations} operations",
+            f"{self.operations} operations; {self.voting.value}; {self.changes} changes of members",
             *self.cast.lines(),
         ]
 
@@ -100,35 +118,61 @@ def clustered(seed: int) -> ClusterScenario:
         "internal.segment.bytes": str(rng.choice((4096, 16384, 1 << 20))),
         "index.interval.bytes": str(rng.choice((1, 512, 4096))),
     }
-    return ClusterScenario(
-        seed=seed,
-        durability=durability,
-        guarantee=Guarantee.ROTTEN if rotten else Guarantee.SAFE,
-        partitions=rng.randint(1, 3),
-        log_dirs=rng.choice((1, 1, 1, 2)),
-        topic_configs=configs,
-        writers=tuple(_writer(rng, number) for number in range(rng.randint(1, 2))),
-        following_readers=1,
-        jumping_readers=int(rng.random() < 0.3),
-        erasers=int(rng.random() < 0.15),
-        quality=_quality(rng),
-        garbage_rate=rng.choice((0.0, 0.0, 0.2)),
-        faults=faults,
-        pause_between_faults_seconds=rng.uniform(0.3, 1.5),
-        chaos_seconds=rng.uniform(2.0, 8.0),
-        shape=tuple(shape),
-        spares=int(rng.random() < 0.15),
-        settings=_settings(rng) | ({"ottla.fsync.before.ack": "true"} if _durable(durability) else {}),
-        operations=0 if rotten else rng.choice((0, 0, 0, 3, 6)),
-        cast=NOBODY if rotten else _cast(rng),
+    return _with_changes(
+        seed,
+        ClusterScenario(
+            seed=seed,
+            durability=durability,
+            guarantee=Guarantee.ROTTEN if rotten else Guarantee.SAFE,
+            partitions=rng.randint(1, 3),
+            log_dirs=rng.choice((1, 1, 1, 2)),
+            topic_configs=configs,
+            writers=tuple(_writer(rng, number) for number in range(rng.randint(1, 2))),
+            following_readers=1,
+            jumping_readers=int(rng.random() < 0.3),
+            erasers=int(rng.random() < 0.15),
+            quality=_quality(rng),
+            garbage_rate=rng.choice((0.0, 0.0, 0.2)),
+            faults=faults,
+            pause_between_faults_seconds=rng.uniform(0.3, 1.5),
+            chaos_seconds=rng.uniform(2.0, 8.0),
+            shape=tuple(shape),
+            spares=(BROKER,) * (rng.random() < 0.15),
+            settings=_settings(rng) | ({"ottla.fsync.before.ack": "true"} if _durable(durability) else {}),
+            operations=0 if rotten else rng.choice((0, 0, 0, 3, 6)),
+            cast=NOBODY if rotten else _cast(rng),
+        ),
     )
+
+
+def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:
+    """Some clusters change while they run."""
+    rng = random.Random(f"members {seed}")
+    if made.guarantee is Guarantee.ROTTEN or rng.random() > 0.35:
+        return made
+    voting = rng.choice((Voting.FIXED, Voting.UPGRADED, Voting.ALL, Voting.ALL, Voting.FIRST))
+    spares = made.spares
+    if voting is not Voting.FIXED:
+        spares += rng.choice(((), (CONTROLLER,), (COMBINED,)))
+    elif BROKER not in (*made.shape, *spares):
+        spares += (BROKER,)
+    settings = made.settings
+    if voting is not Voting.FIXED and rng.random() < 0.3:
+        settings = settings | {"controller.quorum.auto.join.enable": "true"}
+    return replace(made, voting=voting, spares=spares, settings=settings, changes=rng.randint(2, 6))
 
 
 def longer(scenario: ClusterScenario, factor: float) -> ClusterScenario:
     """The same, for more patient searches."""
     writers = tuple(replace(plan, records=int(plan.records * factor)) for plan in scenario.writers)
     operations = int(scenario.operations * factor)
-    return replace(scenario, chaos_seconds=scenario.chaos_seconds * factor, writers=writers, operations=operations)
+    return replace(
+        scenario,
+        chaos_seconds=scenario.chaos_seconds * factor,
+        writers=writers,
+        operations=operations,
+        changes=int(scenario.changes * factor),
+    )
 
 
 def _durable(durability: Durability) -> bool:

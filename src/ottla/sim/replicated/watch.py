@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.raft.port import ReplicaKey
+from ottla.raft.voters import Voter, VoterSet
 from ottla.replica.partition import Partition
 from ottla.server.member import Member
 from ottla.server.node import Node
@@ -17,10 +18,11 @@ from ottla.server.partitions import Partitions
 from ottla.server.quorum import Quorum
 from ottla.sim.cluster import Machine
 from ottla.sim.loop import Host
-from ottla.sim.replicated.book import Ballots, Life, LogBook
+from ottla.sim.replicated.book import Ballots, Electorate, Life, LogBook
 from ottla.sim.replicated.line import Tape
 
 PartitionKey = tuple[bytes, int]  # topic id, index
+_NOTHING = (-1, -1, False, -1, -1, None, VoterSet())
 
 
 class Watch:
@@ -41,6 +43,7 @@ class Watch:
         self._lossy = lossy
         self.quorum = LogBook("quorum", blame)
         self.ballots = Ballots(blame)
+        self.electorate = Electorate(blame)
         self.partitions: dict[PartitionKey, LogBook] = {}
         self._machines: dict[str, Machine] = {}  # by address
         self._eyes: dict[int, Eye] = {}  # by node id; on the latest incarnation of each
@@ -72,9 +75,12 @@ class Watch:
         eye = self._eyes.get(node_id)
         return None if eye is None else eye.replica_end(key)
 
-    def journal_end(self, node_id: int) -> int | None:
-        eye = self._eyes.get(node_id)
-        return None if eye is None else eye.journal_end
+    def journal_end(self, voter: Voter) -> int | None:
+        """Where the metadata log of a voter ends; None if nobody knows, or if that disk is lost."""
+        eye = self._eyes.get(voter.id)
+        if eye is None or eye.directory is None or voter.directory not in (NO_ID, eye.directory):
+            return None
+        return eye.journal_end
 
     def is_weak(self, node_id: int) -> bool:
         return any(self._is_weak(each) for each in self._machines.values() if each.settings["node.id"] == str(node_id))
@@ -93,6 +99,7 @@ class Eye:
     def __init__(self, watch: Watch, node: Node, life: Life) -> None:
         self.node = node
         self.journal_end: int | None = None
+        self.directory: bytes | None = None  # where that lies
         self._watch = watch
         self._life = life
         self._quorum: Journal | None = None
@@ -103,6 +110,7 @@ class Eye:
         if member is not None:
             if self._quorum is None:
                 self._quorum = Journal(self._watch, self._life, member.quorum)
+                self.directory = member.quorum.node.me.directory
             self._quorum.look()
             self.journal_end = self._quorum.end_offset
         partitions: Partitions | None = getattr(self.node, "partitions", None)
@@ -129,27 +137,33 @@ class Journal:
         self._watch = watch
         self._life = life
         self._quorum = quorum
-        self._seen: tuple[int, int, bool, int, int, ReplicaKey | None] = (-1, -1, False, -1, -1, None)
+        self._seen: tuple[int, int, bool, int, int, ReplicaKey | None, VoterSet] = _NOTHING
         self._tape = Tape(quorum.store.log)
+        self._voters_offset = -1  # where they were written
         self.end_offset = 0
 
     def look(self) -> None:
         node = self._quorum.node
         end_offset = self._quorum.store.end_offset
-        seen = (node.epoch, node.leader_id, node.is_leader, node.high_watermark, end_offset, node.voted)
+        voters = node.voters  # the same object as long as they are
+        seen = (node.epoch, node.leader_id, node.is_leader, node.high_watermark, end_offset, node.voted, voters)
         if seen == self._seen:
             return
         before, self._seen = self._seen, seen
-        epoch, leader_id, leads, high_watermark, self.end_offset, voted = seen
+        epoch, leader_id, leads, high_watermark, self.end_offset, voted, _ = seen
         watch, book, life = self._watch, self._watch.quorum, self._life
         if self.end_offset < self._tape.offset:
             book.cut(life, self._tape.offset, self.end_offset)
             self._tape.cut(self.end_offset)
         if voted is not None:
-            watch.ballots.voted(life.node_id, epoch, voted.id)
+            watch.ballots.voted(node.me, epoch, voted)
         if leader_id >= 0 and (epoch, leader_id) != before[:2]:
             watch.ballots.follows(life.node_id, epoch, leader_id)
             watch.tell(f"quorum: {life} {'leads' if leads else f'follows node {leader_id}'} in epoch {epoch}")
+        if leads and voters is not before[6] and before[2] and before[0] == epoch:
+            watch.electorate.changed(life, before[6], voters, is_settled=self._voters_offset < high_watermark)
+            watch.tell(f"quorum: {life} lets {', '.join(map(str, voters))} vote")
+        self._voters_offset = node.history.latest_offset
         if leads and (not before[2] or before[0] != epoch):
             book.leads(life, epoch, self.end_offset)
             book.has(life, self._tape.read(book.line.end_offset))
@@ -161,8 +175,8 @@ class Journal:
             book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), leads=leads or before[2])
 
     def _check_majority(self, high_watermark: int) -> None:
-        voters = sorted(self._quorum.voters)
-        ends = {voter: self._watch.journal_end(voter) for voter in voters if voter != self._life.node_id}
+        voters = self._quorum.voters
+        ends = {voter.id: self._watch.journal_end(voter) for voter in voters.others(self._life.node_id)}
         lacking = [voter for voter, end in ends.items() if end is not None and end < high_watermark]
         if 2 * (len(voters) - len(lacking)) <= len(voters):
             self._watch.quorum.lacks(self._life, high_watermark, (f"node {voter} has less" for voter in lacking))
