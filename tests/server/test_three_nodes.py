@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.talk import eventually
+from tests.server.talk import BROKER, TOPIC, eventually
 from tests.support.clusters import OttlaCluster
 from tests.support.ports import free_ports
 
@@ -28,11 +28,13 @@ from ottla.server.partitions import Partitions
 from ottla.server.process import loop_factory
 from ottla.wire import api
 from ottla.wire.frame import request_frame
+from ottla.wire.journal.cluster_metadata import ConfigRecord
 from ottla.wire.message import Request
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.envelope import EnvelopeRequest
+from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
 WITHIN_S = 30
@@ -89,6 +91,16 @@ async def until(condition: Callable[[], Any]) -> None:
     async with asyncio.timeout(WITHIN_S):
         while not condition():  # noqa: ASYNC110  # what is waited for is inside of nodes
             await asyncio.sleep(0.01)
+
+
+async def alter(node: Node, settings: list[tuple[int, str, str, str]]) -> None:
+    """(kind, resource, setting, value) each."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    for kind, name, key, value in settings:
+        change = resource.AlterableConfig(name=key, config_operation=0, value=value)
+        asked = resource(resource_type=kind, resource_name=name, configs=[change])
+        answer = await ask(node, IncrementalAlterConfigsRequest(resources=[asked], validate_only=False))
+        assert answer.responses[0].error_code == 0, answer
 
 
 async def create(node: Node, name: str, partitions: int = 3, replicas: int = 3) -> Any:
@@ -319,6 +331,43 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
             finally:
                 go_on.set()
                 await late.stop()
+
+    run(test)
+
+
+def test_settings_come_with_the_start_and_with_snapshots(tmp_path: Path) -> None:
+    """Not only with the change that is heard of: a broker that was away, or behind, must not go on without a quota."""
+
+    def settings_of(quota: int, connections: int, retention_ms: int) -> list[tuple[int, str, str, str]]:
+        return [
+            (BROKER, "", "leader.replication.throttled.rate", str(quota)),
+            (BROKER, "", "max.connections.per.ip", str(connections)),
+            (TOPIC, "set", "retention.ms", str(retention_ms)),
+        ]
+
+    def limits_of(node: Node) -> tuple[Any, Any, Any]:
+        replication = node.services.replication
+        assert replication is not None
+        partition = node.partitions.find("set", 0)
+        return replication.quotas.leader.limit, node.door._max_per_address, partition.log.config.retention_ms
+
+    async def test() -> None:
+        values = settings(tmp_path, 3)
+        async with running(values) as nodes:
+            assert (await create(nodes[1], "set", 1)).error_code == 0
+            await alter(nodes[1], settings_of(1000, 99, 7))
+            await nodes[2].stop()
+            nodes[2] = Node(values[1], system_ports(values[1]))
+            await nodes[2].start()
+            assert limits_of(nodes[2]) == (1000, 99, 7)
+            host = nodes[2].metadata
+            behind = host.state.copy()
+            for kind, name, key, value in settings_of(2000, 98, 8):
+                behind.apply(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value))
+            host.load_snapshot(
+                [Item(at, 1, 0, entry) for at, entry in enumerate(snapshot(behind))], host.end_offset, host.epoch
+            )
+            assert limits_of(nodes[2]) == (2000, 98, 8)
 
     run(test)
 

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ottla.cluster.entities import TopicDeleted
 from ottla.log.config import Inspect
 from ottla.model.config import Config
 from ottla.model.ids import TopicPartition
@@ -213,7 +214,7 @@ class Node:
     def _start_alone(self, loop: asyncio.AbstractEventLoop) -> None:
         self.member.start_alone(loop)
         self._steps_back.append(self.member.quorum.stop)
-        self.configs.follow(self.metadata.state)
+        self._follow_configs()
         self._loaded = True
         self.partitions.load(self.metadata.state)
         self.partitions.recover(self._on_recovery)
@@ -240,7 +241,7 @@ class Node:
         member.quorum.start(loop)
         self._steps_back.append(member.quorum.stop)
         member.controller.start(loop)
-        self.configs.follow(self.metadata.state)
+        self._follow_configs()
         if not self.is_broker:  # a broker waits for whoever registers it, and not for ever
             await self.metadata.until(lambda: member.quorum.leader_id >= 0)
         if self.is_controller:
@@ -261,7 +262,7 @@ class Node:
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
-        self.configs.follow(self.metadata.state)
+        self._follow_configs()
         self._loaded = True
         self.partitions.load(self.metadata.state)
         late = await self._recover(loop)
@@ -282,7 +283,7 @@ class Node:
         await in_worker(loop, self.ports.executor, self.partitions.recover, self._on_recovery)
         self.metadata.on_reload = self._reloaded
         if self.metadata.state is not loaded:  # a snapshot took its place
-            self.configs.follow(self.metadata.state)
+            self._follow_configs()
             self.partitions.load(self.metadata.state)
         return late
 
@@ -312,6 +313,11 @@ class Node:
         self.addresses.insert(len(self.addresses) if controller else self._client_listeners, listener.address)
         self._client_listeners += not controller
 
+    def _follow_configs(self) -> None:
+        """Settings come from the state that there is now."""
+        self.configs.follow(self.metadata.state)
+        self.door.configure(self.configs.broker)
+
     def _before_loading(self, _: Any) -> None:
         self.configs.forget()
         self.door.configure(self.configs.broker)
@@ -336,9 +342,11 @@ class Node:
     def _reloaded(self) -> None:
         """A snapshot took the place of the state: everybody looks at all of it."""
         state = self.metadata.state
-        self.configs.follow(state)
+        self._follow_configs()
         if self.services.replication is not None and self._loaded:
+            gone = self.partitions.gone_from(state)
             self.partitions.load(state)
+            self.upkeep.follow(map(TopicDeleted, gone))
             self.services.replication.reload(state)
             self.services.coordination.reload(state)
 

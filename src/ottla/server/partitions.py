@@ -295,14 +295,17 @@ class Partitions:
 
     # Following the cluster
 
+    def gone_from(self, state: ClusterState) -> list[Topic]:
+        """The topics that are known here and not there."""
+        return [held.topic for held in self._by_name.values() if held.topic.id not in state.topic_by_id]
+
     def load(self, state: ClusterState) -> None:
         """Takes over the topics that exist, at the start (nothing is opened yet) or when the cluster's state was
         replaced as a whole."""
         self._state = state
         settle_futures(self.directories)
-        for known in tuple(self._by_name.values()):
-            if known.topic.id not in state.topic_by_id:
-                self._delete(known.topic)
+        for gone in self.gone_from(state):
+            self._delete(gone)
         for topic in state.topics.values():
             held = self._by_name.get(topic.name)
             before: dict[int, PartitionState] = {}
@@ -313,6 +316,7 @@ class Partitions:
             for new in topic.partitions:
                 if new.index in before and before[new.index] != new:
                     self._change(topic, before[new.index], new)
+            self.configure(topic.name)
         for directory in self.directories:
             for name in directory.deleted:
                 self.removal.add(0, Doomed(Directory(directory.disk, name)))

@@ -159,9 +159,13 @@ class Quotas:
     def follow(self, changes: Iterable[Change]) -> None:
         for change in changes:
             if isinstance(change, ConfigChanged) and change.resource.type in (ResourceType.BROKER, ResourceType.TOPIC):
-                for quota in (self.leader, self.follower, self.log_dirs):
-                    quota.configure()
+                self.configure()
                 return
+
+    def configure(self) -> None:
+        """Takes on the settings as they are now."""
+        for quota in (self.leader, self.follower, self.log_dirs):
+            quota.configure()
 
 
 def _parse(listed: Any, node_id: int) -> frozenset[int] | None:

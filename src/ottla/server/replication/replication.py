@@ -104,6 +104,7 @@ class Replication:
 
     def reload(self, state: ClusterState) -> None:
         """The cluster's state is another as a whole."""
+        self.quotas.configure()
         for key in tuple(self._leader_of):
             topic = state.topic_by_id.get(key.topic_id)
             if topic is None or key.index >= len(topic.partitions):
