@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from tests.support.raw import RawConnection
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.record import NO_OFFSET, Record
+from ottla.replica.terms import sole
 from ottla.server.answer import Later
 from ottla.testing.broker import Broker
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
+from ottla.wire.messages.read_share_group_state import ReadShareGroupStateRequest
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +68,30 @@ def test_a_lock_that_ends_gives_the_record_to_others(queue: Queue) -> None:
     assert eventually(other.poll) == [(0, 0, 2)]
     assert slow.acknowledge((0, 0, [ACCEPT])) == ErrorCode.INVALID_RECORD_STATE
     assert other.acknowledge((0, 0, [ACCEPT])) == 0
+
+
+def test_what_another_leader_has_read_is_not_changed_by_the_one_before(queue: Queue) -> None:
+    """Even if that one leads again by then, and never heard of the other: its locks are not those that count."""
+    queue.put(b"mine", b"not mine any more")
+    member = queue.join()
+    assert member.poll() == [(0, 1, 1)]
+    part = ReadShareGroupStateRequest.ReadStateData
+    read = part(topic_id=queue.topic_id, partitions=[part.PartitionData(partition=0, leader_epoch=1)])
+    answer: Any = queue.connection.call(ReadShareGroupStateRequest(group_id=queue.group, topics=[read]), 0)
+    assert answer.results[0].partitions[0].error_code == 0
+    node, loop = queue.broker.node, queue.broker._loop
+    assert node is not None and loop is not None
+    done = threading.Event()
+
+    def lead_again() -> None:
+        node.partitions.find(queue.topic, 0).lead(sole(node.metadata.node_id, 2, 2), 0)
+        done.set()
+
+    loop.call_soon_threadsafe(lead_again)
+    assert done.wait(10)
+    assert member.acknowledge((0, 1, [ACCEPT])) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert member.poll() == [(0, 1, 1)]  # as the coordinator knows it
+    assert member.acknowledge((0, 1, [ACCEPT])) == 0
 
 
 def test_a_lock_can_be_renewed(queue: Queue) -> None:

@@ -53,6 +53,9 @@ class LivePartition:
     def __init__(self, owner: SharePartitions, id: SharePartitionId, partition: Partition) -> None:
         self.id = id
         self.partition = partition
+        # Under which the state was read. Another leader may have read it since, even if this one leads again by now:
+        # then what is known here is out of date, and the share coordinator refuses it.
+        self.leader_epoch = partition.leader_epoch
         self.state: SharePartition | None = None
         self.error: ApiError | None = None
         self.state_epoch = 0
@@ -158,7 +161,7 @@ class SharePartitions:
         if live is not None:
             self.drop(live, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         live = self._live[id] = LivePartition(self, id, partition)
-        command = ReadState(*id, leader_epoch=partition.leader_epoch)
+        command = ReadState(*id, leader_epoch=live.leader_epoch)
         self.services.share_states.submit(command).then(partial(self._loaded, live))
         return live
 
@@ -276,7 +279,7 @@ class SharePartitions:
         command = WriteState(
             *live.id,
             state_epoch=live.state_epoch,
-            leader_epoch=live.partition.leader_epoch,
+            leader_epoch=live.leader_epoch,
             start_offset=state.start_offset,
             delivery_complete_count=state.done,
             batches=change.batches,
