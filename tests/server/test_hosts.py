@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from tests.server.talk import eventually
 from tests.support.raw import Closed, RawConnection
 
 from ottla.groups.group import Committer
@@ -18,7 +19,8 @@ from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.groups.offsets.fetch import FetchOffsets
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
-from ottla.machine.kit import Result
+from ottla.machine.kit import Loaded, Result
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import NAMES_PER_REQUEST_MAX
@@ -159,3 +161,24 @@ def test_a_request_that_names_too_many_is_not_answered(tmp_path: Path) -> None:
         assert len(good.call(DescribeGroupsRequest(groups=["x"] * 100), 5).groups) == 100
         good.close()
         bad.close()
+
+
+def test_a_coordinator_that_begins_anew_twice_is_taken_up_once(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+    for offset in range(5):
+        assert not isinstance(inside.ask(commit(offset)), ApiError)
+    monkeypatch.setattr(limits, "COORDINATOR_LOAD_BYTES", 1)  # one batch per turn of the loop
+    taken_up: list[Any] = []
+    submit = Host.submit
+
+    def noting(host: Any, command: Any, reply: Any) -> None:
+        if isinstance(command, Loaded):
+            taken_up.append(host.index)
+        submit(host, command, reply)
+
+    monkeypatch.setattr(Host, "submit", noting)
+    host = inside.groups.host_of("g")
+    inside.do(lambda: (host.reload("once"), host.reload("and again")))
+    eventually(lambda: inside.do(lambda: host.active), "it is loaded")
+    for _ in range(10):
+        inside.do(lambda: None)  # whatever else was to come has had its turn
+    assert taken_up == [host.index]

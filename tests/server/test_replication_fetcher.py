@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.server.replicas import FOLLOWER, LEADER, Pair, content, eventually, now_ms, place, topic_id
 
+from ottla.log.disk import StorageError
+from ottla.log.log import Log
 from ottla.records.build import build_batch
 from ottla.replica.terms import Terms
 from ottla.server.replication import fetcher
@@ -249,6 +251,30 @@ def test_a_directory_that_fails_stops_its_partitions_alone() -> None:
             pair.leader.produce(index=index)
         await eventually(lambda: pair.follower.partitions.offline_directories() == [failing.id])
         await eventually(lambda: pair.follower.log("t", 1).next_offset == 2)
+
+    on_a_pair(test, disks=("one", "two"))
+
+
+def test_a_sync_that_cannot_even_begin_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t", 2)
+        pair.configure("flush.messages", "1")
+        for index in range(2):
+            pair.leader.produce(index=index)
+            await pair.same("t", index)
+        broken = pair.follower.log("t", 0)
+        honest = Log.files_to_sync
+
+        def files_to_sync(log: Log) -> Any:
+            if log is broken:
+                raise StorageError(5, "no")
+            return honest(log)
+
+        monkeypatch.setattr(Log, "files_to_sync", files_to_sync)
+        pair.leader.produce(index=0)
+        await eventually(lambda: len(pair.follower.partitions.offline_directories()) == 1)
+        pair.leader.produce(index=1)
+        await pair.same("t", 1)
 
     on_a_pair(test, disks=("one", "two"))
 

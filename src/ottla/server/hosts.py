@@ -88,7 +88,7 @@ class Coordinators(Generic[MachineT]):
 
     def load(self, host: Host[MachineT]) -> None:
         """Small journals at once, long ones bit by bit."""
-        if self._hosts.get(host.index) is not host:
+        if self._hosts.get(host.index) is not host or host.active:  # it may have begun anew in the middle of it
             return
         try:
             if not host.load_some():
