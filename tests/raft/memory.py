@@ -29,6 +29,7 @@ class MemoryJournal:
         self.flushed_offset = 0
         self.snapshots: dict[Place, bytes] = {}
         self.election = Election()
+        self.in_doubt = False
         self.bootstrap = [QuorumRecord(-1, kind, value) for kind, value in controls]
         self.receiving: dict[Place, bytes] = {}
         self.voters_at: dict[Place, list[QuorumRecord]] = {}
@@ -122,6 +123,12 @@ class MemoryJournal:
         self.voters_at[snapshot] = _decode_voters(data, snapshot)
         self.batches = []
         self.start_offset = self.flushed_offset = snapshot.offset
+
+    def begin_doubt(self) -> None:
+        self.in_doubt = True
+
+    def end_doubt(self) -> None:
+        self.in_doubt = False
 
     def read_election(self) -> Election:
         return self.election

@@ -11,8 +11,8 @@ from tests.raft.memory import Batch
 from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Control, snapshot_batches
 from ottla.cluster.snapshot_files import SnapshotFiles
-from ottla.cluster.store import DIRECTORY, Store, StoreConfig
-from ottla.log.disk import Directory
+from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
+from ottla.log.disk import Directory, replace_file
 from ottla.raft.port import Place
 from ottla.records.batch import headers
 from ottla.records.control import ControlType
@@ -44,6 +44,9 @@ class StoredJournal:
         record = records.TopicRecord(name=value.decode(), topic_id=self._count.to_bytes(16, "big"))
         self.store.write_entries([Entry(record)], epoch)
         return self.store.end_offset
+
+    def begin_doubt(self) -> None:
+        replace_file(Directory(self._disk, ""), DOUBT, b"")
 
     def crash(self) -> None:
         self._disk = self._disk.crash(Crash.POWER)

@@ -58,7 +58,9 @@ class World:
         dynamic: bool = False,
         config: RaftConfig = CONFIG,
         make_journal: Callable[[Random, Any], Any] = in_memory,
+        in_doubt: bool = False,
     ) -> None:
+        """`in_doubt`: nobody vouches for the empty disks of the first voters; they formatted them themselves."""
         self.rng = Random(seed)
         self._make_journal = make_journal
         self.config = config
@@ -71,6 +73,8 @@ class World:
         self.order = count()
         self.ticks: dict[int, int] = {}
         self.dynamic = dynamic
+        self.disks: dict[int, bytes] = {}
+        self.amnesiacs: set[int] = set()  # that lost their disks; some of them are over it
         self.static = VoterSet() if dynamic else VoterSet(voter(each, directory=bytes(16)) for each in ids)
         voters = VoterSet(voter(each) for each in ids)
         self.controls = (
@@ -85,11 +89,17 @@ class World:
         self.heard: dict[int, list[Any]] = {}
         self.replies: dict[Any, Any] = {}
         for each in ids:
-            self.add(each, self.controls)
+            self.add(each, self.controls, in_doubt=in_doubt)
 
-    def add(self, node_id: int, controls: Any = ()) -> None:
-        self.journals[node_id] = self._make_journal(self.rng, controls)
+    def add(self, node_id: int, controls: Any = (), *, in_doubt: bool = False) -> None:
+        self.disks[node_id] = disk_of(node_id)
+        self._new_journal(node_id, controls, in_doubt)
         self.start(node_id)
+
+    def _new_journal(self, node_id: int, controls: Any, in_doubt: bool) -> None:
+        self.journals[node_id] = self._make_journal(self.rng, controls)
+        if in_doubt:
+            self.journals[node_id].begin_doubt()
 
     # --- life and death
 
@@ -98,7 +108,7 @@ class World:
         self.watermarks[node_id] = 0
         self.heard[node_id] = []
         node = RaftNode(
-            ReplicaKey(node_id, disk_of(node_id)),
+            ReplicaKey(node_id, self.disks[node_id]),
             CLUSTER,
             self.journals[node_id],
             self.static,
@@ -121,6 +131,17 @@ class World:
                     self.later(
                         self.rng.randrange(1, 4), ("event", other, self.lives[other], events.Unreachable(node_id))
                     )
+
+    def lose_disk(self, node_id: int, *, in_doubt: bool = True) -> None:
+        """It is down, and has an empty disk when it comes back. `in_doubt` False: somebody vouches for it."""
+        assert node_id not in self.nodes
+        self.amnesiacs.add(node_id)
+        self.disks[node_id] = bytes([node_id]) + bytes(7) + next(self.order).to_bytes(8, "big")
+        self._new_journal(node_id, (), in_doubt)
+
+    @property
+    def in_doubt(self) -> set[int]:
+        return {node_id for node_id, journal in self.journals.items() if journal.in_doubt}
 
     # --- time and messages
 

@@ -34,6 +34,8 @@ from ottla.records.control import ControlType, control_batch, control_type
 from ottla.records.record import records as records_of
 
 DIRECTORY = f"{CLUSTER_METADATA_TOPIC}-0"
+# Beside it: the directory was formatted by the node itself, one of several fixed voters (see `raft.doubt`).
+DOUBT = "quorum-doubt"
 _ABOUT_VOTERS = (ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
 
 
@@ -232,6 +234,13 @@ class Store:
 
     def flush_failed(self) -> None:
         self.log.sync_failed()
+
+    @property
+    def in_doubt(self) -> bool:
+        return self._directory.disk.exists(DOUBT)
+
+    def end_doubt(self) -> None:
+        self._directory.disk.remove(DOUBT)
 
     def read_election(self) -> Election:
         return read_election(self._directory)

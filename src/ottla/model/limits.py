@@ -72,6 +72,8 @@ RECEIVE_BUFFER_BYTES = 64 * KIB
 RECEIVE_READ_BYTES_MIN = 4 * KIB
 # A frame up to this size gets its buffer at once; a larger one must send bytes to earn memory (it doubles).
 RECEIVE_EAGER_BYTES = 4 * MIB
+# What the connection to a leader keeps for the next answer; more is given back.
+RECEIVE_KEPT_BYTES_MAX = 4 * MIB
 # A grown receive buffer is given back after this long without traffic.
 BUFFER_KEEP_S = 5
 # An unfinished frame that holds memory others wait for is dropped after this long without a byte.
@@ -410,6 +412,9 @@ RAFT_REPLICAS_MAX = 10_000
 # Epochs up to the first are believed of anybody; above, only those that are not far from one's own.
 RAFT_EPOCH_ANY_MAX = 2**30
 RAFT_EPOCH_LEAP_MAX = 1_000
+# When a voter in doubt that knows no leader says so in its log, and how often then.
+RAFT_DOUBT_FIRST_MS = 5_000
+RAFT_DOUBT_TELL_MS = 30_000
 
 # --- balancer ---------------------------------------------------------------------------------------------------
 

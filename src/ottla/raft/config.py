@@ -36,5 +36,16 @@ class RaftConfig(NamedTuple):
         return max(self.fetch_timeout_ms // 2, 1)
 
     @property
+    def quarantine_ms(self) -> int:
+        """After that nobody relies on what a voter said whose disk is lost: a candidate that it voted for was elected
+        or gave up, whoever lost that election has noticed, and what was on its way is there."""
+        return 2 * self.election_timeout_ms + self.check_quorum_ms + self.request_timeout_ms
+
+    @property
+    def roll_call_ms(self) -> int:
+        """How long it counts that a voter said that its log is empty; less than its quarantine, by whatever clock."""
+        return self.quarantine_ms // 2
+
+    @property
     def update_voter_interval_ms(self) -> int:
         return self.fetch_timeout_ms * 3

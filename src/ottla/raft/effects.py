@@ -54,4 +54,12 @@ class LoadSnapshot(NamedTuple):
     snapshot: Place
 
 
-Effect: TypeAlias = Send | Reply | Flush | Committed | Lead | Follow | LoadSnapshot
+class Doubt(NamedTuple):
+    """This voter does not vote, and there is no leader: its disk was empty when it came, and the unheard ones did not
+    say that theirs are. Or that is over."""
+
+    is_over: bool
+    unheard: tuple[int, ...] = ()
+
+
+Effect: TypeAlias = Send | Reply | Flush | Committed | Lead | Follow | LoadSnapshot | Doubt

@@ -5,6 +5,7 @@ Rules:
 - Nobody stands for election whom a majority would not elect now: a node that lost touch with a leader others still
   hear cannot disturb them.
 - A node that hears a live leader grants no pre-vote; one whose leader is gone does.
+- A node in doubt about its own past takes part only where `doubt` allows it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_ELECTION_BACKOFF_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, following, leading
+from ottla.raft import answers, doubt, following, leading
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
-from ottla.raft.voters import Endpoint
+from ottla.raft.voters import Endpoint, Voter
 from ottla.wire.messages.vote import VoteRequest, VoteResponse
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def vote_asked(node: RaftNode, token: Any, request: VoteRequest) -> None:
     if absurd or min(ask.last_offset, ask.last_offset_epoch, ask.replica_id) < 0:
         node.reply(token, answers.vote(node, ErrorCode.INVALID_REQUEST))
         return
+    last = Place(ask.last_offset, ask.last_offset_epoch)
+    if not last.offset:
+        doubt.heard(node, ask.replica_id, ask.replica_epoch)
     if ask.replica_epoch < node.epoch:
         node.reply(token, answers.vote(node, ErrorCode.FENCED_LEADER_EPOCH))
         return
@@ -51,8 +55,8 @@ def vote_asked(node: RaftNode, token: Any, request: VoteRequest) -> None:
         node.reply(token, answers.vote(node, ErrorCode.INVALID_VOTER_KEY))
         return
     candidate = ReplicaKey(ask.replica_id, ask.replica_directory_id)
-    up_to_date = Place(ask.last_offset, ask.last_offset_epoch).is_up_to_date_with(node.end)
-    granted = _would_elect(node, up_to_date) if ask.pre_vote else _elects(node, candidate, up_to_date)
+    up_to_date = last.is_up_to_date_with(node.end)
+    granted = _would_elect(node, last, up_to_date) if ask.pre_vote else _elects(node, candidate, up_to_date)
     if granted and not ask.pre_vote:
         _note_vote(node, candidate)
     node.reply(token, answers.vote(node, ErrorCode.NONE, granted))
@@ -62,8 +66,10 @@ def _is_me(node: RaftNode, voter_id: int, directory: bytes) -> bool:
     return voter_id in (-1, node.me.id) and (NO_ID in (directory, node.me.directory) or directory == node.me.directory)
 
 
-def _would_elect(node: RaftNode, up_to_date: bool) -> bool:
+def _would_elect(node: RaftNode, last: Place, up_to_date: bool) -> bool:
     state = node.state
+    if not doubt.may_answer(node, last):
+        return False
     if isinstance(state, Leader):
         return up_to_date and not state.is_ready
     if isinstance(state, Follower):
@@ -77,7 +83,7 @@ def _elects(node: RaftNode, candidate: ReplicaKey, up_to_date: bool) -> bool:
     if node.voted is not None:
         same_disk = NO_ID in (node.voted.directory, candidate.directory) or node.voted == candidate
         return node.voted.id == candidate.id and same_disk
-    return node.leader_id < 0 and up_to_date
+    return node.leader_id < 0 and up_to_date and doubt.may_vote(node, candidate.id)
 
 
 def _note_vote(node: RaftNode, candidate: ReplicaKey) -> None:
@@ -87,6 +93,7 @@ def _note_vote(node: RaftNode, candidate: ReplicaKey) -> None:
             node.become(Unattached(node.election_timeout()), voted=candidate)
         else:
             become_unattached(node, node.epoch, voted=candidate)
+        doubt.end(node)
 
 
 # --- asking for votes
@@ -108,11 +115,12 @@ def become_prospective(node: RaftNode) -> None:
 def _become_candidate(node: RaftNode) -> None:
     state = Candidate(node.election_timeout(), {node.me.id})
     node.become(state, epoch=node.epoch + 1, voted=node.me, remembered=node.voters.majority > 1)
+    doubt.end(node)
 
 
 def poll_unattached(node: RaftNode, state: Unattached) -> int | None:
-    if not node.is_voter:
-        return following.fetch_from_anyone(node)
+    if not node.stands:
+        return doubt.wait(node)
     if node.now_ms >= state.deadline_ms or node.voters.is_only(node.me):
         become_prospective(node)
         return None
@@ -120,7 +128,7 @@ def poll_unattached(node: RaftNode, state: Unattached) -> int | None:
 
 
 def poll_prospective(node: RaftNode, state: Prospective) -> int | None:
-    if not node.is_voter:
+    if not node.stands:
         _give_up(node)
     elif len(state.granted) >= node.voters.majority:
         _become_candidate(node)
@@ -170,22 +178,30 @@ def _ask_for_votes(node: RaftNode, state: Prospective | Candidate, *, pre_vote: 
         if voter.id in state.granted or voter.id in state.rejected or voter.address is None:
             continue
         if node.lines.is_ready(voter.id, node.now_ms):
-            topic = VoteRequest.TopicData
-            ask = topic.PartitionData(
-                partition_index=0,
-                replica_epoch=node.epoch,
-                replica_id=node.me.id,
-                replica_directory_id=node.me.directory,
-                voter_directory_id=voter.directory,
-                last_offset_epoch=node.end.epoch,
-                last_offset=node.end.offset,
-                pre_vote=pre_vote,
-            )
-            topics = [topic(topic_name=CLUSTER_METADATA_TOPIC, partitions=[ask])]
-            request = VoteRequest(cluster_id=node.cluster_id, voter_id=voter.id, topics=topics)
-            node.send(voter.id, voter.address, request)
+            ask(node, voter, pre_vote=pre_vote)
         wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
     return wake_ms
+
+
+def ask(node: RaftNode, voter: Voter, *, pre_vote: bool) -> None:
+    """Ask a voter, whose address is known, for its vote."""
+    assert voter.address is not None, f"nobody knows where voter {voter.id} is"
+    end = node.end
+    if not end.offset:
+        doubt.told(node)
+    topic = VoteRequest.TopicData
+    question = topic.PartitionData(
+        partition_index=0,
+        replica_epoch=node.epoch,
+        replica_id=node.me.id,
+        replica_directory_id=node.me.directory,
+        voter_directory_id=voter.directory,
+        last_offset_epoch=end.epoch,
+        last_offset=end.offset,
+        pre_vote=pre_vote,
+    )
+    topics = [topic(topic_name=CLUSTER_METADATA_TOPIC, partitions=[question])]
+    node.send(voter.id, voter.address, VoteRequest(cluster_id=node.cluster_id, voter_id=voter.id, topics=topics))
 
 
 def vote_answered(node: RaftNode, voter_id: int, request: VoteRequest, response: VoteResponse) -> None:
@@ -195,6 +211,7 @@ def vote_answered(node: RaftNode, voter_id: int, request: VoteRequest, response:
     told = response.topics[0].partitions[0]
     found = next((each for each in response.node_endpoints if each.node_id == told.leader_id), None)
     endpoint = Endpoint("", found.host, found.port) if found is not None else None
+    doubt.answered(node, voter_id, request, told.vote_granted, told.leader_epoch)
     if node.heard_of(told.error_code, told.leader_id, told.leader_epoch, endpoint):
         return
     ask = request.topics[0].partitions[0]

@@ -18,7 +18,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID, NO_ID
 from ottla.model.limits import RAFT_STAGGER_MS
 from ottla.model.names import CLUSTER_METADATA_TOPIC
-from ottla.raft import answers, effects, election, events, membership, serving
+from ottla.raft import answers, doubt, effects, election, events, membership, serving
 from ottla.raft.port import Place, QuorumRecord
 from ottla.raft.questions import is_absurd, refusal
 from ottla.raft.roles import Candidate, Follower, Prospective, Receiving, Resigned, Unattached
@@ -63,6 +63,7 @@ def become_follower(node: RaftNode, epoch: int, leader_id: int, endpoint: Endpoi
     voted = node.voted if epoch == node.epoch else None
     node.become(_follower(node), epoch=epoch, leader_id=leader_id, voted=voted, endpoint=endpoint)
     node.elections_lost = 0
+    doubt.followed(node)
 
 
 def attach(node: RaftNode, leader_id: int, epoch: int, endpoint: Endpoint | None) -> None:
@@ -160,23 +161,28 @@ def _leaderless(node: RaftNode, voter_id: int) -> None:
         return
     state.leaderless.add(voter_id)
     if len(state.leaderless) + 1 >= node.voters.majority:
-        rank = (list(node.voters).index(node.me.id) + node.epoch) % len(node.voters) if node.is_voter else 0
-        state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank))
+        stand_in_turn(node, state)
+
+
+def stand_in_turn(node: RaftNode, state: Unattached) -> None:
+    """There is no leader to wait for: stand for election soon, but not all at once."""
+    rank = (list(node.voters).index(node.me.id) + node.epoch) % len(node.voters) if node.is_voter else 0
+    state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank))
 
 
 # --- reading
 
 
 def poll(node: RaftNode, state: Follower) -> int | None:
-    if node.is_voter and node.now_ms >= state.deadline_ms:
+    if node.stands and node.now_ms >= state.deadline_ms:
         election.become_prospective(node)
         return None
-    wake_ms = state.deadline_ms if node.is_voter else node.now_ms + node.config.fetch_timeout_ms
+    wake_ms = state.deadline_ms if node.stands else node.now_ms + node.config.fetch_timeout_ms
     if node.now_ms < node.journal_pause_ms:
         return min(wake_ms, node.journal_pause_ms)
     if not node.may_tell:
         return wake_ms
-    lost = not node.is_voter and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))
+    lost = not node.stands and (node.now_ms >= state.deadline_ms or node.lines.is_failing(node.leader_id))
     if lost or state.leader_gone:
         wake_ms = min(wake_ms, fetch_from_anyone(node))
     if not state.leader_gone:
@@ -217,6 +223,7 @@ def fetch_from_anyone(node: RaftNode) -> int:
 
 
 def _fetch(node: RaftNode) -> FetchRequest:
+    replica_id = _counts_as(node)
     topic = FetchRequest.Topic
     partition = topic.Partition(
         partition=0,
@@ -230,8 +237,8 @@ def _fetch(node: RaftNode) -> FetchRequest:
     )
     return FetchRequest(
         cluster_id=node.cluster_id,
-        replica_id=node.me.id,
-        replica_state=FetchRequest.ReplicaState(replica_id=node.me.id, replica_epoch=-1),
+        replica_id=replica_id,
+        replica_state=FetchRequest.ReplicaState(replica_id=replica_id, replica_epoch=-1),
         max_wait_ms=node.config.fetch_wait_ms,
         min_bytes=0,
         max_bytes=node.config.fetch_max_bytes,
@@ -275,8 +282,14 @@ def fetch_answered(node: RaftNode, destination: int, request: FetchRequest, resp
         return
     if data.records:
         _append(node, bytes(data.records))
+    doubt.fetched(node, request.replica_state.replica_id, current.fetch_offset, data.high_watermark)
     # Only now: what the leader committed is what we have, because all we have is its.
     node.commit(min(data.high_watermark, node.journal.end_offset))
+
+
+def _counts_as(node: RaftNode) -> int:
+    """Who reads: this node, or nobody in particular, whose fetches neither commit anything nor keep a leader."""
+    return -1 if doubt.is_quarantined(node) else node.me.id
 
 
 def _heard(node: RaftNode, state: Follower) -> None:
@@ -322,7 +335,7 @@ def _fetch_snapshot(node: RaftNode, receiving: Receiving) -> FetchSnapshotReques
     )
     return FetchSnapshotRequest(
         cluster_id=node.cluster_id,
-        replica_id=node.me.id,
+        replica_id=_counts_as(node),
         max_bytes=node.config.fetch_snapshot_max_bytes,
         topics=[topic(name=CLUSTER_METADATA_TOPIC, partitions=[partition])],
     )

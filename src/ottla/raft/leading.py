@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import NO_ID
 from ottla.model.limits import RAFT_REPLICAS_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft import effects, election, membership, serving
@@ -72,6 +73,17 @@ def progress(node: RaftNode, state: Leader, key: ReplicaKey) -> Progress:
     return found
 
 
+def counts(node: RaftNode, state: Leader, key: ReplicaKey) -> bool:
+    """Whether a disk is the one that a static voter has now. With another it is a voter that lost the first, and what
+    that one still had on its way must not count for it."""
+    voter = node.voters.get(key.id)
+    if voter is None or voter.directory != NO_ID or key.directory == NO_ID:
+        return True
+    if key not in state.replicas and key not in state.superseded:
+        state.superseded |= {each for each in state.replicas if each.id == key.id and each.directory != NO_ID}
+    return key not in state.superseded
+
+
 def _forget_one(node: RaftNode, state: Leader) -> None:
     """Anybody can call itself an observer: of too many, the one goes that was not heard of for longest."""
     observers = [each for each in state.replicas.values() if not node.voters.has(each.key)]
@@ -84,7 +96,9 @@ def voter_progress(node: RaftNode, state: Leader) -> list[Progress]:
     voters = node.voters
     known: dict[int, Progress] = {}
     for key, each in state.replicas.items():
-        if voters.has(key) and (key.id not in known or known[key.id].fetched_ms < each.fetched_ms):
+        if key in state.superseded or not voters.has(key):
+            continue
+        if key.id not in known or known[key.id].fetched_ms < each.fetched_ms:
             known[key.id] = each
     return [known.get(voter.id) or progress(node, state, voter.key) for voter in voters.others(node.me.id)]
 
@@ -119,11 +133,11 @@ def grown(node: RaftNode, state: Leader) -> None:
 
 
 def poll(node: RaftNode, state: Leader) -> int | None:
-    lost_ms = _lost_at(node, state)
-    if node.now_ms >= lost_ms:
+    state.lost_ms = _lost_at(node, state)
+    if node.now_ms >= state.lost_ms:
         resign(node, state)
         return None
-    wake_ms = min(lost_ms, _announce(node, state), serving.expire_waiting(node, state))
+    wake_ms = min(state.lost_ms, _announce(node, state), serving.expire_waiting(node, state))
     change_ms = membership.poll(node, state)
     return min(wake_ms, change_ms)
 

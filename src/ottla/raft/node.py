@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ottla.model.errors import ErrorCode
-from ottla.raft import effects, election, events, following, leading, membership, serving
+from ottla.raft import doubt, effects, election, events, following, leading, membership, serving
 from ottla.raft.config import NEVER_MS, RaftConfig
 from ottla.raft.lines import Lines
 from ottla.raft.port import Election, Journal, Place, QuorumRecord, ReplicaKey
@@ -91,12 +91,16 @@ class RaftNode:
         self.leader_id = found.leader_id if known else -1
         self.voted = found.voted if known else None
         self.state: State = Unattached(0)
+        some_are_not_needed = len(self.voters) > self.voters.majority
+        self.doubt = doubt.Doubt() if journal.in_doubt and some_are_not_needed else None
 
     # --- events
 
     def step(self, event: events.Event, now_ms: int) -> list[effects.Effect]:
         """What an event leads to."""
         self.now_ms = now_ms
+        if isinstance(self.state, Leader) and now_ms >= self.state.lost_ms:
+            leading.resign(self, self.state)  # before it believes what it hears now: it may have slept
         _EVENTS[type(event)](self, event)
         self._poll()
         self._ask_for_flush()
@@ -125,6 +129,7 @@ class RaftNode:
         self.emit(effects.Flush())
 
     def _start(self, _: events.Event) -> None:
+        doubt.begin(self)
         following.settle(self)
 
     def _asked(self, event: events.Asked) -> None:
@@ -189,6 +194,11 @@ class RaftNode:
     @property
     def is_voter(self) -> bool:
         return self.voters.has(self.me)
+
+    @property
+    def stands(self) -> bool:
+        """Whether this node may stand for election."""
+        return self.is_voter and doubt.may_take_part(self, self.epoch + 1)
 
     @property
     def may_tell(self) -> bool:

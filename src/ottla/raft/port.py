@@ -104,6 +104,13 @@ class Journal(Protocol):
     def install_snapshot(self, snapshot: Place) -> None:
         """The received snapshot is complete: the log begins, empty, behind it. ValueError if it is damaged."""
 
+    @property
+    def in_doubt(self) -> bool:
+        """The disk was empty when this node came, and nobody vouched for that: see `doubt`."""
+
+    def end_doubt(self) -> None:
+        """It is not any more. Need not be durable: doubt that comes back does no harm."""
+
     def read_election(self) -> Election: ...
 
     def write_election(self, election: Election, voters: Sequence[int], kraft_version: int) -> None:

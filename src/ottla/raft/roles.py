@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ottla.raft.config import NEVER_MS
 from ottla.raft.port import Place, ReplicaKey
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ class Leader:
     epoch_start: int
     granting: tuple[int, ...]
     replicas: dict[ReplicaKey, Progress] = field(default_factory=dict)
+    superseded: set[ReplicaKey] = field(default_factory=set)  # lost disks of voters: see `leading.counts`
     waiting: list[Waiting] = field(default_factory=list)
+    lost_ms: int = NEVER_MS  # then it resigns, if nobody fetches until then
     is_ready: bool = False  # the beginning of the epoch is committed
     change: Change | None = None  # of the voters; one at a time
     told: dict[int, Voter] = field(default_factory=dict)  # kraft.version 0: what voters said about themselves

@@ -103,7 +103,10 @@ def _note(node: RaftNode, state: Leader, request: FetchRequest) -> None:
     if replica_id < 0 or replica_id == node.me.id:
         return
     ask = request.topics[0].partitions[0]
-    known = leading.progress(node, state, ReplicaKey(replica_id, ask.replica_directory_id))
+    key = ReplicaKey(replica_id, ask.replica_directory_id)
+    if not leading.counts(node, state, key):
+        return
+    known = leading.progress(node, state, key)
     end = node.journal.end_offset
     if ask.fetch_offset >= end:
         known.caught_up_ms = node.now_ms
@@ -171,6 +174,7 @@ def snapshot_asked(node: RaftNode, token: Any, request: FetchSnapshotRequest) ->
     if request.replica_id >= 0 and request.replica_id != node.me.id:
         # Somebody who loads a snapshot is alive, although it does not fetch.
         key = ReplicaKey(request.replica_id, ask.replica_directory_id)
-        leading.progress(node, node.state, key).fetched_ms = node.now_ms
+        if leading.counts(node, node.state, key):
+            leading.progress(node, node.state, key).fetched_ms = node.now_ms
     answer = answers.fetch_snapshot(node, ErrorCode.NONE, snapshot, size=size, position=ask.position, data=data)
     node.reply(token, answer)

@@ -2,7 +2,8 @@
 
 Kafka makes people run a format tool first; here an empty directory is formatted when it is met. What is never done is
 to use a directory of another node or cluster, or to begin a new journal beside directories that had one elsewhere: a
-disk that is not mounted must not look like a new cluster.
+disk that is not mounted must not look like a new cluster. And a voter of several that are fixed keeps in mind that
+nobody vouched for its empty disk: it may have had another (ADR 0022).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ottla.cluster.features import DEFAULT_LEVELS
 from ottla.cluster.journal import snapshot_batches
 from ottla.cluster.snapshot import feature
 from ottla.cluster.store import DIRECTORY as JOURNAL
+from ottla.cluster.store import DOUBT
 from ottla.log.checkpoint import read_meta_properties, write_meta_properties
 from ottla.log.disk import Directory, Disk, replace_file
 from ottla.model.ids import BitSource, random_uuid, uuid_bytes, uuid_text
@@ -24,6 +26,7 @@ log = logging.getLogger(__name__)
 
 BOOTSTRAP = "bootstrap.checkpoint"
 _VERSION = "1"  # of meta.properties, since KRaft
+_VOTERS_WITH_DOUBT = 3  # of fewer a majority is all of them
 
 
 class IdentityError(Exception):
@@ -56,6 +59,8 @@ def identify(
     cluster_id = _agree_on_cluster(found, cluster_id) or _new_cluster(of_voters, rng)
     home = _home(directories, found, metadata_path)
     if all(properties is None for properties in found):
+        if len(of_voters) >= _VOTERS_WITH_DOUBT and any(voter.startswith(f"{node_id}@") for voter in of_voters):
+            replace_file(Directory(home.disk, ""), DOUBT, b"")
         write_bootstrap(home.disk, now_ms)  # before meta.properties, which says that the directory is complete
     ids = []
     for directory, properties in zip(directories, found, strict=True):

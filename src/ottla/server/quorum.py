@@ -84,6 +84,7 @@ class Quorum:
             effects.LoadSnapshot: lambda effect: self._begin_anew(effect.snapshot),
             effects.Lead: self._lead,
             effects.Follow: self._follow,
+            effects.Doubt: self._doubt,
         }
 
     @classmethod
@@ -318,3 +319,20 @@ class Quorum:
             log.info("the quorum is led by node %d in epoch %d", effect.leader_id, effect.epoch)
         self._delivery.forget()
         self.listener.follow(effect.leader_id, effect.epoch)
+
+    def _doubt(self, effect: effects.Doubt) -> None:
+        if effect.is_over:
+            log.info("this node votes in the quorum from now on")
+            return
+        unheard = ", ".join(map(str, effect.unheard))
+        if self.end_offset:
+            log.warning(
+                "no vote from this node: its disk was empty, and what it has fetched since may not be all that was "
+                "committed. Bring the other controllers back; if they are lost, see docs/quorum.md"
+            )
+        else:
+            log.warning(
+                "no vote from this node: its disk is empty, perhaps because it lost one. It waits for a leader, or "
+                "until all voters are up and empty, too (missing: %s). If they are lost, see docs/quorum.md",
+                unheard,
+            )
