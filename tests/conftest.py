@@ -68,6 +68,12 @@ def java_wire(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="session")
+def java_controller(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
+    """What Kafka's controller decides."""
+    yield from _server("ottla.ControllerServer", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def java_commands(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaServer]:
     """Kafka's command-line tools, all in one JVM."""
     yield from _server("ottla.ToolServer", tmp_path_factory)

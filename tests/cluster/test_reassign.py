@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from tests.cluster.bench import Cluster, verdict
 
+from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
 from ottla.cluster.commands.reassign import ListMoves, Move, Reassign
-from ottla.cluster.entities import UNASSIGNED_DIRECTORY, PartitionState
+from ottla.cluster.entities import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionState
 from ottla.model.errors import ErrorCode
+from ottla.model.resources import Resource, ResourceType
 
 
 @pytest.fixture
@@ -66,6 +68,37 @@ def test_another_order_or_fewer_replicas_need_nobodys_help(cluster: Cluster) -> 
     assert len(found.directories) == 2
 
 
+def test_a_move_does_not_wait_for_a_replica_that_it_does_not_concern(cluster: Cluster) -> None:
+    cluster.fence(3)
+    move(cluster, (1, 4, 3))
+    assert cluster.alter("t", 0, (1, 2, 4)) is ErrorCode.NONE
+    found = cluster.partition("t")
+    assert (found.replicas, found.isr, found.moving) == ((1, 4, 3), (1, 4), False)
+
+
+def test_who_remains_must_be_in_sync_where_fewer_remain(cluster: Cluster) -> None:
+    cluster.fence(3)
+    move(cluster, (1, 3))
+    found = cluster.partition("t")
+    assert (found.replicas, found.isr, found.removing) == ((1, 3, 2), (1, 2), (2,))
+    cluster.heartbeat(3)
+    assert cluster.alter("t", 0, (1, 2, 3)) is ErrorCode.NONE
+    assert cluster.partition("t").replicas == (1, 3)
+
+
+def test_whoever_is_added_does_not_lead_for_being_there(cluster: Cluster) -> None:
+    allow = Alteration("unclean.leader.election.enable", Op.SET, "true")
+    cluster.alter("t", 0, (1,))
+    for id in (1, 2, 3):
+        cluster.fence(id)
+    cluster.submit(IncrementalAlterConfigs(((Resource(ResourceType.TOPIC, "t"), (allow,)),)))
+    assert move(cluster, (4, 1, 2)) is None
+    found = cluster.partition("t")
+    assert (found.leader, found.adding, found.removing) == (NO_LEADER, (4,), (3,))
+    cluster.heartbeat(1)
+    assert (cluster.partition("t").leader, cluster.partition("t").recovering) == (1, 0)
+
+
 def test_a_move_is_called_off(cluster: Cluster) -> None:
     move(cluster, (4, 5))
     assert cluster.alter("t", 0, (1, 2, 4)) is ErrorCode.NONE
@@ -112,6 +145,14 @@ def test_another_move_replaces_the_one_under_way(cluster: Cluster) -> None:
             (1, 2),
             {"may_change_replication_factor": False},
             ("INVALID_REPLICATION_FACTOR", "The replication factor is changed from 3 to 2"),
+        ),
+        (
+            (1, 9),
+            {"may_change_replication_factor": False},
+            (
+                "INVALID_REPLICA_ASSIGNMENT",
+                "The manual partition assignment includes broker 9, but no such broker is registered.",
+            ),
         ),
         ((1, 2, 4), {"may_change_replication_factor": False}, None),
     ],

@@ -3,7 +3,7 @@
 A command says what it wants (other in-sync replicas, other replicas, an election of some kind), and gets the record
 that says what changes, with all that follows from it:
 
-- A reassignment whose new replicas are all in sync ends: the replicas it removes go.
+- A reassignment whose new replicas are in sync ends: the replicas it removes go.
 - ELR (KIP-966): who falls out of an ISR that is smaller than min.insync.replicas still has everything that was
   committed, because nothing is committed below that size. Such replicas stay eligible to lead, until the ISR is large
   enough again or they may have lost data in a crash. With ELR the ISR may become empty; without, its last member stays.
@@ -195,12 +195,16 @@ class _Draft:
         self.elr = partition.elr
 
     def finish_move(self) -> None:
-        """End a reassignment when all replicas that shall remain are in sync."""
+        """End a reassignment when those it adds are in sync. Where it leaves fewer replicas than there were, all that
+        remain must be: they have to stand in for those that go.
+        """
         if not self.adding and not self.removing:
             return
         isr = tuple(id for id in self.isr if id not in self.removing)
         replicas = tuple(id for id in self.replicas if id not in self.removing)
-        if replicas and set(replicas) <= set(isr):
+        adding = [id for id in self.adding if id not in self.removing]
+        awaited = replicas if len(adding) < len(self.removing) else adding
+        if isr and set(awaited) <= set(isr):
             self.isr, self.replicas, self.adding, self.removing = isr, replicas, (), ()
 
     def keep_eligible(self, min_isr: int, lossy: int) -> None:
@@ -246,11 +250,10 @@ class _Draft:
         return fields
 
     def _last_known_leader(self, fields: dict[str, Any]) -> None:
-        """Remember who led when the last in-sync replica goes; forget it once somebody leads."""
+        """Remember who led when nobody can any more; forget it once somebody leads."""
         old = self.partition
         leader = fields.get("leader", old.leader)
-        if fields.get("isr") == [] and old.leader != NO_LEADER:
-            if old.last_known_elr != (old.leader,):
-                fields["last_known_elr"] = [old.leader]
+        if leader == NO_LEADER and old.leader != NO_LEADER and not old.last_known_elr:
+            fields["last_known_elr"] = [old.leader]
         elif leader != NO_LEADER and old.last_known_elr:
             fields["last_known_elr"] = []

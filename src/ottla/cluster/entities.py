@@ -15,10 +15,10 @@ from ottla.wire.journal import cluster_metadata as journal
 NO_LEADER = -1
 # In a PartitionChangeRecord; any other value, the same leader too, is a new leader epoch.
 UNCHANGED_LEADER = -2
-# In place of a directory id: the replica's broker has not chosen one yet.
-UNASSIGNED_DIRECTORY = bytes(16)
-# The broker's directories are not known (metadata.version before 3.7-IV2).
-MIGRATING_DIRECTORY = bytes(15) + b"\x02"
+# In place of a directory id: the broker's directories are not known (metadata.version before 3.7-IV2).
+MIGRATING_DIRECTORY = bytes(16)
+# The replica's broker has not chosen one yet. (The one after this, 2, means that the replica was lost with its disk.)
+UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
 # Ids below this one have a meaning of their own: no directory has them.
 FIRST_DIRECTORY = bytes(15) + bytes([100])
 

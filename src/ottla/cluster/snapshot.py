@@ -1,6 +1,7 @@
 """The state as records: what a snapshot file holds, and what gives the same state when applied to an empty one.
 
-The order is Kafka's: features first, because they say how the rest is written.
+The order is Kafka's: features first, because they say how the rest is written. What a record's version cannot hold is
+not in the record: whoever applies it as it was made (the active controller) and whoever reads it know the same.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from ottla.cluster import features
 from ottla.cluster.entities import Broker, Controller, PartitionState, Topic
 from ottla.cluster.entry import Entry
+from ottla.cluster.registration import list_endpoints, list_features
 from ottla.cluster.state import ClusterState
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
@@ -58,7 +60,7 @@ def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: in
             leader_recovery_state=state.recovering,
             leader_epoch=state.leader_epoch,
             partition_epoch=state.partition_epoch,
-            directories=list(state.directories),
+            directories=list(state.directories) if metadata_version >= features.DIRECTORIES else [],
             eligible_leader_replicas=list(state.elr) or None,
             last_known_elr=list(state.last_known_elr) or None,
         ),
@@ -74,21 +76,13 @@ def broker_entry(broker: Broker, metadata_version: int) -> Entry:
             broker_id=broker.id,
             incarnation_id=broker.incarnation_id,
             broker_epoch=broker.epoch,
-            end_points=[
-                record.BrokerEndpoint(
-                    name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol
-                )
-                for end in broker.endpoints
-            ],
-            features=[
-                record.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in broker.features
-            ],
+            end_points=list_endpoints(record.BrokerEndpoint, broker.endpoints),
+            features=list_features(record.BrokerFeature, broker.features),
             rack=broker.rack,
             fenced=broker.fenced,
             in_controlled_shutdown=broker.in_controlled_shutdown,
-            log_dirs=list(broker.directories),
-            cordoned_log_dirs=None if broker.cordoned is None else list(broker.cordoned),
+            log_dirs=list(broker.directories) if metadata_version >= features.DIRECTORIES else [],
+            cordoned_log_dirs=None if metadata_version < features.CORDONED else _listed(broker.cordoned),
         ),
         features.broker_record_version(metadata_version),
     )
@@ -102,18 +96,14 @@ def controller_entry(controller: Controller) -> Entry:
             controller_id=controller.id,
             incarnation_id=controller.incarnation_id,
             zk_migration_ready=controller.zk_migration_ready,
-            end_points=[
-                record.ControllerEndpoint(
-                    name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol
-                )
-                for end in controller.endpoints
-            ],
-            features=[
-                record.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in controller.features
-            ],
+            end_points=list_endpoints(record.ControllerEndpoint, controller.endpoints),
+            features=list_features(record.ControllerFeature, controller.features),
         )
     )
+
+
+def _listed(ids: tuple[bytes, ...] | None) -> list[bytes] | None:
+    return None if ids is None else list(ids)
 
 
 def _topic(topic: Topic, level: int) -> Iterator[Entry]:

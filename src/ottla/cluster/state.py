@@ -20,7 +20,6 @@ from ottla.cluster.entities import (
     Change,
     ConfigChanged,
     Controller,
-    Endpoint,
     FeatureChanged,
     PartitionChanged,
     PartitionsAdded,
@@ -29,8 +28,9 @@ from ottla.cluster.entities import (
     TopicCreated,
     TopicDeleted,
 )
-from ottla.cluster.features import METADATA_VERSION, Range
+from ottla.cluster.features import KRAFT_VERSION, METADATA_VERSION
 from ottla.cluster.index import Index
+from ottla.cluster.registration import endpoints_of, features_of
 from ottla.model.limits import SHARED_TUPLES_MAX
 from ottla.model.names import collision_key
 from ottla.model.resources import Resource
@@ -269,6 +269,8 @@ class ClusterState:
         return (ConfigChanged(resource, record.name, record.value),)
 
     def _feature(self, record: journal.FeatureLevelRecord) -> Sequence[Change]:
+        if record.name == KRAFT_VERSION:  # the quorum's own, in control records; journals of older Kafkas name it here
+            return _NOTHING
         if record.feature_level == 0 and record.name != METADATA_VERSION:
             self.features.pop(record.name, None)
         else:
@@ -290,8 +292,8 @@ class ClusterState:
                 id=record.broker_id,
                 epoch=record.broker_epoch,
                 incarnation_id=record.incarnation_id,
-                endpoints=_endpoints(record.end_points),
-                features=_features(record.features),
+                endpoints=endpoints_of(record.end_points),
+                features=features_of(record.features),
                 rack=record.rack,
                 fenced=record.fenced,
                 in_controlled_shutdown=record.in_controlled_shutdown,
@@ -335,8 +337,8 @@ class ClusterState:
         self.controllers[record.controller_id] = Controller(
             id=record.controller_id,
             incarnation_id=record.incarnation_id,
-            endpoints=_endpoints(record.end_points),
-            features=_features(record.features),
+            endpoints=endpoints_of(record.end_points),
+            features=features_of(record.features),
             zk_migration_ready=record.zk_migration_ready,
         )
         return _NOTHING
@@ -380,11 +382,3 @@ class ClusterState:
 
 def _ignore(_: Any) -> Sequence[Change]:
     return _NOTHING
-
-
-def _endpoints(listed: Sequence[Any]) -> tuple[Endpoint, ...]:
-    return tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in listed)
-
-
-def _features(listed: Sequence[Any]) -> tuple[tuple[str, Range], ...]:
-    return tuple((item.name, Range(item.min_supported_version, item.max_supported_version)) for item in listed)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ottla.client.errors import ClientError
 from ottla.cluster.entities import Broker, BrokerChanged, Change, Controller
 from ottla.cluster.features import controllers_registered
+from ottla.cluster.registration import list_endpoints, list_features
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.directories import cordoned
@@ -108,16 +109,8 @@ class Lifecycle:
             broker_id=broker.id,
             cluster_id=services.cluster_id,
             incarnation_id=broker.incarnation_id,
-            listeners=[
-                BrokerRegistrationRequest.Listener(
-                    name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol
-                )
-                for end in broker.endpoints
-            ],
-            features=[
-                BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in broker.features
-            ],
+            listeners=list_endpoints(BrokerRegistrationRequest.Listener, broker.endpoints),
+            features=list_features(BrokerRegistrationRequest.Feature, broker.features),
             rack=broker.rack,
             log_dirs=sorted(broker.directories),
             previous_broker_epoch=previous,
@@ -237,16 +230,8 @@ async def register_controller(services: Services, controller: Controller) -> Non
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,
         zk_migration_ready=controller.zk_migration_ready,
-        listeners=[
-            ControllerRegistrationRequest.Listener(
-                name=end.name, host=end.host, port=end.port, security_protocol=end.security_protocol
-            )
-            for end in controller.endpoints
-        ],
-        features=[
-            ControllerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in controller.features
-        ],
+        listeners=list_endpoints(ControllerRegistrationRequest.Listener, controller.endpoints),
+        features=list_features(ControllerRegistrationRequest.Feature, controller.features),
     )
 
     def registered() -> bool:

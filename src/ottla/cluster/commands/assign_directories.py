@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster import features
-from ottla.cluster.elect import Elections, Wish
+from ottla.cluster.elect import Election, Elections, Wish
 from ottla.cluster.entry import Entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
@@ -51,7 +51,10 @@ class AssignReplicasToDirs:
                 online = broker.has_online(directory)
                 isr = partition.isr if online else tuple(id for id in partition.isr if id != broker.id)
                 wish = Wish(isr=isr, directories={broker.id: directory})
-                entry = (staying if online else leaving).change(topic, partition, wish)
+                if online:
+                    entry = staying.change(topic, partition, wish, Election.ONLINE)
+                else:
+                    entry = leaving.change(topic, partition, wish)
                 if entry is not None:
                     records.append(entry)
         return Result(records, errors)

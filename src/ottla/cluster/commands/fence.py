@@ -87,7 +87,9 @@ class UnregisterBroker(NamedTuple):
             raise ApiError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {self.broker_id} is not currently registered"
             )
-        records = list(Elections(view, leaving=broker.id).sweep(view.state.index.by_isr.get(broker.id, ())))
+        elections, index = Elections(view, leaving=broker.id), view.state.index
+        records = list(elections.sweep(index.by_isr.get(broker.id, ())))
+        records += elections.sweep(index.by_elr.get(broker.id, ()))
         gone = journal.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
         return Result([*records, Entry(gone)], timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 

@@ -109,7 +109,8 @@ class BrokerHeartbeat:
                     broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left
                 )
                 yield Entry(change, 2)
-        if level >= features.CORDONED and self.cordoned is not None and self.cordoned != broker.cordoned:
+        known = None if broker.cordoned is None else set(broker.cordoned)
+        if level >= features.CORDONED and self.cordoned is not None and set(self.cordoned) != known:
             change = journal.BrokerRegistrationChangeRecord(
                 broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(self.cordoned)
             )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import check_replicas
-from ottla.cluster.elect import Elections, Wish
+from ottla.cluster.elect import Election, Elections, Wish
 from ottla.cluster.entities import PartitionState, Topic
 from ottla.cluster.entry import Entry
 from ottla.cluster.view import View
@@ -66,14 +66,15 @@ class Reassign:
         partition = topic.partitions[move.partition]
         if move.replicas is None:
             return _call_off(view, elections, topic, partition)
+        check_replicas(view, move.replicas, None)
         if not self.may_change_replication_factor:
             _check_factor(partition, move.replicas)
-        check_replicas(view, move.replicas, None)
         removing = tuple(sorted(set(partition.replicas) - set(move.replicas)))
         adding = tuple(sorted(set(move.replicas) - set(partition.replicas)))
         # What is already on its way, and is wanted still, stays on its way.
         wish = Wish(replicas=move.replicas + removing, removing=removing or None, adding=adding or None)
-        return elections.change(topic, partition, wish)
+        # Whoever is added has nothing yet: it must not lead for the only reason that it is there.
+        return elections.change(topic, partition, wish, Election.ONLINE)
 
 
 def _check_factor(partition: PartitionState, replicas: tuple[int, ...]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.register_broker import RegisterBroker
-from ottla.cluster.entities import Broker, Endpoint
-from ottla.cluster.features import Range
+from ottla.cluster.entities import Broker
+from ottla.cluster.registration import endpoints_of, features_of
 from ottla.model.errors import ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
@@ -22,14 +22,12 @@ def broker_registration(request: BrokerRegistrationRequest, context: Context) ->
         id=request.broker_id,
         epoch=-1,
         incarnation_id=request.incarnation_id,
-        endpoints=tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in request.listeners),
-        features=tuple(
-            (each.name, Range(each.min_supported_version, each.max_supported_version)) for each in request.features
-        ),
+        endpoints=endpoints_of(request.listeners),
+        features=features_of(request.features),
         rack=request.rack,
         fenced=True,
         directories=tuple(request.log_dirs),
-        cordoned=(),
+        cordoned=None,  # its first heartbeat says
     )
     return context.controller.ask(
         RegisterBroker(broker, request.previous_broker_epoch),

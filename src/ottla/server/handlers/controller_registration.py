@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.start import RegisterController
-from ottla.cluster.entities import Controller, Endpoint
-from ottla.cluster.features import Range, controllers_registered
+from ottla.cluster.entities import Controller
+from ottla.cluster.features import controllers_registered
+from ottla.cluster.registration import endpoints_of, features_of
 from ottla.model.errors import ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
@@ -19,8 +20,8 @@ def controller_registration(
     controller = Controller(
         request.controller_id,
         request.incarnation_id,
-        tuple(Endpoint(end.name, end.host, end.port, end.security_protocol) for end in request.listeners),
-        tuple((each.name, Range(each.min_supported_version, each.max_supported_version)) for each in request.features),
+        endpoints_of(request.listeners),
+        features_of(request.features),
     )
     if context.controller.active and not controllers_registered(context.controller.view.state.metadata_version):
         return ControllerRegistrationResponse(

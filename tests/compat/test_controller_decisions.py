@@ -1,0 +1,387 @@
+"""What our controller decides and what Kafka's own decides, on the same state: the same records, the same answers.
+
+Kafka's ReplicationControlManager and ClusterControlManager run in a JVM (tests/java/controller). Both controllers are
+asked the same; our records are then replayed by both, so every step starts from one state, and Kafka has to accept all
+that we write. Requests go through our handlers and their bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import pytest
+from tests.cluster.bench import Cluster, broker
+from tests.support.java import JavaServer
+from tests.support.lines import HarnessError
+
+from ottla.cluster.commands.elect_leaders import BalanceLeaders
+from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
+from ottla.cluster.commands.heartbeat import BrokerHeartbeat
+from ottla.cluster.entities import Broker, PartitionState, Topic
+from ottla.cluster.entry import Entry, decode, encode
+from ottla.cluster.features import DIRECTORIES, ELR_VERSION, METADATA_VERSION
+from ottla.cluster.machine import Command
+from ottla.cluster.snapshot import feature
+from ottla.cluster.state import ClusterState
+from ottla.machine.kit import Result
+from ottla.model.errors import ApiError
+from ottla.server import dispatch
+from ottla.server.served import SERVED_TO_CONTROLLERS
+from ottla.wire import compile
+from ottla.wire.journal import cluster_metadata as journal
+from ottla.wire.message import Request, Response, Struct, fields
+from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+BROKERS = range(1, 6)
+STEPS = 60
+SEEDS = 12
+# metadata.version, whether ELR is on: directories are known from 17 on, ELR can be from 23 on.
+LEVELS = [(30, True), (30, True), (30, False), (25, True), (21, False), (16, False), (11, False)]
+
+
+Partitions: TypeAlias = dict[tuple[bytes, int], PartitionState]
+
+
+class Write:
+    """A command that writes what it is told."""
+
+    def __init__(self, *records: Entry) -> None:
+        self.records = list(records)
+
+    def decide(self, view: object, now_ms: int) -> Result[Entry]:
+        return Result(self.records)
+
+
+class Both:
+    """Our controller and Kafka's."""
+
+    def __init__(self, kafka: JavaServer, rng: random.Random) -> None:
+        self.kafka = kafka
+        self.rng = rng
+        self.ours = Cluster(brokers=0)
+        self.incarnations = dict.fromkeys(BROKERS, 0)
+        kafka.ask({"verb": "reset"})
+        self._tell(self.ours.journal)
+
+    def _tell(self, entries: list[Entry]) -> None:
+        self.kafka.ask({"verb": "apply", "records": [_text(encode(entry)) for entry in entries]})
+
+    def write(self, *records: Entry) -> None:
+        self._submit(Write(*records))
+
+    def _submit(self, command: Command) -> Any:
+        before = len(self.ours.journal)
+        try:
+            return self.ours.submit(command)
+        finally:
+            written = self.ours.journal[before:]
+            # The active controller applies its records as they are, everybody else what their version can hold.
+            assert written == [decode(encode(entry)) for entry in written]
+            self._tell(written)
+
+    def compare(self, command: Command, verb: str, **asked: Any) -> None:
+        """What a command writes is what Kafka would write."""
+        theirs = self._theirs(verb, asked)
+        before, old = len(self.ours.journal), self._partitions()
+        self._submit(command)
+        self._same(before, old, theirs["records"], (verb, asked))
+
+    def _theirs(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self.kafka.ask({"verb": verb, **asked})
+        answer["records"] = [decode(base64.b64decode(each)) for each in answer["records"]]
+        return answer
+
+    def _same(self, before: int, old: Partitions, theirs: list[Entry], what: object) -> None:
+        ours = [decode(encode(entry)) for entry in self.ours.journal[before:]]
+        mine, kafkas = Counter(_forms(ours, old)), Counter(_forms(theirs, old))
+        assert mine == kafkas, f"{what}\nonly ours: {[*(mine - kafkas)]}\nonly Kafka's: {[*(kafkas - mine)]}"
+
+    def _partitions(self) -> Partitions:
+        return {(topic.id, each.index): each for topic in self.ours.state.topics.values() for each in topic.partitions}
+
+    def same(self, verb: str, request: Request, response: type[Response] | None = None) -> Any:
+        """What a request leads to is what it would lead to at Kafka: records and (where it is told) answer."""
+        version = SERVED_TO_CONTROLLERS[type(request).key][1]
+        body = compile.encode(request, version)
+        try:
+            theirs = self._theirs(verb, {"body": _text(body), "version": version})
+        except HarnessError as error:
+            theirs = {"records": [], "refused": error}
+        before, old = len(self.ours.journal), self._partitions()
+        route = dispatch.controller_route(type(request).key, version)
+        assert route is not None
+        asked, _ = route.decode(memoryview(body), 0)
+        context: Any = SimpleNamespace(
+            controller=self,
+            request_version=version,
+            cluster_id="cluster",
+            metadata=SimpleNamespace(state=self.ours.state),
+            configs=SimpleNamespace(node=self.ours.config()),
+        )
+        answer: Any = route.handler(asked, context)
+        self._same(before, old, theirs["records"], request)
+        if "refused" in theirs:
+            assert answer.error_code, (request, theirs)
+        elif response is not None:
+            told = compile.decode(response, version, base64.b64decode(theirs["response"]))
+            assert _plain(answer) == _plain(told), request
+
+    def ask(self, command: Command, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
+        """As handlers see a controller."""
+        try:
+            reply = self._submit(command)
+        except ApiError as error:
+            return refuse(error)
+        return respond(reply)
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _forms(entries: list[Entry], old: Partitions) -> Iterator[str]:
+    """What records lead to, in a form that can be compared and read."""
+    partitions: Partitions = {}
+    versions: dict[tuple[bytes, int], int] = {}
+    for record, version in entries:
+        if isinstance(record, journal.PartitionChangeRecord):
+            key = (record.topic_id, record.partition_id)
+            state = partitions.get(key, old[key]).changed(record)
+            # Kafka keeps whom it has taken out of the replicas among those eligible to lead.
+            state = state._replace(elr=tuple(id for id in state.elr if id in state.replicas))
+            # It needs two records where a replica is said to lie in a directory that has failed.
+            partitions[key] = state._replace(partition_epoch=old[key].partition_epoch + 1)
+            versions[key] = version
+        elif not isinstance(record, journal.ClearElrRecord):  # a new topic has none to be forgotten
+            told = {field.name: getattr(record, field.name) for field in fields(type(record))}
+            if isinstance(record, journal.TopicRecord | journal.PartitionRecord):
+                del told["topic_id"]  # by chance
+            if isinstance(record, journal.RegisterBrokerRecord):
+                told["features"] = len(told["features"])
+            yield f"{type(record).__name__} v{version}: {told}"
+    for key, state in partitions.items():
+        yield f"{state}, v{versions[key]}, was {old[key]}"
+
+
+def _plain(value: Any) -> Any:
+    """An answer but for texts: ours are our own."""
+    if isinstance(value, Struct):
+        names = [field.name for field in fields(type(value)) if field.name != "error_message"]
+        return {name: _plain(getattr(value, name)) for name in names}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+class Walk:
+    """Random steps of brokers, leaders and operators."""
+
+    def __init__(self, kafka: JavaServer, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.both = Both(kafka, self.rng)
+        level, elr = self.rng.choice(LEVELS)
+        self.level = level
+        self.both.write(feature(METADATA_VERSION, level), feature(ELR_VERSION, int(elr)))
+        for id in BROKERS:
+            self.register(id)
+            self.heartbeat(id)
+        self.create()
+
+    @property
+    def state(self) -> ClusterState:
+        return self.both.ours.state
+
+    def step(self) -> None:
+        self.rng.choice(self.STEPS)(self)
+
+    def broker(self) -> Broker | None:
+        return self.state.brokers.get(self.rng.choice(BROKERS))
+
+    def partition(self) -> tuple[Topic, PartitionState]:
+        topic = self.rng.choice(list(self.state.topics.values()))
+        return topic, self.rng.choice(topic.partitions)
+
+    def replicas(self) -> list[int]:
+        return self.rng.sample(BROKERS, self.rng.randint(1, 4))
+
+    # --- brokers
+
+    def register(self, id: int | None = None) -> None:
+        id = id or self.rng.choice(BROKERS)
+        old = self.state.brokers.get(id)
+        if old is not None and not old.fenced:
+            return
+        self.both.incarnations[id] += 1
+        new = broker(id, directories=2)
+        clean = old is not None and self.rng.random() < 0.6
+        asked = BrokerRegistrationRequest(
+            broker_id=id,
+            cluster_id="cluster",
+            incarnation_id=bytes([id, self.both.incarnations[id]]) * 8,
+            listeners=[],
+            features=[
+                BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in new.features
+            ],
+            rack=None,
+            log_dirs=list(new.directories),
+            previous_broker_epoch=old.epoch if clean and old is not None else -1,
+        )
+        self.both.same("register", asked)
+
+    def heartbeat(self, id: int | None = None) -> None:
+        found = self.state.brokers.get(id) if id else self.broker()
+        if found is not None and found.fenced and not found.in_controlled_shutdown:
+            self.both.compare(BrokerHeartbeat(found.id, found.epoch, 1 << 40), "unfence", broker=found.id)
+
+    def leave(self) -> None:
+        found = self.broker()
+        if found is None or not found.active:
+            return
+        leads = any(each.leader == found.id for topic in self.state.topics.values() for each in topic.partitions)
+        verb = "leave" if leads else "fence"
+        self.both.compare(BrokerHeartbeat(found.id, found.epoch, 0, want_shut_down=True), verb, broker=found.id)
+
+    def fence(self) -> None:
+        found = self.broker()
+        if found is not None and not found.fenced:
+            self.both.compare(FenceBroker(found.id, found.epoch), "fence", broker=found.id)
+
+    def unregister(self) -> None:
+        found = self.broker()
+        if found is not None and self.rng.random() < 0.3:
+            self.both.compare(UnregisterBroker(found.id), "unregister", broker=found.id)
+
+    def lose_disk(self) -> None:
+        found = self.broker()
+        if self.level < DIRECTORIES or self.state.index.leaderless:
+            return  # Kafka looks at all replicas in the directory, not only at those in sync
+        if found is not None and found.active and len(found.directories) == 2:
+            lost = self.rng.choice(found.directories)
+            command = BrokerHeartbeat(found.id, found.epoch, 0, offline_directories=(lost,))
+            self.both.compare(command, "offline", broker=found.id, directories=[_text(lost)])
+
+    # --- leaders and replicas
+
+    def alter(self) -> None:
+        topic, partition = self.partition()
+        sender = self.state.brokers.get(partition.leader) or self.broker()
+        if sender is None:
+            return
+        near = lambda epoch: epoch + self.rng.choice([0] * 8 + [-1, 1])  # noqa: E731
+        isr = self.rng.sample(partition.replicas, self.rng.randint(0, len(partition.replicas)))
+        if self.rng.random() < 0.8:
+            isr = [sender.id, *(id for id in isr if id != sender.id and id in self.state.brokers)]
+            if self.rng.random() < 0.7:
+                isr = [id for id in isr if self.state.brokers[id].active]
+        Asked = AlterPartitionRequest.TopicData
+        change = Asked.PartitionData(
+            partition_index=partition.index,
+            leader_epoch=near(partition.leader_epoch),
+            new_isr_with_epochs=[
+                Asked.PartitionData.BrokerState(
+                    broker_id=id, broker_epoch=self.rng.choice([-1, near(self.state.brokers[id].epoch)])
+                )
+                for id in isr
+                if id in self.state.brokers
+            ],
+            leader_recovery_state=self.rng.choice([0, 0, 0, partition.recovering, 1]),
+            partition_epoch=near(partition.partition_epoch),
+        )
+        request = AlterPartitionRequest(
+            broker_id=sender.id,
+            broker_epoch=sender.epoch,
+            topics=[Asked(topic_id=topic.id, partitions=[change])],
+        )
+        self.both.same("alter_partition", request, AlterPartitionResponse)
+
+    def assign(self) -> None:
+        topic, partition = self.partition()
+        sender = self.broker()
+        if sender is None:
+            return
+        Asked = AssignReplicasToDirsRequest.DirectoryData
+        directory = self.rng.choice([*broker(sender.id, directories=2).directories])
+        placed = [Asked.TopicData.PartitionData(partition_index=partition.index)]
+        request = AssignReplicasToDirsRequest(
+            broker_id=sender.id,
+            broker_epoch=sender.epoch,
+            directories=[Asked(id=directory, topics=[Asked.TopicData(topic_id=topic.id, partitions=placed)])],
+        )
+        self.both.same("assign_dirs", request, AssignReplicasToDirsResponse)
+
+    # --- operators
+
+    def reassign(self) -> None:
+        topic, partition = self.partition()
+        Asked = AlterPartitionReassignmentsRequest.ReassignableTopic
+        replicas = None if self.rng.random() < 0.3 else self.replicas()
+        if replicas is not None and not set(partition.adding) <= set(replicas):
+            return  # such a move never ends at Kafka: it waits for replicas that it removes
+        move = Asked.ReassignablePartition(partition_index=partition.index, replicas=replicas)
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=1,
+            allow_replication_factor_change=self.rng.random() < 0.8,
+            topics=[Asked(name=topic.name, partitions=[move])],
+        )
+        self.both.same("reassign", request, AlterPartitionReassignmentsResponse)
+
+    def elect(self) -> None:
+        topic, partition = self.partition()
+        asked = [ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[partition.index])]
+        kind = self.rng.choice([0, 0, 1])
+        request = ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=1)
+        self.both.same("elect", request, ElectLeadersResponse)
+
+    def balance(self) -> None:
+        if not self.state.index.leaderless:  # those are not balanced but looked at by themselves
+            self.both.compare(BalanceLeaders(), "balance")
+
+    def create(self) -> None:
+        Asked = CreateTopicsRequest.CreatableTopic
+        name = f"t{len(self.state.topics)}"
+        request = CreateTopicsRequest(
+            topics=[
+                Asked(
+                    name=name,
+                    num_partitions=-1,
+                    replication_factor=-1,
+                    assignments=[
+                        Asked.CreatableReplicaAssignment(partition_index=index, broker_ids=self.rng.sample(BROKERS, 3))
+                        for index in range(2)
+                    ],
+                    configs=[Asked.CreatableTopicConfig(name="min.insync.replicas", value=str(self.rng.randint(1, 3)))],
+                )
+            ],
+            timeout_ms=1,
+        )
+        self.both.same("create_topics", request)
+
+    def allow(self) -> None:
+        topic, _ = self.partition()
+        value = self.rng.choice(["true", "false"])
+        name = "unclean.leader.election.enable"
+        self.both.write(Entry(journal.ConfigRecord(resource_type=2, resource_name=topic.name, name=name, value=value)))
+
+    STEPS = (
+        *(register, heartbeat, heartbeat, heartbeat, leave, fence, fence, unregister, lose_disk),
+        *(alter, alter, alter, alter, alter, alter, assign, reassign, reassign, elect, balance, create, allow),
+    )
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_same_decisions(java_controller: JavaServer, seed: int) -> None:
+    walk = Walk(java_controller, seed)
+    for _ in range(STEPS):
+        walk.step()
