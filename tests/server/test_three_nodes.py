@@ -316,8 +316,8 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
     async def test() -> None:
         *two, third = settings(tmp_path, 3)
         late = Node(third, system_ports(third))
+        starting = asyncio.create_task(late.start())  # all three, or fresh voters elect nobody
         async with running(two) as nodes:
-            starting = asyncio.create_task(late.start())
             try:
                 await asyncio.to_thread(recovering.wait, WITHIN_S)
                 await create(nodes[1], "late", replicas=2)
