@@ -50,7 +50,7 @@ class Configs:
         if self._state is not None:
             everybody = self._state.config(ResourceType.BROKER, "")
             own = self._state.config(ResourceType.BROKER, str(self.node_id))
-            if everybody or own or self.node.dynamic_default or self.node.dynamic_broker:
+            if everybody != self.node.dynamic_default or own != self.node.dynamic_broker:
                 self.node = self.node.with_dynamic(dict(everybody), dict(own))
         self._default_log_config = None
         self._log_configs.clear()

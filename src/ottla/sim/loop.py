@@ -23,14 +23,16 @@ import asyncio
 import contextlib
 import heapq
 import random
+import struct
 import zlib
 from asyncio import events, transports
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
+_TURN = struct.Struct("<dq")
 
 
 class SimulationError(Exception):
@@ -108,7 +110,10 @@ class SimLoop(asyncio.BaseEventLoop):
         self.rng = rng
         # BaseEventLoop's own queues, which the type stubs do not know.
         self._ready: deque[events.Handle]
-        self._scheduled: list[Any]  # TimerHandles, whose `_when` and `_scheduled` the stubs do not know either
+        # Timers by their time, and those of one time in the order in which they were set. (Comparing tuples is much
+        # quicker than comparing TimerHandles, whose `_scheduled` the stubs do not know either.)
+        self._scheduled: list[tuple[float, int, Any]]
+        self._timers_set = 0
         self._timer_cancelled_count: int
         self._stopping: bool
         self.steps = 0
@@ -167,7 +172,7 @@ class SimLoop(asyncio.BaseEventLoop):
             handle._run()
             if host is not None and self.on_step is not None:
                 self.on_step(host)
-        self.note(self._now, self.steps)
+        self._trace = zlib.crc32(_TURN.pack(self._now, self.steps), self._trace)
         self._check_limits()
 
     def _poll(self) -> None:
@@ -190,17 +195,17 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _wake_timers(self) -> None:
         scheduled = self._scheduled
-        while scheduled and scheduled[0]._cancelled:
+        while scheduled and scheduled[0][2]._cancelled:
             self._timer_cancelled_count -= 1
-            heapq.heappop(scheduled)._scheduled = False
+            heapq.heappop(scheduled)[2]._scheduled = False
         if not self._ready and not self._stopping:
             if not scheduled:
                 raise SimulationError(f"deadlock at {self._now:.3f} s: nothing is ready and no timer is set")
-            if scheduled[0]._when > self._now:
-                self._now = scheduled[0]._when
+            if scheduled[0][0] > self._now:
+                self._now = scheduled[0][0]
                 self._turns_at_this_time = 0
-        while scheduled and scheduled[0]._when <= self._now:
-            handle = heapq.heappop(scheduled)
+        while scheduled and scheduled[0][0] <= self._now:
+            handle = heapq.heappop(scheduled)[2]
             handle._scheduled = False
             if handle._cancelled:
                 self._timer_cancelled_count -= 1
@@ -225,9 +230,24 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> events.Handle:
-        if self._over:
-            return events.Handle(callback, args, self, context)
-        return super().call_soon(callback, *args, context=context)
+        handle = events.Handle(callback, args, self, context)
+        if not self._over:
+            self._ready.append(handle)
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer: Any = events.TimerHandle(when, callback, args, self, context)
+        self._timers_set += 1
+        heapq.heappush(self._scheduled, (when, self._timers_set, timer))
+        timer._scheduled = True
+        return cast(asyncio.TimerHandle, timer)
 
     # -- hosts
 

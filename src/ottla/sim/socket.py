@@ -106,9 +106,10 @@ class SimSocket:
         view = memoryview(buffer).cast("B")
         if self._inbox:
             count = self.net.shortened(min(len(view), len(self._inbox)))
+            was_full = self.peer is not None and self.peer._room() <= 0
             view[:count] = self._inbox[:count]
             del self._inbox[:count]
-            if self.peer is not None:
+            if self.peer is not None and was_full:
                 self.net.later(self.net.latency(), self.net.loop.touch, self.peer.number)
             return count
         self._check()

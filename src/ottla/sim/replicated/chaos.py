@@ -42,7 +42,7 @@ class ClusterChaos(Chaos):
         }
 
     def _duration(self) -> float:
-        return self._rng.choice((0.1, 0.5, 2.0, 4.0)) * self._rng.uniform(0.5, 1.5)
+        return self._rng.choice((0.1, 0.4, 1.0, 2.5)) * self._rng.uniform(0.5, 1.5)
 
     # -- crashes
 

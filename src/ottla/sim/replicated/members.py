@@ -21,7 +21,7 @@ from ottla.sim.process import Stage
 from ottla.sim.replicated.nodes import LISTENER
 from ottla.sim.replicated.scenario import BROKER, CONTROLLER, REPLICAS, ClusterScenario, Voting
 
-DRAIN_SECONDS_MAX = 10.0
+DRAIN_SECONDS_MAX = 6.0
 Change = Callable[[Admin], Awaitable[None]]
 
 

@@ -18,7 +18,7 @@ from ottla.sim.replicated.members import Members
 from ottla.sim.replicated.scenario import REPLICAS
 from ottla.sim.workload import PATIENCE_SECONDS
 
-PAUSE_SECONDS = 1.5
+PAUSE_SECONDS = 0.7
 
 
 class Operators:

@@ -87,6 +87,7 @@ class ClusterScenario(Scenario):
     settings: dict[str, str]  # of every node
     operations: int  # what operators do meanwhile
     cast: Cast
+    second_look: bool = True  # after all nodes were killed at once
     voting: Voting = Voting.FIXED
     changes: int = 0  # of who belongs to the cluster, beside the other operations
 
@@ -134,13 +135,14 @@ def clustered(seed: int) -> ClusterScenario:
             quality=_quality(rng),
             garbage_rate=rng.choice((0.0, 0.0, 0.2)),
             faults=faults,
-            pause_between_faults_seconds=rng.uniform(0.3, 1.5),
-            chaos_seconds=rng.uniform(2.0, 8.0),
+            pause_between_faults_seconds=rng.uniform(0.15, 0.8),
+            chaos_seconds=rng.uniform(1.0, 4.0),
             shape=tuple(shape),
             spares=(BROKER,) * (rng.random() < 0.15),
             settings=_settings(rng) | ({"ottla.fsync.before.ack": "true"} if _durable(durability) else {}),
-            operations=0 if rotten else rng.choice((0, 0, 0, 3, 6)),
+            operations=0 if rotten else rng.choice((0, 0, 0, 2, 4)),
             cast=NOBODY if rotten else _cast(rng),
+            second_look=rng.random() < 0.4,
         ),
     )
 
@@ -159,7 +161,7 @@ def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:
     settings = made.settings
     if voting is not Voting.FIXED and rng.random() < 0.3:
         settings = settings | {"controller.quorum.auto.join.enable": "true"}
-    return replace(made, voting=voting, spares=spares, settings=settings, changes=rng.randint(2, 6))
+    return replace(made, voting=voting, spares=spares, settings=settings, changes=rng.randint(2, 4))
 
 
 def longer(scenario: ClusterScenario, factor: float) -> ClusterScenario:
@@ -208,8 +210,8 @@ def _writer(rng: random.Random, number: int) -> WriterPlan:
     acks = rng.choice((-1, -1, -1, -1, 1))
     return WriterPlan(
         writer=Writer(number, idempotent=acks == -1 and rng.random() < 0.7, acks=acks),
-        records=rng.randint(20, 60),
-        pause_seconds=rng.choice((0.02, 0.1, 0.2)),
+        records=rng.randint(15, 40),
+        pause_seconds=rng.choice((0.02, 0.05, 0.1)),
         value_bytes_max=rng.choice((20, 200, 2000)),
         codec=Codec.NONE if rng.random() < 0.8 else Codec.LZ4,
         linger_ms=rng.choice((0.0, 5.0, 50.0)),
