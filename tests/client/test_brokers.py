@@ -207,7 +207,7 @@ def test_following(bootstrap: str, name: str) -> None:
             for n in range(4):
                 waiting = asyncio.ensure_future(anext(records))
                 if n == 0:
-                    await eventually(lambda: asyncio.sleep(0, reader.positions()), bool)
+                    await eventually(lambda first=waiting: asyncio.sleep(0, reader.positions() or first.done()), bool)
                 await producer.send(name, b"%d" % n, partition=n % 2)
                 found = await waiting
                 assert (found.partition, found.value) == (n % 2, b"%d" % n)

@@ -8,12 +8,16 @@ import pytest
 from tests.client.scripted import CLOSE, ScriptedBroker, metadata
 from tests.support.ports import free_ports
 
+from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address
 from ottla.client.errors import NotConnected
+from ottla.client.metadata import Metadata
 from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.metadata import MetadataRequest
 
 
@@ -146,6 +150,44 @@ def test_errors_that_do_not_pass_are_given_back() -> None:
                     await cluster.leader(TopicPartition("t", 4))
 
     asyncio.run(test())
+
+
+def test_a_topic_that_was_just_made_is_waited_for() -> None:
+    async def test() -> None:
+        async with ScriptedBroker() as broker:
+            knows, lags_behind = metadata(broker), metadata(broker, topics=())
+            made = CreateTopicsResponse.CreatableTopicResult(
+                name="t", error_code=0, error_message=None, num_partitions=1
+            )
+            broker.answers[CreateTopicsRequest] = lambda _: CreateTopicsResponse(topics=[made])
+            gone = DeleteTopicsResponse.DeletableTopicResult(name="t", error_code=0, error_message=None)
+            broker.answers[DeleteTopicsRequest] = lambda _: DeleteTopicsResponse(responses=[gone])
+            late = [True, True]
+            broker.answers[MetadataRequest] = lambda asked: (lags_behind if late and late.pop() else knows)(asked)
+            async with Cluster(options(broker.bootstrap)) as cluster:
+                topics = Admin(cluster).topics
+                await topics.create("t", validate_only=True)
+                with pytest.raises(ApiError, match="there is no topic"):
+                    await cluster.topic("t")
+                late.append(True)
+                await topics.create("t")
+                assert (await cluster.topic("t")).partition_count == 1
+                await topics.delete("t")
+                late.append(True)
+                with pytest.raises(ApiError, match="there is no topic"):
+                    await cluster.topic("t")
+
+    asyncio.run(test())
+
+
+def test_a_topic_is_not_new_for_ever() -> None:
+    known = Metadata()
+    known.made("a", 0)
+    known.made("b", 5)
+    assert known.is_new("a", 9) and known.is_new("b", 9) and not known.is_new("c", 9)
+    assert not known.is_new("a", 10)
+    known.made("c", 12)
+    assert [each for each in "abc" if known.is_new(each, 0)] == ["b", "c"]  # what is over is not kept
 
 
 def test_a_closed_cluster_opens_nothing() -> None:

@@ -238,7 +238,8 @@ class Cluster(Closing):
         async def attempt() -> TopicInfo:
             _, errors = await self.refresh([name], auto_create=auto_create)
             code = errors.get(name, ErrorCode.NONE)
-            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not auto_create:
+            is_coming = auto_create or self.metadata.is_new(name, asyncio.get_running_loop().time())
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_coming:
                 # Retriable in Kafka's table (a broker may lag behind); but to wait a minute for a topic that nobody
                 # is about to create helps no one.
                 raise _UnknownTopic(code, f"there is no topic {name!r}")

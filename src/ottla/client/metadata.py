@@ -7,6 +7,7 @@ Rules:
   out of date. An older leader epoch never replaces a newer one, not even one that was forgotten meanwhile: a broker
   that lags behind may be the next to be asked.
 - An answer that says "not me" may say who instead (KIP-951): such a hint changes one partition, if it is news.
+- A topic that was just made is there, though brokers that lag behind may not know it yet.
 - The cache holds only topics that somebody asked for, least recently refreshed first out above a bound.
 """
 
@@ -22,6 +23,7 @@ from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.metadata import MetadataResponse
 
 NO_LEADER = -1
+_NEW_S = 10  # by then every broker that is well knows a topic
 
 
 class Broker(NamedTuple):
@@ -96,6 +98,7 @@ class Metadata:
     controller_id: int = -1
     topics: dict[str, TopicInfo] = field(default_factory=dict)
     _former: dict[str, TopicInfo] = field(default_factory=dict)  # what was forgotten and not learnt anew yet
+    _made_at_s: dict[str, float] = field(default_factory=dict)  # in the order of time
 
     def update(self, answer: MetadataResponse, now_s: float) -> dict[str, ErrorCode]:
         """Take over an answer; the result has the topics that came with an error."""
@@ -135,6 +138,22 @@ class Metadata:
         partitions = tuple(fresh if each is known else each for each in topic.partitions)
         self.topics[partition.topic] = replace(topic, partitions=partitions)
         return True
+
+    def made(self, topic: str, now_s: float) -> None:
+        """The controller said that it exists."""
+        self._made_at_s.pop(topic, None)
+        self._made_at_s[topic] = now_s
+        while not self.is_new(oldest := next(iter(self._made_at_s)), now_s):
+            del self._made_at_s[oldest]
+
+    def deleted(self, topic: str) -> None:
+        self.forget(topic)
+        self._made_at_s.pop(topic, None)
+
+    def is_new(self, topic: str, now_s: float) -> bool:
+        """Whether a broker may not know it yet although it exists."""
+        made_at_s = self._made_at_s.get(topic)
+        return made_at_s is not None and now_s - made_at_s < _NEW_S
 
     def forget(self, topic: str) -> None:
         known = self.topics.pop(topic, None)

@@ -5,6 +5,7 @@ Rules:
   topic raises.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ from ottla.wire.messages.describe_producers import DescribeProducersRequest, Des
 BROKER_DEFAULT = -1
 # DeleteRecords up to the high watermark, wherever it is.
 ALL_RECORDS = -1
+# What CreateTopics says of topics that are there afterwards.
+_EXISTS = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 # What DeleteRecords' codes mean; its answer has no room for a text.
 _DELETION_REFUSED: dict[int, str] = {
     ErrorCode.POLICY_VIOLATION: "records can be deleted only where cleanup.policy contains delete",
@@ -94,6 +97,10 @@ class Topics:
             validate_only=validate_only,
         )
         answer = await self._cluster.call(request, CreateTopicsResponse, repeatable=False)
+        if not validate_only:
+            for each in answer.topics:
+                if each.error_code in _EXISTS:
+                    self._cluster.metadata.made(each.name, asyncio.get_running_loop().time())
         return {
             each.name: _error(each.error_code, each.error_message)
             or CreatedTopic(each.name, each.topic_id, each.num_partitions, each.replication_factor)
@@ -116,7 +123,7 @@ class Topics:
         )
         answer = await self._cluster.call(request, DeleteTopicsResponse, repeatable=False)
         for name in names:
-            self._cluster.metadata.forget(name)
+            self._cluster.metadata.deleted(name)
         return {each.name or "": _error(each.error_code, each.error_message) for each in answer.responses}
 
     async def add_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
