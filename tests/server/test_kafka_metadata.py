@@ -139,6 +139,69 @@ def test_kafka_takes_our_metadata_over(ours: Path, java_tools: None) -> None:
         kafka.stop()
 
 
+CONFIGS = "kafka.admin.ConfigCommand"
+ACLS = "org.apache.kafka.tools.AclCommand"
+OTHERS = [
+    (CONFIGS, "--entity-type", "users", "--entity-name", "u", "--entity-type", "clients", "--entity-default"),
+    (CONFIGS, "--entity-type", "users", "--entity-name", "s"),
+    (CONFIGS, "--entity-type", "client-metrics", "--entity-name", "m"),
+    (CONFIGS, "--entity-type", "groups", "--entity-name", "g"),
+    (CONFIGS, "--entity-type", "brokers", "--entity-default"),
+    (CONFIGS, "--entity-type", "ips", "--entity-name", "127.0.0.9"),
+]
+VALUES = [
+    "producer_byte_rate=1000,request_percentage=20.5",
+    "SCRAM-SHA-256=[iterations=4096,password=secret]",
+    "interval.ms=60000,metrics=[a.b,c]",
+    "consumer.session.timeout.ms=50000",
+    "log.retention.ms=123456",
+    "connection_creation_rate=7",
+]
+
+
+def tool(java_commands: JavaServer, kafka: RealKafka, main: str, *words: str) -> str:
+    answer = java_commands.ask({"main": main, "args": ["--bootstrap-server", kafka.bootstrap, *words]})
+    assert answer["code"] == 0, answer
+    return "\n".join(sorted(answer["out"].splitlines()))
+
+
+def described(java_commands: JavaServer, kafka: RealKafka) -> list[str]:
+    found = [tool(java_commands, kafka, main, "--describe", *words) for main, *words in OTHERS]
+    return [*found, tool(java_commands, kafka, ACLS, "--list")]
+
+
+def test_we_keep_what_only_kafka_uses(tmp_path: Path, java_tools: None, java_commands: JavaServer) -> None:
+    """Quotas, credentials, ACLs and the like, over a snapshot of ours."""
+    guarded = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    kafka = RealKafka(tmp_path, properties=guarded).start()
+    try:
+        for (main, *words), values in zip(OTHERS, VALUES, strict=True):
+            tool(java_commands, kafka, main, "--alter", *words, "--add-config", values)
+        for topic in ("a", "b"):
+            words = ("--topic", topic, "--allow-principal", "User:x", "--operation", "Read")
+            tool(
+                java_commands, kafka, ACLS, "--add", *words, *(["--resource-pattern-type", "prefixed"] * (topic == "b"))
+            )
+        before = described(java_commands, kafka)
+    finally:
+        kafka.stop()
+    assert all(before) and "SCRAM-SHA-256=iterations=4096" in before[1]
+    host = open_host(kafka.data_dir)
+    host.metadata.upkeep(NOW_MS + 3_600_000)
+    close_host(host, kafka.data_dir)
+    newest = max((kafka.data_dir / DIRECTORY).glob("*.checkpoint"))
+    types = {record["type"] for record in payloads(dump(java_commands, newest))}
+    assert {"CLIENT_QUOTA_RECORD", "USER_SCRAM_CREDENTIAL_RECORD", "ACCESS_CONTROL_ENTRY_RECORD"} <= types
+    kafka.start()
+    try:
+        assert described(java_commands, kafka) == before
+    finally:
+        kafka.stop()
+
+
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_we_take_kafkas_metadata_over(end: str, tmp_path: Path, java_tools: None) -> None:
     """With snapshots of its own, stopped in order or killed, and given back to it afterwards."""

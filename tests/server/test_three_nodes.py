@@ -148,6 +148,22 @@ def test_a_quorum_forms_and_any_broker_takes_requests(tmp_path: Path) -> None:
     run(test)
 
 
+def test_of_five_controllers_two_may_go(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(settings(tmp_path, 5)) as nodes:
+            for node in nodes.values():
+                await until(lambda node=node: sorted(node.metadata.state.controllers) == [1, 2, 3, 4, 5])
+            for number in range(2):
+                await nodes.pop(active(nodes).metadata.node_id).stop()
+                await until(lambda: any(node.member.controller.active for node in nodes.values()))
+                made = await create(next(iter(nodes.values())), f"t{number}", 2, 1)
+                assert made.error_code == 0, made
+            for node in nodes.values():
+                await until(lambda node=node: sorted(node.metadata.state.topics) == ["t0", "t1"])
+
+    run(test)
+
+
 def test_a_node_that_stops_in_order_hands_everything_over(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(settings(tmp_path, 3)) as nodes:
