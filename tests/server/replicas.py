@@ -171,6 +171,15 @@ class Link:
         self._loop.call_soon(self._deliver, request, version, given)
         return future
 
+    def call_now(
+        self, request: Any, answer: Any, then: Callable[[Any], None], *, version: int, timeout_ms: int
+    ) -> None:
+        future = self.submit_now(request, answer, version=version, timeout_ms=timeout_ms)
+        future.add_done_callback(lambda done: then(done.exception() or done.result()))
+
+    def read_in_place(self) -> None:
+        """Every answer has bytes of its own here."""
+
     def _deliver(self, request: Any, version: int, given: Later[Any]) -> None:
         """A turn of the loop each way, as over a network."""
         if self._lost:

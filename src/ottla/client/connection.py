@@ -4,7 +4,8 @@ Owns a transport made by `loop.create_connection`, nothing else, so that it runs
 
 Rules:
 - Requests are pipelined; each answer is matched to its request by correlation id and decoded as it arrives. `records`
-  fields of an answer are views of the received bytes.
+  fields of an answer are views of the received bytes. Who calls `read_in_place` may look at them only until `then` (see
+  `call_now`) returns: the next answer is received into the same memory.
 - A broker answers one connection in order. A request that times out therefore takes the connection down with it: what
   waits behind it would wait as well.
 - The write side stops when the transport's buffer is full or too many requests wait; the read side refuses a frame
@@ -15,6 +16,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ottla import __version__
@@ -26,6 +28,7 @@ from ottla.client.errors import (
     RequestTimedOut,
     UnsupportedApi,
 )
+from ottla.client.in_place import InPlace
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.wire.compile import decoder
@@ -62,15 +65,19 @@ class VersionRange(NamedTuple):
     high: int
 
 
+# Called once, with the answer or with what became of it.
+Then = Callable[[Any], None]
+
+
 class _Pending:
     """A request that waits for its answer."""
 
-    __slots__ = ("answer", "future", "timer", "version")
+    __slots__ = ("answer", "then", "timer", "version")
 
-    def __init__(self, answer: type[Response], version: int, future: "asyncio.Future[Response]") -> None:
+    def __init__(self, answer: type[Response], version: int, then: Then) -> None:
         self.answer = answer
         self.version = version
-        self.future = future
+        self.then = then
         self.timer: asyncio.TimerHandle | None = None
 
 
@@ -190,12 +197,22 @@ class Connection(asyncio.Protocol):
         self, message: Request, answer: type[R], *, version: int, timeout_ms: int | None = None
     ) -> "asyncio.Future[R]":
         """Send at once, for who has looked at `has_room`: nothing can come between two such calls."""
+        future: asyncio.Future[R] = self._loop.create_future()
+        self.call_now(message, answer, partial(_settle, future), version=version, timeout_ms=timeout_ms)
+        return future
+
+    def call_now(
+        self, message: Request, answer: type[Response], then: Then, *, version: int, timeout_ms: int | None = None
+    ) -> None:
+        """Send at once; `then` gets the answer where it arrives, or a `ClientError`, and must not raise."""
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        correlation_id = self._write(message, version)
-        pending = _Pending(answer, version, self._loop.create_future())
-        self._pending[correlation_id] = pending
+        pending = self._pending[self._write(message, version)] = _Pending(answer, version, then)
         pending.timer = self._loop.call_later(timeout_ms / 1000, self._expire, type(message).name, timeout_ms)
-        return cast("asyncio.Future[R]", pending.future)
+
+    def read_in_place(self) -> None:
+        """From now on answers are received into memory that is used again; between two answers only."""
+        if self._transport is not None and self._failure is None and self._frame is None and not self._tail:
+            self._transport.set_protocol(InPlace(self))
 
     async def post(self, message: Request, *, version: int | None = None) -> None:
         """Send a request that the broker never answers (Produce with acks=0)."""
@@ -301,9 +318,7 @@ class Connection(asyncio.Protocol):
             data, self._tail = self._tail + data, b""
         view = memoryview(data)
         while len(data) - position >= _LENGTH_SIZE_BYTES:
-            size = int.from_bytes(view[position : position + _LENGTH_SIZE_BYTES], "big", signed=True)
-            if not _CORRELATION_SIZE_BYTES <= size <= self.max_response_bytes:
-                raise ProtocolError(f"{self.address} announced an answer of {size} bytes: is it a Kafka listener?")
+            size = self._size_at(view, position)
             position += _LENGTH_SIZE_BYTES
             if len(data) - position < size:
                 self._frame = bytearray(size)
@@ -315,6 +330,27 @@ class Connection(asyncio.Protocol):
             self._answer(view[position : position + size])
             position += size
         self._tail = data[position:]
+
+    def take_frames(self, received: memoryview) -> tuple[int, int]:
+        """`InPlace` has more: reads the whole frames; how many bytes they are, how many the next one will be."""
+        position, wanted = 0, _LENGTH_SIZE_BYTES
+        try:
+            while len(received) - position >= _LENGTH_SIZE_BYTES and self._failure is None:
+                wanted = self._size_at(received, position) + _LENGTH_SIZE_BYTES
+                if len(received) - position < wanted:
+                    return position, wanted
+                self._answer(received[position + _LENGTH_SIZE_BYTES : position + wanted])
+                position += wanted
+                wanted = _LENGTH_SIZE_BYTES
+        except ClientError as error:
+            self._fail(error)
+        return position, wanted
+
+    def _size_at(self, view: memoryview, position: int) -> int:
+        size = int.from_bytes(view[position : position + _LENGTH_SIZE_BYTES], "big", signed=True)
+        if not _CORRELATION_SIZE_BYTES <= size <= self.max_response_bytes:
+            raise ProtocolError(f"{self.address} announced an answer of {size} bytes: is it a Kafka listener?")
+        return size
 
     def _take_frame(self, frame: bytearray) -> None:
         """A frame is complete that was received without `data_received`."""
@@ -341,11 +377,9 @@ class Connection(asyncio.Protocol):
         except WireError as error:
             name = pending.answer.name
             failure = ProtocolError(f"{self.address} answered {name} v{pending.version} with bad bytes: {error}")
-            if not pending.future.done():
-                pending.future.set_exception(failure)
+            pending.then(failure)
             raise failure from error
-        if not pending.future.done():  # the caller may have been cancelled
-            pending.future.set_result(answer)
+        pending.then(answer)
         if self._room:
             self._wake()
 
@@ -359,10 +393,7 @@ class Connection(asyncio.Protocol):
         for each in pending.values():
             if each.timer is not None:
                 each.timer.cancel()
-            if not each.future.done():
-                each.future.set_exception(type(failure)(*failure.args))
-                # Nobody is obliged to look at a pipelined answer once an earlier one failed.
-                each.future.exception()
+            each.then(type(failure)(*failure.args))
         self._frame, self._tail = None, b""
         self._wake()
 
@@ -396,6 +427,17 @@ class _RestOfFrame(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._connection.resume_writing()
+
+
+def _settle(future: "asyncio.Future[Any]", found: Any) -> None:
+    if future.done():  # the caller may have been cancelled
+        return
+    if isinstance(found, ClientError):
+        future.set_exception(found)
+        # Nobody is obliged to look at a pipelined answer once an earlier one failed.
+        future.exception()
+    else:
+        future.set_result(found)
 
 
 def _decode(answer: type[Response], version: int, frame: memoryview) -> Response:

@@ -9,7 +9,7 @@ Rules:
   nobody waits for the end of a long poll. What the second answer repeats is ignored.
 - What goes wrong with one partition rests that partition, for longer each time. The others go on.
 - What goes wrong with the connection rests the fetcher, briefly at first. News from the cluster end either rest.
-- Nothing here is a task but connecting: an answer is handled in the callback that brings it.
+- Nothing here is a task but connecting: an answer is handled where it arrives, before anything else is received.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, NotConnected
@@ -163,6 +162,7 @@ class Fetcher:
             self._lost(error)
             return
         self._connecting = None
+        connection.read_in_place()
         self._connection = connection
         self._in_flight = 0
         self._valid_from = self.session.number
@@ -182,9 +182,9 @@ class Fetcher:
         request.replica_id = request.replica_state.replica_id = node_id
         request.replica_state.replica_epoch = -1 if own is None else own.epoch
         timeout_ms = request.max_wait_ms + get("replica.socket.timeout.ms")
-        future = connection.submit_now(request, FetchResponse, version=self._version, timeout_ms=timeout_ms)
+        then = partial(self._answered, connection, session.number - 1, opening)
+        connection.call_now(request, FetchResponse, then, version=self._version, timeout_ms=timeout_ms)
         self._in_flight += 1
-        future.add_done_callback(partial(self._answered, connection, session.number - 1, opening))
 
     def _lost(self, error: ClientError) -> None:
         log.log(
@@ -212,21 +212,27 @@ class Fetcher:
 
     # --- answers
 
-    def _answered(self, connection: Connection, number: int, opening: bool, future: asyncio.Future[Any]) -> None:
-        if future.cancelled() or connection is not self._connection or self._closed:
+    def _answered(self, connection: Connection, number: int, opening: bool, found: FetchResponse | ClientError) -> None:
+        """Its records are there until this returns."""
+        if isinstance(found, ClientError):
+            # Not inline: whoever ends a connection is in the middle of its own work.
+            self._loop.call_soon(self._broke, connection, found)
+            return
+        if connection is not self._connection or self._closed:
             return
         self._in_flight -= 1
         try:
-            response = future.result()
             if number >= self._valid_from:
-                self._take_answer(response, number, opening)
-        except ClientError as error:
-            self._lost(error)
+                self._take_answer(found, number, opening)
         except Exception:
             log.exception("the answer of broker %d could not be taken", self.leader_id)
             self._begin_anew()
             self._rest()
         self._pump()
+
+    def _broke(self, connection: Connection, error: ClientError) -> None:
+        if connection is self._connection and not self._closed:
+            self._lost(error)
 
     def _take_answer(self, response: FetchResponse, number: int, opening: bool) -> None:
         session = self.session
