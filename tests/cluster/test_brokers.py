@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cluster.bench import Cluster, broker
 
+from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
 from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
 from ottla.cluster.commands.register_broker import RegisterBroker
@@ -112,6 +113,22 @@ def test_controlled_shutdown_moves_leaders_and_waits_for_the_others_to_know() ->
     assert cluster.state.brokers[1].fenced
 
 
+def test_a_disk_that_fails_before_its_broker_is_unfenced_leads_nothing() -> None:
+    cluster = Cluster(brokers=0)
+    for id in (1, 2):
+        cluster.join(id, directories=2)
+    first, second = cluster.state.brokers[1].directories
+    for name, directory in (("lost", first), ("kept", second)):
+        cluster.create(name, -1, replication_factor=-1, assignments=((0, (1,)),))
+        placement = Placement(directory, cluster.state.topics[name].id, 0)
+        cluster.submit(AssignReplicasToDirs(1, cluster.state.brokers[1].epoch, (placement,)))
+    cluster.fence(1)
+    assert [cluster.partition(name).leader for name in ("lost", "kept")] == [-1, -1]
+    assert not cluster.heartbeat(1, offline_directories=(first,)).fenced
+    assert [cluster.partition(name).leader for name in ("lost", "kept")] == [-1, 1]
+    assert cluster.state.brokers[1].directories == (second,)
+
+
 def test_who_leads_nothing_may_stop_at_once() -> None:
     cluster = three()
     assert cluster.heartbeat(1, want_shut_down=True) == (True, True, True)
@@ -190,3 +207,19 @@ def test_a_sole_controllers_own_broker_starts_at_once(
     assert (found.leader, found.isr) == (leader, isr)
     assert found.leader_epoch == epoch
     assert ("session", 1) not in cluster.timers and not cluster.state.brokers[1].fenced
+
+
+def test_a_sole_controllers_own_broker_waits_for_who_has_what_it_may_have_lost() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.join(2)
+    configs = (("min.insync.replicas", "2"),)
+    cluster.create("t", -1, replication_factor=-1, assignments=((0, (1, 2)),), configs=configs)
+    cluster.fence(2)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((1,), (2,))
+    again = broker(1)._replace(epoch=len(cluster.journal), incarnation_id=b"again" + bytes(11))
+    cluster.submit(StartBroker(again, clean=False))
+    found = cluster.partition("t")
+    assert (found.leader, found.isr, found.elr) == (-1, (), (2,))
+    cluster.heartbeat(2)
+    found = cluster.partition("t")
+    assert (found.leader, found.isr, found.recovering) == (2, (2,), 0)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.cluster.bench import broker
 from tests.server.admin import DIALLED, Admin
 
 from ottla.cluster.commands.alter_configs import Op
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server import dispatch
+from ottla.server.answer import Later
+from ottla.server.producer_ids import ProducerIds
 from ottla.sim.disk import DiskFaults, SimDisk
 from ottla.wire.messages.alter_configs import AlterConfigsRequest
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -260,6 +264,24 @@ def test_no_producer_ids_from_a_disk_that_fails() -> None:
     disk.faults.read_only = True
     answer = admin.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
     assert (answer.error_code, answer.producer_id) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+@pytest.mark.parametrize("code", ["NOT_CONTROLLER", "STALE_BROKER_EPOCH", "BROKER_ID_NOT_REGISTERED"])
+def test_a_producer_tries_again_while_its_broker_has_no_controller(code: str) -> None:
+    """To what is told between brokers and controllers, Java's producers and librdkafka's transactions would give up."""
+    refused: Later[Any] = Later()
+    refused.set(ApiError(ErrorCode[code]))
+    channel: Any = SimpleNamespace(
+        services=SimpleNamespace(
+            node_id=1,
+            metadata=SimpleNamespace(state=SimpleNamespace(brokers={1: broker(1)})),
+            controller=SimpleNamespace(active=True, submit=lambda _: refused),
+            quorum=SimpleNamespace(is_alone=False),
+        )
+    )
+    told: list[ApiError | None] = []
+    ProducerIds(channel).ready().then(told.append)
+    assert [error and error.code for error in told] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 
 
 def test_api_versions_tell_the_features(admin: Admin) -> None:

@@ -18,6 +18,13 @@ from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 if TYPE_CHECKING:
     from ottla.server.channel import ControllerChannel
 
+_PASSING = (
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.STALE_BROKER_EPOCH,
+    ErrorCode.BROKER_ID_NOT_REGISTERED,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+
 
 class ProducerIds:
     def __init__(self, channel: ControllerChannel) -> None:
@@ -81,8 +88,15 @@ class ProducerIds:
 
     def _settle(self, reply: Any) -> None:
         self._fetching = False
-        if not isinstance(reply, ApiError):
+        problem = _told(reply) if isinstance(reply, ApiError) else None
+        if problem is None:
             self._next = reply
         waiting, self._waiting = self._waiting, []
         for later in waiting:
-            later.set(reply if isinstance(reply, ApiError) else None)
+            later.set(problem)
+
+
+def _told(error: ApiError) -> ApiError:
+    """What passes between this broker and the controllers means nothing to a producer, which would give up: it shall
+    try again."""
+    return ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.text) if error.code in _PASSING else error

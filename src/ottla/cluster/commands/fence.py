@@ -27,9 +27,10 @@ def fence(view: View, broker: Broker) -> Iterator[Entry]:
 
 
 def unfence(view: View, broker: Broker) -> Iterator[Entry]:
-    """It may lead, and leads at once what nobody else could."""
+    """It may lead, and leads at once what nobody else could, from the directories that `broker` is said to have."""
     yield _fencing(broker, _UNFENCE)
-    yield from Elections(view, entering=broker.id).sweep(view.state.index.leaderless)
+    brokers = {**view.state.brokers, broker.id: broker}
+    yield from Elections(view, entering=broker.id, brokers=brokers).sweep(view.state.index.leaderless)
 
 
 def _fencing(broker: Broker, change: int) -> Entry:

@@ -55,9 +55,10 @@ class BrokerHeartbeat:
         now = _phase(broker)
         then = self._next(view, broker, now, caught_up)
         records: list[Entry] = []
+        left = self._left(view, broker)
         if then is not now:
-            records.extend(_turn(view, broker, then))
-        records.extend(self._directories(view, broker))
+            records.extend(_turn(view, broker._replace(directories=left or broker.directories), then))
+        records.extend(self._directories(view, broker, left))
         fenced = then in (_Phase.FENCED, _Phase.MAY_STOP)
         leaving_at = None
         if then is _Phase.LEAVING:
@@ -91,22 +92,27 @@ class BrokerHeartbeat:
         read = view.sessions.lowest_offset(view.state.brokers)
         return _Phase.MAY_STOP if heard.leaving_at <= read else _Phase.LEAVING
 
-    def _directories(self, view: View, broker: Broker) -> Iterator[Entry]:
+    def _left(self, view: View, broker: Broker) -> tuple[bytes, ...]:
+        """The directories that work."""
+        if view.state.metadata_version < features.DIRECTORIES:
+            return broker.directories
+        return tuple(each for each in broker.directories if each not in self.offline_directories)
+
+    def _directories(self, view: View, broker: Broker, left: tuple[bytes, ...]) -> Iterator[Entry]:
         """Directories that failed since: what is led from there moves, and the registration says what is left."""
         level = view.state.metadata_version
-        lost = set(self.offline_directories).intersection(broker.directories)
-        if level >= features.DIRECTORIES and lost:
+        if left != broker.directories:
             state = view.state
+            lost = set(broker.directories).difference(left)
             held = [
                 (topic_id, index)
                 for topic_id, index in state.index.by_isr.get(broker.id, ())
                 if state.topic_by_id[topic_id].partitions[index].directory(broker.id) in lost
             ]
             yield from Elections(view, leaving=broker.id).sweep(held)
-            left = [directory for directory in broker.directories if directory not in lost]
             if left:  # an empty list would mean that nothing changes
                 change = journal.BrokerRegistrationChangeRecord(
-                    broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left
+                    broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left)
                 )
                 yield Entry(change, 2)
         known = None if broker.cordoned is None else set(broker.cordoned)

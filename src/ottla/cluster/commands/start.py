@@ -96,7 +96,8 @@ class StartBroker(NamedTuple):
         for topic, partition in list(self._concerned(view)):
             if not self.clean and len(partition.replicas) > 1 and me in (*partition.isr, *partition.elr):
                 entry = lossy.change(topic, partition, Wish(isr=tuple(id for id in partition.isr if id != me)))
-                if entry is None or partition.changed(entry.record).leader != NO_LEADER:
+                after = partition if entry is None else partition.changed(entry.record)
+                if after.leader != NO_LEADER or after.elr:  # another leads, or has what this one may have lost
                     if entry is not None:
                         yield entry
                     continue
