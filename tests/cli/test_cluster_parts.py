@@ -10,6 +10,7 @@ from tests.cli.conftest import Run, invoke
 from tests.support.ports import free_ports
 
 from ottla.cli import start
+from ottla.cli.cluster_brokers import add_local
 from ottla.cli.cluster_plan import plan_for, plan_json, under_way, unfinished
 from ottla.cli.cluster_reassign import parse_rate, plan, targets
 from ottla.cli.cluster_view import BrokerView, ClusterView, PartitionView, status_json
@@ -20,6 +21,7 @@ from ottla.client.admin.voters import Quorum
 from ottla.client.metadata import Broker
 from ottla.model.ids import TopicPartition
 
+CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
 QUORUM = Quorum(1, 4, 100, (), (), {})
 
 
@@ -43,7 +45,8 @@ def partition(
 def test_a_cluster_of_three(tmp_path: Path) -> None:
     nodes = define(tmp_path, 3, None, ("127.0.0.1", 0), ["num.partitions=7"])
     assert [each.node_id for each in nodes] == [1, 2, 3] and all(each.is_broker for each in nodes)
-    assert len({each.values["controller.quorum.voters"] for each in nodes}) == 1
+    controllers = ",".join(each.controller_address for each in nodes)
+    assert {each.values["controller.quorum.bootstrap.servers"] for each in nodes} == {controllers}
     values = start.node_values(start.parse([str(nodes[1].path)]))
     assert values["node.id"] == "2" and values["log.dirs"] == str(tmp_path / "node-2")
     assert values["default.replication.factor"] == "3" and values["num.partitions"] == "7"
@@ -51,10 +54,12 @@ def test_a_cluster_of_three(tmp_path: Path) -> None:
     assert len({each.address for each in nodes}) == 3
 
 
-def test_more_brokers_than_controllers(tmp_path: Path) -> None:
+def test_more_brokers_than_voters(tmp_path: Path) -> None:
     nodes = define(tmp_path, 5, None, ("127.0.0.1", 0))
-    assert [each.values["process.roles"] for each in nodes] == ["broker,controller"] * 3 + ["broker"] * 2
-    assert "CONTROLLER" not in nodes[4].values["listeners"]
+    assert [each.values["process.roles"] for each in nodes] == ["broker,controller"] * 5
+    # Three of them vote; the others may, one day.
+    first = [(tmp_path / each.name / "__cluster_metadata-0").exists() for each in nodes]
+    assert first == [True, True, True, False, False]
 
 
 def test_controllers_of_their_own(tmp_path: Path) -> None:
@@ -80,15 +85,44 @@ def test_ports_count_up_and_step_over_taken_ones(tmp_path: Path) -> None:
 
 def test_one_more_broker_and_one_less(tmp_path: Path) -> None:
     define(tmp_path, 3, None, ("127.0.0.1", 0), ["num.partitions=7"])
+    edited = found_nodes(tmp_path)[0].path
+    edited.write_text(edited.read_text() + "# mine\nlog.retention.hours=1\n")
     node = define_broker(tmp_path, rack="r")
-    assert node.node_id == 4 and node.values["process.roles"] == "broker" and node.values["broker.rack"] == "r"
-    assert node.values["num.partitions"] == "7" and "CONTROLLER://" not in node.values["listeners"]
+    assert node.node_id == 4 and node.values["process.roles"] == "broker,controller"
+    assert node.values["broker.rack"] == "r" and node.values["num.partitions"] == "7"
     assert "broker.rack" not in found_nodes(tmp_path)[0].values
     with pytest.raises(CommandError, match="a node 4 already"):
         define_broker(tmp_path, node_id=4)
-    assert retire(node).name == "node-4.removed" and len(found_nodes(tmp_path)) == 3
+    # Everybody is told where controllers are; the rest of a file is its owner's.
+    assert all(node.controller_address in each.values[CONTROLLERS_AT] for each in found_nodes(tmp_path))
+    assert retire(found_nodes(tmp_path)[1]).name == "node-2.removed"
+    left = found_nodes(tmp_path)
+    assert [each.node_id for each in left] == [1, 3, 4]
+    assert {each.values[CONTROLLERS_AT] for each in left} == {",".join(each.controller_address for each in left)}
+    assert edited.read_text().endswith("# mine\nlog.retention.hours=1\n")
+    with pytest.raises(CommandError, match="the data of a former node 2"):
+        define_broker(tmp_path, node_id=2)
     with pytest.raises(CommandError, match="holds no local cluster"):
         define_broker(tmp_path / "elsewhere")
+
+
+def test_who_was_here_once_is_nobody_new(tmp_path: Path) -> None:
+    nodes = define(tmp_path, 3, None, ("127.0.0.1", 0))
+    retire(nodes[2])
+    assert define_broker(tmp_path).node_id == 4
+    for node in found_nodes(tmp_path):
+        retire(node)
+    with pytest.raises(CommandError, match="node-1 holds the data of a former node 1"):
+        define(tmp_path, 3, None, ("127.0.0.1", 0))
+
+
+def test_brokers_of_controllers_of_their_own(tmp_path: Path) -> None:
+    define(tmp_path, 3, 1, ("127.0.0.1", 0))
+    node = define_broker(tmp_path)
+    assert node.node_id == 4 and node.values["process.roles"] == "broker" and not node.controller_address
+    with pytest.raises(CommandError, match="none of them can vote"):
+        add_local(tmp_path, None, None, voter=True)
+    assert len(found_nodes(tmp_path)) == 5
 
 
 def test_what_up_refuses(tmp_path: Path) -> None:

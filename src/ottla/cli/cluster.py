@@ -201,6 +201,9 @@ def add_broker(
     ] = None,
     node_id: Annotated[int | None, typer.Option("--id", help="Its node id; the next free one unless told.")] = None,
     rack: Annotated[str | None, typer.Option("--rack", help="Its rack.")] = None,
+    voter: Annotated[
+        bool, typer.Option("--voter", help="In a local cluster: wait until it is up, and let it vote in the quorum.")
+    ] = False,
     data: Data = Path("ottla-data"),
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -210,7 +213,9 @@ def add_broker(
     if listen is not None:
         print(run(bootstrap, lambda admin: cluster_brokers.property_file(admin, listen, node_id, rack)), end="")
     else:
-        cluster_brokers.add_local(data, node_id, rack)
+        node = cluster_brokers.add_local(data, node_id, rack, voter=voter)
+        if voter:
+            run(bootstrap, lambda admin: cluster_brokers.seat(admin, node))
 
 
 @app.command("remove-broker")
@@ -222,34 +227,48 @@ def remove_broker(
     data: Data = Path("ottla-data"),
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Drain a broker, wait until it is stopped (one of a local cluster is stopped), and forget it."""
+    """Move a broker's seat in the quorum and its partitions to others, wait until it is stopped, and forget it.
+
+    One of a local cluster is stopped by the `ottla up` that runs it.
+    """
     from ottla.cli import cluster_brokers
+    from ottla.cli.cluster_seats import hand_over, plan_handover
     from ottla.cli.output import note
 
-    async def plan(admin: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
+    async def plan(_: Admin, view: ClusterView) -> tuple[Plan, tuple[Move, ...]]:
         found = cluster_brokers.drain_plan(view, broker, leaders_only=False)
-        await cluster_brokers.check_may_go(admin, broker)
         return found, found.moves
 
-    left = _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=False)
-    if left:
-        raise CommandError(f"broker {broker} still holds {left} partitions: it cannot go", "add a broker first")
+    async def before(admin: Admin, found: Plan) -> None:
+        if found.problems:
+            raise CommandError(
+                f"broker {broker} cannot go: nobody can take {len(found.problems)} of its partitions",
+                "`ottla cluster add-broker` first, or keep them on fewer brokers (`ottla cluster reassign`)",
+            )
+        handover = await plan_handover(admin, broker)
+        if handover is not None:
+            note(handover.text)
+            if execute:
+                await hand_over(admin, handover)
+        if not execute:
+            note(f"Then broker {broker} would be stopped and forgotten.")
+
+    _plan_and_do(bootstrap, plan, before, execute=execute, throttle=throttle, at_once=at_once, as_json=False)
     if execute:
         run(bootstrap, lambda admin: cluster_brokers.remove(admin, broker, data))
-    else:
-        note(f"Then broker {broker} would be stopped and forgotten.")
 
 
 def _plan_and_do(
     bootstrap: str,
     plan: Callable[[Admin, ClusterView], Awaitable[tuple[Plan, tuple[Move, ...]]]],
+    before: Callable[[Admin, Plan], Awaitable[None]] | None = None,
     *,
     execute: bool,
     throttle: str | None,
     at_once: int,
     as_json: bool,
-) -> int:
-    """Show the plan; carry it out if that is wanted. The number of things that could not be planned."""
+) -> None:
+    """Show the plan; carry it out if that is wanted, and `before` it what has to be."""
     from ottla.cli.cluster_plan import carry_out, plan_json, show_plan, under_way
     from ottla.cli.cluster_reassign import parse_rate
     from ottla.cli.cluster_view import look
@@ -266,6 +285,8 @@ def _plan_and_do(
         begun = under_way(view)
         if begun and not as_json:
             note(f"{len(begun)} moves are under way already")
+        if before is not None:
+            await before(admin, found)
         if not execute or not (moves or begun):
             return found, {}
         return found, await carry_out(admin, moves, begun, rate, at_once)
@@ -273,15 +294,14 @@ def _plan_and_do(
     found, failed = run(bootstrap, work)
     if as_json:
         print_json(plan_json(found) | {"executed": execute, "failed": {str(at): why for at, why in failed.items()}})
-    elif execute:
+    elif execute and found.moves:
         done(f"{len(found.moves) - len(failed)} of {len(found.moves)} moves are done")
-    elif found.moves:
+    elif found.moves or before is not None:
         note("Nothing was changed: add --execute.")
     for at, why in failed.items():
         print_error(f"{at}: {why}")
     if failed:
         raise typer.Exit(1)
-    return len(found.problems)
 
 
 def _partition(text: str) -> TopicPartition:

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.cluster_plan import plan_for
+from ottla.cli.cluster_seats import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
 from ottla.cli.cluster_view import ClusterView
-from ottla.cli.local_cluster import define_broker, found_nodes, retire
+from ottla.cli.local_cluster import CONTROLLER_LISTENER, LocalNode, define_broker, found_nodes, is_fixed, retire
 from ottla.cli.output import done, err, note
 from ottla.cli.terminal import CommandError
+from ottla.client.admin.voters import VoterEndpoint
 from ottla.client.options import parse_address
 from ottla.cluster.balance.loads import Plan
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
-    from ottla.client.admin.voters import QuorumReplica
 
 _LOOK_S = 0.25
-_STATIC_QUORUM = 0  # the kraft.version whose voters are in the property files
 
 
 def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> Plan:
@@ -28,12 +28,23 @@ def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> Plan:
     return plan_for(view, draining=[node_id], copies=not leaders_only, evens=False)
 
 
-def add_local(directory: Path, node_id: int | None, rack: str | None) -> None:
-    """One more broker of a local cluster."""
+def add_local(directory: Path, node_id: int | None, rack: str | None, *, voter: bool) -> LocalNode:
+    """One more broker of a local cluster; a `voter` must be able to be one."""
+    nodes = found_nodes(directory)
+    if voter and nodes and (is_fixed(nodes) or not any(each.is_broker and each.is_controller for each in nodes)):
+        raise CommandError(f"the brokers of {directory} are no controllers, so none of them can vote")
     node = define_broker(directory, rack, node_id)
     done(f"defined broker {node.node_id} at {node.address} in {node.path}")
     note(f"A running `ottla up` starts it by itself; without one, `ottla start {node.path}` does.")
     note(f"Then `ottla cluster balance -b {node.address}` shows what it could take over.")
+    return node
+
+
+async def seat(admin: Admin, node: LocalNode) -> None:
+    """Let a node that was just defined vote as soon as it is up."""
+    await until_it_follows(admin, node.node_id, f"ottla start {node.path}")
+    place = parse_address(node.controller_address)  # known here before its registration is known there
+    await let_vote(admin, node.node_id, (VoterEndpoint(CONTROLLER_LISTENER, *place),))
 
 
 async def property_file(admin: Admin, listen: str, node_id: int | None, rack: str | None) -> str:
@@ -64,7 +75,7 @@ async def property_file(admin: Admin, listen: str, node_id: int | None, rack: st
         "controller.listener.names": name,
         "listener.security.protocol.map": f"{name}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     }
-    if levels.get("kraft.version", _STATIC_QUORUM) == _STATIC_QUORUM:
+    if not levels.get(KRAFT_VERSION, 0):
         voters = [f"{each}@{at.host}:{at.port}" for each, at in controllers.items()]
         values["controller.quorum.voters"] = ",".join(voters)
     else:
@@ -75,43 +86,30 @@ async def property_file(admin: Admin, listen: str, node_id: int | None, rack: st
     return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
-async def check_may_go(admin: Admin, node_id: int) -> QuorumReplica | None:
-    """The voter that the broker is, too, if it is one. A voter by its property files cannot be removed."""
-    quorum = await admin.voters.quorum()
-    voter = next((each for each in quorum.voters if each.node_id == node_id), None)
-    levels = {each.name: each.finalized or 0 for each in await admin.nodes.features()}
-    if voter is not None and levels.get("kraft.version", _STATIC_QUORUM) == _STATIC_QUORUM:
-        raise CommandError(
-            f"node {node_id} is a controller, too, named in controller.quorum.voters: it cannot be removed",
-            "`ottla cluster drain` takes the partitions off it; a dynamic quorum lets controllers go (docs/cluster.md)",
-        )
-    return voter
-
-
 async def remove(admin: Admin, node_id: int, directory: Path) -> None:
     """Stop a broker that holds nothing any more (or wait until somebody has), and forget it."""
-    voter = await check_may_go(admin, node_id)
-    if voter is not None:
-        await admin.voters.remove(node_id, voter.directory_id)
-        done(f"node {node_id} no longer votes")
+    handover = await plan_handover(admin, node_id)
+    if handover is not None:
+        await hand_over(admin, handover)
+    await admin.cluster.refresh()  # who answers now may be the one that goes: others must be known by then
+    brokers = (await admin.nodes.describe(fenced=True)).brokers
+    address = next((str(each.address) for each in brokers if each.node_id == node_id), None)
     local = next((each for each in found_nodes(directory) if each.node_id == node_id), None)
-    if local is not None and await _is_in(admin, node_id, local.address):
-        note(f"its property file is now {retire(local)}: `ottla up` stops it")
-    elif not await _is_away(admin, node_id):
-        note(f"Stop node {node_id} now (SIGTERM); waiting until it is away. Ctrl-C leaves it drained but known.")
-    with err().status(f"waiting for node {node_id} to stop"):
-        while True:
-            if await _is_away(admin, node_id):
-                break
-            await asyncio.sleep(_LOOK_S)
+    if local is not None and local.address == address:
+        note(f"its property file is now {retire(local)}: a running `ottla up` stops it")
+    if not await _is_away(admin, node_id):
+        if local is None:
+            note(f"Stop node {node_id} now (SIGTERM); waiting until it is away. Ctrl-C leaves it drained but known.")
+        with err().status(f"waiting for node {node_id} to stop"):
+            while True:
+                if await _is_away(admin, node_id):
+                    break
+                await asyncio.sleep(_LOOK_S)
     await admin.nodes.unregister(node_id)
     done(f"broker {node_id} is forgotten")
-
-
-async def _is_in(admin: Admin, node_id: int, address: str) -> bool:
-    """Whether the node of the directory is the one of this cluster."""
-    brokers = (await admin.nodes.describe(fenced=True)).brokers
-    return any(each.node_id == node_id and str(each.address) == address for each in brokers)
+    others = [str(each.address) for each in brokers if each.node_id != node_id and not each.is_fenced]
+    if others and [str(each) for each in admin.cluster.options.bootstrap] == [address]:
+        note(f"Nobody is at {address} any more: -b {others[0]} (or OTTLA_BOOTSTRAP) finds the cluster.")
 
 
 async def _is_away(admin: Admin, node_id: int) -> bool:

@@ -13,9 +13,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.cluster_view import disks
+from ottla.cli.cluster_view import PATIENCE_S, disks
 from ottla.client.admin.configs import Change, Operation
 from ottla.client.admin.replicas import refused
+from ottla.client.errors import ClientError
 from ottla.cluster.balance.loads import Move
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -157,10 +158,12 @@ class Mover:
         self._throttled.clear()
 
     async def _is_throttled(self, resource: Resource, names: Sequence[str]) -> bool:
-        return any(
-            each.value and not each.is_default and each.name in names
-            for each in await self._admin.configs.describe(resource, names)
-        )
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                found = await self._admin.configs.describe(resource, names)
+        except (ClientError, TimeoutError):
+            return True  # a broker tells its settings itself, and this one is gone: they are taken away unseen
+        return any(each.value and not each.is_default and each.name in names for each in found)
 
     # --- leaders
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ottla.client.admin import Admin
 
 _SHOWN_MOVES = 40
+_SHOWN_PROBLEMS = 20
 
 
 def plan_for(
@@ -114,8 +115,10 @@ def show_plan(plan: Plan, view: ClusterView) -> None:
             ]
         )
     print_table(columns, brokers, right=columns)
-    for problem in plan.problems:
+    for problem in plan.problems[:_SHOWN_PROBLEMS]:
         note(problem)
+    if len(plan.problems) > _SHOWN_PROBLEMS:
+        note(f"… and {len(plan.problems) - _SHOWN_PROBLEMS} more")
     copying = sum(bool(each.adding) for each in plan.moves)
     note(
         f"{copying} partitions to copy ({size_text(plan.copied_bytes)}), {len(plan.moves) - copying} to lead elsewhere"

@@ -8,12 +8,11 @@ import typer
 
 from ottla.cli.cluster_run import run
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
-from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.nodes import Feature
-    from ottla.client.admin.voters import Quorum, QuorumReplica
+    from ottla.client.admin.voters import QuorumReplica
 
 NodeId = Annotated[int, typer.Argument(help="The controller's node id.")]
 
@@ -54,48 +53,30 @@ def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
 
 def add_voter(
     node_id: NodeId,
-    listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT of its controller listener.")],
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", "-l", help="HOST:PORT where the others reach it; asked for unless told."),
+    ] = None,
     listener: Annotated[str, typer.Option("--listener", help="The name of that listener.")] = "CONTROLLER",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Let a controller that follows the quorum vote in it (dynamic quorums only)."""
-    from ottla.cli.output import done
+    from ottla.cli.cluster_seats import let_vote
     from ottla.client.admin.voters import VoterEndpoint
     from ottla.client.options import parse_address
 
     try:
-        address = parse_address(listen)
+        endpoints = (VoterEndpoint(listener, *parse_address(listen)),) if listen is not None else ()
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--listen") from None
-
-    async def work(admin: Admin) -> None:
-        replica = _member(await admin.voters.quorum(), node_id, voter=False)
-        await admin.voters.add(node_id, replica.directory_id, [VoterEndpoint(listener, *address)])
-
-    run(bootstrap, work)
-    done(f"node {node_id} votes")
+    run(bootstrap, lambda admin: let_vote(admin, node_id, endpoints))
 
 
 def remove_voter(node_id: NodeId, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Let a controller no longer vote (dynamic quorums only); it may be stopped then."""
-    from ottla.cli.output import done
+    from ottla.cli.cluster_seats import give_up
 
-    async def work(admin: Admin) -> None:
-        replica = _member(await admin.voters.quorum(), node_id, voter=True)
-        await admin.voters.remove(node_id, replica.directory_id)
-
-    run(bootstrap, work)
-    done(f"node {node_id} no longer votes")
-
-
-def _member(found: Quorum, node_id: int, *, voter: bool) -> QuorumReplica:
-    members, others = (found.voters, found.observers) if voter else (found.observers, found.voters)
-    for each in members:
-        if each.node_id == node_id:
-            return each
-    if any(each.node_id == node_id for each in others):
-        raise CommandError(f"node {node_id} {'does not vote' if voter else 'votes already'}")
-    raise CommandError(f"node {node_id} does not take part in the quorum", "`ottla cluster quorum` shows who does")
+    run(bootstrap, lambda admin: give_up(admin, node_id))
 
 
 def features(

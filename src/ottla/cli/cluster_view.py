@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MIN_ISR = "min.insync.replicas"
 _TOPICS_AT_ONCE = 500
-_PATIENCE_S = 5.0
+PATIENCE_S = 5.0  # for a broker that may be gone
 
 
 class PartitionView(NamedTuple):
@@ -136,7 +136,7 @@ async def disks(admin: Admin, node_ids: Sequence[int]) -> dict[int, list[LogDir]
 
     async def ask(node_id: int) -> list[LogDir] | None:
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S):
                 return await admin.nodes.log_dirs([node_id])
         except (ClientError, ApiError, TimeoutError):
             return None

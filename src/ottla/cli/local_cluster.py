@@ -2,9 +2,12 @@
 
 Rules:
 - The files are the definition: `ottla up` on the directory starts what they say, `ottla start DIR/node-2.properties`
-  one of them. They are written once; what is edited there stays.
-- The first nodes are broker and controller in one (three of them, or the only one), unless there are to be controllers
-  of their own, whose ids begin at 101. Voters are named in every file, so the same files are always the same cluster.
+  one of them. They are written once; what is edited there stays. Only where controllers are found is kept up to date.
+- Every node is broker and controller in one, unless there are to be controllers of their own, whose ids begin at 101.
+  The first of them vote (three, or the only one); the others follow the quorum and may take a seat in it.
+- Voters are kept in the journal (kraft.version 1), so that any node may go. For that the directories are formatted when
+  they are defined: the first voters have to know each other. A directory of an older release names its voters in every
+  file (`controller.quorum.voters`), and stays so.
 - With three brokers and more, records are kept three times and a write is acknowledged when two have it.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +24,10 @@ from ottla.model.properties import PropertiesError, parse_properties
 
 FIRST_CONTROLLER_ID = 101
 _CONTROLLER_PORT_OFFSET = 1_000
-_CONTROLLERS_COMBINED = 3
+_VOTERS = 3
+CONTROLLER_LISTENER = "CONTROLLER"
+_VOTERS_FIXED = "controller.quorum.voters"
+_CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
 _NAME = re.compile(r"node-(\d+)\.properties")
 _REPLICATED = {
     "default.replication.factor": "3",
@@ -50,13 +56,22 @@ class LocalNode(NamedTuple):
         return "broker" in self.values.get("process.roles", "")
 
     @property
+    def is_controller(self) -> bool:
+        return "controller" in self.values.get("process.roles", "")
+
+    @property
     def address(self) -> str:
         """Where clients find it; empty for a controller."""
-        for listener in self.values.get("listeners", "").split(","):
-            name, _, rest = listener.partition("://")
-            if name != "CONTROLLER":
-                return rest
-        return ""
+        return next((at for name, at in self._listeners() if name != CONTROLLER_LISTENER), "")
+
+    @property
+    def controller_address(self) -> str:
+        """Where controllers find it; empty for a broker."""
+        return next((at for name, at in self._listeners() if name == CONTROLLER_LISTENER), "")
+
+    def _listeners(self) -> list[tuple[str, str]]:
+        pairs = (each.strip().partition("://") for each in self.values.get("listeners", "").split(","))
+        return [(name, at) for name, _, at in pairs]
 
 
 def found_nodes(directory: Path) -> list[LocalNode]:
@@ -81,22 +96,52 @@ def define(
         raise CommandError("a cluster has one broker at least, and one controller")
     directory.mkdir(parents=True, exist_ok=True)
     host, port = listen
+    broker_ids = list(range(1, brokers + 1))
+    controller_ids = broker_ids
+    if controllers is not None:
+        controller_ids = list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers))
+    node_ids = sorted({*broker_ids, *controller_ids})
+    for node_id in node_ids:
+        _check_unused(directory, node_id)
     ports = _ports(host, port, brokers)
-    combined = 0 if controllers is not None else (_CONTROLLERS_COMBINED if brokers >= _CONTROLLERS_COMBINED else 1)
-    voter_ids = (
-        list(range(1, combined + 1))
-        if controllers is None
-        else list(range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + controllers))
-    )
-    voter_ports = _ports(host, port + _CONTROLLER_PORT_OFFSET if port else 0, len(voter_ids), taken=ports)
-    voters = {
-        node_id: f"{_url_host(host)}:{voter_port}" for node_id, voter_port in zip(voter_ids, voter_ports, strict=True)
-    }
-    shared = _shared(brokers, voters) | dict(_pair(each) for each in settings)
-    for node_id in sorted({*range(1, brokers + 1), *voters}):
-        broker = f"{_url_host(host)}:{ports[node_id - 1]}" if node_id <= brokers else None
-        _write(directory, node_id, broker, voters.get(node_id), shared)
+    other_ports = _ports(host, port + _CONTROLLER_PORT_OFFSET if port else 0, len(controller_ids), taken=ports)
+    at = {node_id: f"{_url_host(host)}:{found}" for node_id, found in zip(broker_ids, ports, strict=True)}
+    controllers_at = dict(zip(controller_ids, other_ports, strict=True))
+    voters = controller_ids if controllers is not None else controller_ids[: _VOTERS if brokers >= _VOTERS else 1]
+    _format(directory, node_ids, {node_id: (host, controllers_at[node_id]) for node_id in voters})
+    found = {node_id: f"{_url_host(host)}:{each}" for node_id, each in controllers_at.items()}
+    shared = _shared(brokers, found.values()) | dict(_pair(each) for each in settings)
+    for node_id in node_ids:
+        _write(directory, node_id, at.get(node_id), found.get(node_id), shared)
     return found_nodes(directory)
+
+
+def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple[str, int]]) -> None:
+    """Make the nodes one cluster, whose first voters listen there."""
+    import random
+    import time
+
+    from ottla.model.ids import random_uuid, uuid_text
+    from ottla.raft.voters import Endpoint, Voter, VoterSet
+    from ottla.server.formatting import format_directories
+    from ottla.server.osdisk import OsDisk
+
+    rng = random.SystemRandom()
+    cluster_id = uuid_text(random_uuid(rng))
+    first = VoterSet(
+        Voter(node_id, random_uuid(rng), (Endpoint(CONTROLLER_LISTENER, *place),)) for node_id, place in voters.items()
+    )
+    for node_id in node_ids:
+        path = str(_data_of(directory, node_id))
+        format_directories(
+            [(path, OsDisk(path))],
+            path,
+            node_id=node_id,
+            cluster_id=cluster_id,
+            voters=first,
+            now_ms=time.time_ns() // 1_000_000,
+            rng=rng,
+        )
 
 
 def define_broker(directory: Path, rack: str | None = None, node_id: int | None = None) -> LocalNode:
@@ -105,32 +150,76 @@ def define_broker(directory: Path, rack: str | None = None, node_id: int | None 
     others = [each for each in nodes if each.is_broker]
     if not others:
         raise CommandError(f"{directory} holds no local cluster", "`ottla up --brokers 3` makes one")
-    ids = [each.node_id for each in others]
-    node_id = max(ids) + 1 if node_id is None else node_id
+    if node_id is None:
+        node_id = max(each.node_id for each in others) + 1
+        while not _is_unused(directory, node_id):  # who was here once is not to be taken for somebody new
+            node_id += 1
     if node_id in [each.node_id for each in nodes]:
         raise CommandError(f"there is a node {node_id} already")
+    _check_unused(directory, node_id)
     host, _, last = max(others).address.rpartition(":")
     (port,) = _ports(host.strip("[]"), int(last) + 1, 1)
+    controller = None
+    if not is_fixed(nodes) and any(each.is_controller for each in others):
+        last = max(each for each in others if each.is_controller).controller_address.rpartition(":")[2]
+        (other_port,) = _ports(host.strip("[]"), int(last) + 1, 1, taken=[port])
+        controller = f"{host}:{other_port}"
     own = ("node.id", "process.roles", "listeners", "advertised.listeners", "log.dirs", "broker.rack")
     shared = {name: value for name, value in others[0].values.items() if name not in own}
     if rack is not None:
         shared["broker.rack"] = rack
-    _write(directory, node_id, f"{host}:{port}", None, shared)
+    _write(directory, node_id, f"{host}:{port}", controller, shared)
+    _point_at_controllers(directory)
     return next(each for each in found_nodes(directory) if each.node_id == node_id)
+
+
+def is_fixed(nodes: Iterable[LocalNode]) -> bool:
+    """Whether the voters are those of the files, as an older release wrote them."""
+    return any(_VOTERS_FIXED in each.values for each in nodes)
 
 
 def retire(node: LocalNode) -> Path:
     """The node is none of the cluster any more: `ottla up` stops it and forgets it. Its data stays."""
     path = node.path.with_suffix(".removed")
     node.path.rename(path)
+    _point_at_controllers(node.path.parent)
     return path
 
 
-def _shared(brokers: int, voters: dict[int, str]) -> dict[str, str]:
+def _point_at_controllers(directory: Path) -> None:
+    """Tell each node where controllers are found now; the rest of its file stays as it is."""
+    nodes = found_nodes(directory)
+    if is_fixed(nodes):
+        return
+    line = f"{_CONTROLLERS_AT}={','.join(each.controller_address for each in nodes if each.is_controller)}"
+    for node in nodes:
+        lines = node.path.read_text("utf-8").splitlines()
+        changed = [line if each.startswith(f"{_CONTROLLERS_AT}=") else each for each in lines]
+        if changed != lines:
+            _replace(node.path, changed)
+
+
+def _data_of(directory: Path, node_id: int) -> Path:
+    return (directory / f"node-{node_id}").absolute()
+
+
+def _is_unused(directory: Path, node_id: int) -> bool:
+    return not (_data_of(directory, node_id) / "meta.properties").exists()
+
+
+def _check_unused(directory: Path, node_id: int) -> None:
+    if not _is_unused(directory, node_id):
+        raise CommandError(
+            f"{_data_of(directory, node_id)} holds the data of a former node {node_id}",
+            "delete it if nobody needs it",
+        )
+
+
+def _shared(brokers: int, controllers_at: Iterable[str]) -> dict[str, str]:
     values = {
-        "controller.quorum.voters": ",".join(f"{node_id}@{address}" for node_id, address in voters.items()),
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        _CONTROLLERS_AT: ",".join(controllers_at),
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "listener.security.protocol.map": f"{CONTROLLER_LISTENER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     }
     return values | (_REPLICATED if brokers >= int(_REPLICATED["default.replication.factor"]) else {})
 
@@ -138,16 +227,20 @@ def _shared(brokers: int, voters: dict[int, str]) -> dict[str, str]:
 def _write(directory: Path, node_id: int, broker: str | None, controller: str | None, shared: dict[str, str]) -> None:
     roles = [role for role, address in (("broker", broker), ("controller", controller)) if address is not None]
     listeners = [
-        f"{name}://{address}" for name, address in (("PLAINTEXT", broker), ("CONTROLLER", controller)) if address
+        f"{name}://{address}" for name, address in (("PLAINTEXT", broker), (CONTROLLER_LISTENER, controller)) if address
     ]
     values = {"process.roles": ",".join(roles), "node.id": str(node_id), "listeners": ",".join(listeners)}
     if broker is not None:
         values["advertised.listeners"] = f"PLAINTEXT://{broker}"
-    values["log.dirs"] = str((directory / f"node-{node_id}").absolute())
+    values["log.dirs"] = str(_data_of(directory, node_id))
     lines = [f"{name}={value}" for name, value in (values | shared).items()]
-    draft = directory / f".node-{node_id}.properties"
+    _replace(directory / f"node-{node_id}.properties", lines)
+
+
+def _replace(path: Path, lines: Sequence[str]) -> None:
+    draft = path.with_name(f".{path.name}")
     draft.write_text("\n".join(lines) + "\n", "utf-8")
-    draft.rename(directory / f"node-{node_id}.properties")  # whoever sees it sees all of it
+    draft.rename(path)  # whoever sees it sees all of it
 
 
 def _pair(setting: str) -> tuple[str, str]:

@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import check
+from ottla.client.connection import Address
+from ottla.client.errors import ClientError, NotConnected, check
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+_CONTROLLERS = 2  # the kind of endpoints that controllers are asked for
+_CONTROLLER_LISTENER = "controller listener"  # the purpose of connections to it
 
 
 class VoterEndpoint(NamedTuple):
@@ -73,6 +78,26 @@ class Voters:
                 for node in answer.nodes
             },
         )
+
+    async def controllers(self) -> dict[int, tuple[VoterEndpoint, ...]]:
+        """Where each controller of the cluster listens for the others, voter or not. Asks the voters themselves: a
+        broker knows only where those are that vote. What was removed for good may be among them."""
+        places = (await self.quorum()).endpoints
+        failure: ClientError = NotConnected("no voter tells where it listens")
+        for end in [end for ends in places.values() for end in ends[:1]]:
+            request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
+            try:
+                connection = await self._cluster.connect(Address(end.host, end.port), _CONTROLLER_LISTENER)
+                answer = await connection.request(request, DescribeClusterResponse)
+            except ClientError as error:
+                failure = error
+                continue
+            finally:
+                self._cluster.disconnect(_CONTROLLER_LISTENER)
+            check(answer.error_code, answer.error_message)
+            found = {each.broker_id: (VoterEndpoint(end.listener, each.host, each.port),) for each in answer.brokers}
+            return found | places
+        raise failure
 
     async def add(self, node_id: int, directory_id: bytes, endpoints: Iterable[VoterEndpoint]) -> None:
         """Let a controller that follows the quorum vote. VOTER_NOT_FOUND, DUPLICATE_VOTER … say why not."""
