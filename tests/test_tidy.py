@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -99,18 +100,17 @@ def test_every_module_is_reachable() -> None:
         "wire/show.py",
     )
     text = "\n".join(path.read_text() for path in PYTHON)
+    reached = set(re.findall(r"\bimport (ottla[\w.]*)|['\"](ottla[\w.]*)['\":]", text))
+    named = {name for pair in reached for name in pair}
+    for package, names in re.findall(r"\bfrom (ottla[\w.]*) import (\([^)]*\)|[^\n]*)", text):
+        named |= {package, *(f"{package}.{name}" for name in re.findall(r"\w+", names))}
     dead = []
     for path in MODULES:
         relative = str(path.relative_to(SOURCE))
         if any(mark in relative for mark in by_name):
             continue
         dotted = "ottla." + relative.removesuffix(".py").replace("/", ".")
-        package, _, leaf = dotted.rpartition(".")
-        pattern = rf"(from {re.escape(dotted)} import|import {re.escape(dotted)}\b|['\"]{re.escape(dotted)}['\":])"
-        sibling = (
-            rf"from {re.escape(package)} import [^\n]*\b{leaf}\b|from {re.escape(package)} import \([^)]*\b{leaf}\b"
-        )
-        if not re.search(pattern, text) and not re.search(sibling, text):
+        if dotted not in named:
             dead.append(relative)
     assert not dead
 
@@ -118,14 +118,8 @@ def test_every_module_is_reachable() -> None:
 def test_every_limit_is_used() -> None:
     limits = SOURCE / "model" / "limits.py"
     names = re.findall(r"^([A-Z0-9_]+) =", limits.read_text(), re.MULTILINE)
-    elsewhere = "\n".join(path.read_text() for path in MODULES if path != limits)
-    inside = limits.read_text()
-    unused = [
-        name
-        for name in names
-        if not re.search(rf"\b{name}\b", elsewhere) and len(re.findall(rf"\b{name}\b", inside)) < 2
-    ]
-    assert not unused
+    words = Counter(word for path in MODULES for word in re.findall(r"\w+", path.read_text()))
+    assert not [name for name in names if words[name] < 2]
 
 
 @pytest.mark.parametrize("command", ["make run", "make test"])
