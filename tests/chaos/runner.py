@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import subprocess
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,8 @@ from tests.chaos.writers import TOPIC, Writers
 from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
 
 from ottla.client.admin import Admin
+from ottla.client.errors import ClientError
+from ottla.model.errors import ApiError
 from ottla.model.resources import Resource, ResourceType
 
 DISK_MIB = 512
@@ -88,11 +90,19 @@ async def _run(
     verdict = Verdict(facts={"faults": faults.count})
     for work in works:  # the writers first: the others come to the end of what they wrote
         tell(f"{work.name} come to rest")
-        await work.rest()
+        verdict.problems += await _trying(work, work.rest())
     for work in works:
-        verdict.problems += await work.judge()
+        verdict.problems += await _trying(work, work.judge())
         verdict.facts |= {f"{work.name}: {name.replace('_', ' ')}": count for name, count in work.facts().items()}
     return verdict
+
+
+async def _trying(work: Work, attempt: Awaitable[list[str] | None]) -> list[str]:
+    """What is wrong; a cluster that does not answer when it is whole again is."""
+    try:
+        return await attempt or []
+    except (ClientError, ApiError, OSError, TimeoutError) as error:
+        return [f"{work.name}: {error!r}"]
 
 
 async def _prepare(bootstrap: str) -> None:
