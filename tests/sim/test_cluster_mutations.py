@@ -10,7 +10,8 @@ import pytest
 from ottla.cluster.commands import register_broker
 from ottla.cluster.elect import Elections, _Draft, _Elected
 from ottla.model.errors import ErrorCode
-from ottla.raft import election, leading
+from ottla.raft import election, leading, membership
+from ottla.raft.node import RaftNode
 from ottla.replica.isr import Follower, InSync
 from ottla.replica.partition import Partition
 from ottla.server import quorum_flushing
@@ -18,7 +19,7 @@ from ottla.sim.check import Guarantee, Writer
 from ottla.sim.loop import Host
 from ottla.sim.net import LinkQuality
 from ottla.sim.replicated.run import ClusterSimulation
-from ottla.sim.replicated.scenario import COMBINED, NOBODY, ClusterScenario, Voting, clustered
+from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, NOBODY, ClusterScenario, Voting, clustered
 from ottla.sim.scenario import Durability, Fault
 
 SEEDS = range(12)
@@ -86,7 +87,27 @@ def one_outage(seed: int) -> ClusterScenario:
     return harsh(seed, Fault.POWER_LOSS)
 
 
-@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage])
+def elections(seed: int) -> ClusterScenario:
+    """Voters of five controllers come and go, over a slow network."""
+    made = harsh(seed, Fault.ISOLATE, Fault.KILL, records=10)
+    settings = made.settings | {"controller.quorum.auto.join.enable": "true"}
+    return replace(
+        made,
+        shape=(COMBINED,) * 3 + (CONTROLLER,) * 2,
+        quality=LinkQuality(latency_seconds=(0.01, 0.1)),
+        settings=settings,
+        voting=Voting.ALL if seed % 2 else Voting.FIRST,
+        changes=5,
+    )
+
+
+def departures(seed: int) -> ClusterScenario:
+    """Brokers join, and others leave for good, while much is written."""
+    made = harsh(seed, Fault.KILL, Fault.FAR_NODE, records=100)
+    return replace(made, shape=(COMBINED,) * 3 + (BROKER,) * 2, spares=(BROKER,), operations=4, changes=3)
+
+
+@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage, elections, departures])
 def test_without_a_mutation_nothing_is_found(make: Callable[[int], ClusterScenario]) -> None:
     for seed in SEEDS[:3]:
         assert not ClusterSimulation(make(seed)).run().violations
@@ -188,3 +209,43 @@ def test_metadata_that_a_minority_has(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_metadata_that_was_never_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quorum_flushing, "_sync_all", lambda files: None)
     assert found(outages)
+
+
+def test_two_changes_of_the_voters_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = membership._refusal
+
+    def hasty(node: Any, cluster_id: str | None) -> tuple[ErrorCode, str]:
+        error, message = honest(node, cluster_id)
+        return (ErrorCode.NONE, "") if "not finished" in message else (error, message)
+
+    monkeypatch.setattr(membership, "_refusal", hasty)
+    assert "although the last change is not committed" in found(elections)
+
+
+def test_a_leader_that_removed_itself_and_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = RaftNode.is_voter
+    monkeypatch.setattr(RaftNode, "is_voter", property(lambda self: self.is_leader or honest.fget(self)))
+    assert "is committed, but node" in found(elections)
+
+
+def test_new_voters_that_count_only_when_they_are_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record that adds a voter would be committed by those that were voters before."""
+
+    def committed(self: RaftNode) -> Any:
+        sets = [voters for offset, voters in self.history._sets if offset < max(self.high_watermark, 0)]
+        return sets[-1] if sets else self.history.latest
+
+    monkeypatch.setattr(RaftNode, "voters", property(committed))
+    assert "quorum: " in found(elections)
+
+
+def test_moves_that_do_not_wait_for_the_new_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker is drained, stopped and forgotten, and nobody has what it had."""
+
+    def at_once(self: _Draft) -> None:
+        if self.adding or self.removing:
+            replicas = tuple(each for each in self.replicas if each not in self.removing)
+            self.isr, self.replicas, self.adding, self.removing = replicas, replicas, (), ()
+
+    monkeypatch.setattr(_Draft, "finish_move", at_once)
+    assert any(word in found(departures) for word in ("which is in sync, has only", "was committed"))

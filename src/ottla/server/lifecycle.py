@@ -47,7 +47,7 @@ class Lifecycle:
         self._obstacle = "no controller answers"  # why it is not registered yet
         self._ready = False
         self._leaving = False
-        self._is_heard = False  # the controller has had a heartbeat
+        self._is_heard = False  # the controller expects heartbeats
         self._may_leave = asyncio.Event()
         self._hurry = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
@@ -67,6 +67,7 @@ class Lifecycle:
                 f"broker {self._broker.id} was not registered within {timeout_ms} ms "
                 f"(initial.broker.registration.timeout.ms): {self._obstacle}",
             ) from None
+        self._is_heard = True  # also by itself, should it have become the sole voter meanwhile
         self.beat()
         state = self._services.metadata
         await state.until(lambda: self._registered() is not None)

@@ -145,7 +145,7 @@ class Journal:
     def look(self) -> None:
         node = self._quorum.node
         end_offset = self._quorum.store.end_offset
-        voters = node.voters  # the same object as long as they are
+        voters = node.history.latest  # the same object as long as they are
         seen = (node.epoch, node.leader_id, node.is_leader, node.high_watermark, end_offset, node.voted, voters)
         if seen == self._seen:
             return
@@ -175,7 +175,7 @@ class Journal:
             book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), leads=leads or before[2])
 
     def _check_majority(self, high_watermark: int) -> None:
-        voters = self._quorum.voters
+        voters = self._quorum.node.history.latest
         ends = {voter.id: self._watch.journal_end(voter) for voter in voters.others(self._life.node_id)}
         lacking = [voter for voter, end in ends.items() if end is not None and end < high_watermark]
         if 2 * (len(voters) - len(lacking)) <= len(voters):

@@ -1,0 +1,63 @@
+"""The membership of a broker, without a cluster around it."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from ottla.cluster.entities import Broker
+from ottla.server.lifecycle import Lifecycle
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+EPOCH = 7
+
+
+class Cluster:
+    """A controller that takes every registration, and the metadata that show it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.state = SimpleNamespace(brokers={broker.id: broker._replace(epoch=EPOCH)})
+        self.end_offset = 100
+        self.beats: list[BrokerHeartbeatRequest] = []
+        self.heard = asyncio.Event()
+
+    async def ask(self, request: Any, timeout_ms: int = 0) -> Any:
+        if isinstance(request, BrokerRegistrationRequest):
+            return BrokerRegistrationResponse(error_code=0, broker_epoch=EPOCH)
+        self.beats.append(request)
+        self.heard.set()
+        return BrokerHeartbeatResponse()
+
+    async def until(self, condition: Any) -> None:
+        assert condition()
+
+
+def test_a_broker_that_became_the_sole_voter_while_it_registered_is_heard() -> None:
+    """Else it would wait for ever until it is unfenced (seed 700008 of the cluster simulator)."""
+    asyncio.run(_register_alone())
+
+
+async def _register_alone() -> None:
+    settings = {
+        "initial.broker.registration.timeout.ms": 60_000,
+        "broker.heartbeat.interval.ms": 60_000,
+        "broker.session.timeout.ms": 9_000,
+    }
+    broker = Broker(1, -1, b"i" * 16, (), (), None, fenced=True)
+    cluster = Cluster(broker)
+    services: Any = SimpleNamespace(
+        cluster_id="c",
+        configs=SimpleNamespace(broker=SimpleNamespace(get=lambda name: settings.get(name, []))),
+        channel=cluster,
+        metadata=cluster,
+        quorum=SimpleNamespace(is_alone=True),
+        partitions=SimpleNamespace(offline_directories=list, directories=[]),
+    )
+    lifecycle = Lifecycle(asyncio.get_running_loop(), services, broker)
+    try:
+        await lifecycle.register()
+        async with asyncio.timeout(30):
+            await cluster.heard.wait()
+    finally:
+        await lifecycle.stop()
+    assert (cluster.beats[0].broker_id, cluster.beats[0].broker_epoch) == (1, EPOCH)
