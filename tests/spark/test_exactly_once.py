@@ -17,7 +17,8 @@ from ottla.client.blocking import Blocking
 from ottla.client.ranges import ReadOptions
 from ottla.spark.sink.faults import Step
 
-pytestmark = [pytest.mark.spark]
+# Each test starts several drivers, one after the other; their own limits say what took too long.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 ROWS = 60  # in a batch
 PROGRAM = Path(__file__).parent / "drivers" / "exactly_once.py"
