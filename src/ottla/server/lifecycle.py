@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.client.errors import ClientError
-from ottla.cluster.entities import Broker, BrokerChanged, Change, Controller
-from ottla.cluster.features import controllers_registered
+from ottla.cluster.entities import Broker, BrokerChanged, Change, Controller, FeatureChanged
+from ottla.cluster.features import DIRECTORIES, controllers_registered
 from ottla.cluster.registration import list_endpoints, list_features
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -94,10 +94,15 @@ class Lifecycle:
         self._hurry.set()
 
     def follow(self, changes: Iterable[Change]) -> None:
-        """A broker that leaves waits until the others know: they say so at once."""
-        brokers = [change.new for change in changes if isinstance(change, BrokerChanged) and change.new is not None]
-        if any(broker.in_controlled_shutdown and broker.id != self._broker.id for broker in brokers):
+        """A broker that leaves waits until the others know: they say so at once. So does who has more to say than the
+        cluster could know before."""
+        if any(isinstance(change, FeatureChanged) or self._is_left_by(change) for change in changes):
             self.hurry()
+
+    def _is_left_by(self, change: Change) -> bool:
+        if not isinstance(change, BrokerChanged) or change.new is None:
+            return False
+        return change.new.in_controlled_shutdown and change.new.id != self._broker.id
 
     def _registered(self) -> Broker | None:
         found = self._services.metadata.state.brokers.get(self._broker.id)
@@ -147,6 +152,7 @@ class Lifecycle:
                 # Whoever has always decided alone knows by itself that it lives. One that was heard once is expected to
                 # be heard again, even if all other voters have left the quorum since.
                 self._is_heard = self._is_heard or self._leaving or not self._services.quorum.is_alone
+                await self._amend()
                 if self._is_heard:
                     await self._beat_once()
             except Exception:
@@ -163,6 +169,14 @@ class Lifecycle:
                 continue
             finally:
                 self._hurry.clear()
+
+    async def _amend(self) -> None:
+        """Whoever registered when the cluster could not know of directories (before 3.7) tells them as soon as it can;
+        otherwise nobody would hear of one that fails."""
+        found = self._registered()
+        unknown = found is not None and not found.directories
+        if unknown and self._services.metadata.state.metadata_version >= DIRECTORIES:
+            await self._register()
 
     async def _beat_once(self) -> None:
         services = self._services
