@@ -89,9 +89,10 @@ async def plan_handover(admin: Admin, node_id: int) -> Handover | None:
     await check_dynamic(admin, f"node {node_id} votes, and cannot be removed")
     if left % 2 == 0:
         places = await admin.voters.controllers()
-        able = sorted(each for each in quorum.observers if each.node_id in places and each.node_id in alive(quorum))
-        if able:
-            return Handover(voter, able[0], places[able[0].node_id], left + 1)
+        for each in quorum.observers:  # one that was stopped a moment ago is still among them
+            ends = places.get(each.node_id, ())
+            if ends and await admin.voters.is_up(ends[0]):
+                return Handover(voter, each, ends, left + 1)
     check_majority(quorum, node_id)
     return Handover(voter, None, (), left)
 

@@ -85,19 +85,31 @@ class Voters:
         places = (await self.quorum()).endpoints
         failure: ClientError = NotConnected("no voter tells where it listens")
         for end in [end for ends in places.values() for end in ends[:1]]:
-            request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
             try:
-                connection = await self._cluster.connect(Address(end.host, end.port), _CONTROLLER_LISTENER)
-                answer = await connection.request(request, DescribeClusterResponse)
+                answer = await self._ask_controller(end)
             except ClientError as error:
                 failure = error
                 continue
-            finally:
-                self._cluster.disconnect(_CONTROLLER_LISTENER)
             check(answer.error_code, answer.error_message)
             found = {each.broker_id: (VoterEndpoint(end.listener, each.host, each.port),) for each in answer.brokers}
             return found | places
         raise failure
+
+    async def is_up(self, endpoint: VoterEndpoint) -> bool:
+        """Whether a controller answers there."""
+        try:
+            await self._ask_controller(endpoint)
+        except ClientError:
+            return False
+        return True
+
+    async def _ask_controller(self, end: VoterEndpoint) -> DescribeClusterResponse:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
+        try:
+            connection = await self._cluster.connect(Address(end.host, end.port), _CONTROLLER_LISTENER)
+            return await connection.request(request, DescribeClusterResponse)
+        finally:
+            self._cluster.disconnect(_CONTROLLER_LISTENER)
 
     async def add(self, node_id: int, directory_id: bytes, endpoints: Iterable[VoterEndpoint]) -> None:
         """Let a controller that follows the quorum vote. VOTER_NOT_FOUND, DUPLICATE_VOTER … say why not."""
