@@ -47,8 +47,9 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
             tags = frame[position]
             position = skip_tags(frame, position + 1, tags) if tags else position + 1
         asked, _ = route.decode(frame, position)
-    except (WireError, StructError, IndexError, UnicodeDecodeError, ValueError) as error:
-        raise Disconnect(f"a malformed request in an envelope: {error}") from error
+    except (WireError, StructError, IndexError, ValueError) as error:
+        log.info("a request in an envelope is malformed: %s", error)
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     try:
         answer: Any = route.handler(asked, inner)
         if not isinstance(answer, Response):
