@@ -26,7 +26,14 @@ def followers(world: World) -> list[int]:
 
 
 def fetch(
-    world: World, leader: RaftNode, offset: int, last_epoch: int, *, epoch: int | None = None, replica: int = -1
+    world: World,
+    leader: RaftNode,
+    offset: int,
+    last_epoch: int,
+    *,
+    epoch: int | None = None,
+    replica: int = -1,
+    directory: bytes = bytes(16),
 ) -> FetchResponse:
     partition = FetchRequest.Topic.Partition(
         partition=0,
@@ -34,6 +41,7 @@ def fetch(
         fetch_offset=offset,
         last_fetched_epoch=last_epoch,
         partition_max_bytes=1_000_000,
+        replica_directory_id=directory,
     )
     request = FetchRequest(
         cluster_id=CLUSTER,

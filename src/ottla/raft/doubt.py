@@ -23,7 +23,8 @@ from ottla.raft import effects, election, following
 from ottla.raft.config import NEVER_MS
 from ottla.raft.port import Place
 from ottla.raft.roles import Follower, Unattached
-from ottla.wire.messages.vote import VoteRequest
+from ottla.wire.message import Response
+from ottla.wire.messages.vote import VoteRequest, VoteResponse
 
 if TYPE_CHECKING:
     from ottla.raft.node import RaftNode
@@ -43,6 +44,7 @@ class Doubt:
 
     def __init__(self) -> None:
         self.empty: dict[int, Empty] = {}
+        self.asked: dict[int, int] = {}  # voter → the number of the last question
         self.quarantine_until_ms = 0
         self.tell_ms: int | None = None  # when whoever runs this node hears (again) that it waits
         self._goal: Place | None = None  # what the leader of an epoch had committed
@@ -86,7 +88,7 @@ def heard(node: RaftNode, voter_id: int, epoch: int) -> None:
         followed(node)
     elif isinstance(state, Unattached) and node.stands and not was_complete:
         state.deadline_ms = NEVER_MS
-        following.stand_in_turn(node, state)
+        following.stand_in_turn(node, state, turns_before=1)  # so that the others know everybody, too
 
 
 def may_take_part(node: RaftNode, epoch: int, candidate_id: int = -1) -> bool:
@@ -153,7 +155,7 @@ def _call_roll(node: RaftNode, doubt: Doubt) -> int:
         if voter.address is None or (said is not None and said.at_ms > renew_ms and said.epoch <= node.epoch):
             continue
         if node.lines.is_ready(voter.id, node.now_ms):
-            election.ask(node, voter, pre_vote=True)
+            doubt.asked[voter.id] = election.ask(node, voter, pre_vote=True)
         wake_ms = min(wake_ms, node.lines.wake_ms(voter.id, node.now_ms))
     return wake_ms
 
@@ -170,12 +172,23 @@ def answered(node: RaftNode, voter_id: int, request: VoteRequest, granted: bool,
         node.lines.pause(voter_id, node.now_ms)
 
 
+def answered_late(node: RaftNode, number: int, response: Response) -> None:
+    """An answer that the node waits for no more, because there is a leader now. What it says is true nevertheless."""
+    if node.doubt is None or not isinstance(response, VoteResponse) or response.error_code or not response.topics:
+        return
+    said = response.topics[0].partitions[0]
+    for voter_id, asked in node.doubt.asked.items():
+        if asked == number and said.vote_granted:
+            heard(node, voter_id, said.leader_epoch)
+            return
+
+
 # --- with a leader
 
 
 def followed(node: RaftNode) -> None:
     """A leader of a new cluster, that this node did not vote for, is no reason for doubt either."""
-    if node.doubt is not None and may_take_part(node, node.epoch, node.leader_id):
+    if node.doubt is not None and not _unheard(node, node.doubt, node.epoch, node.leader_id):
         end(node)
 
 

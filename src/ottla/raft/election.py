@@ -183,8 +183,8 @@ def _ask_for_votes(node: RaftNode, state: Prospective | Candidate, *, pre_vote: 
     return wake_ms
 
 
-def ask(node: RaftNode, voter: Voter, *, pre_vote: bool) -> None:
-    """Ask a voter, whose address is known, for its vote."""
+def ask(node: RaftNode, voter: Voter, *, pre_vote: bool) -> int:
+    """Ask a voter, whose address is known, for its vote; the request's number."""
     assert voter.address is not None, f"nobody knows where voter {voter.id} is"
     end = node.end
     if not end.offset:
@@ -201,7 +201,8 @@ def ask(node: RaftNode, voter: Voter, *, pre_vote: bool) -> None:
         pre_vote=pre_vote,
     )
     topics = [topic(topic_name=CLUSTER_METADATA_TOPIC, partitions=[question])]
-    node.send(voter.id, voter.address, VoteRequest(cluster_id=node.cluster_id, voter_id=voter.id, topics=topics))
+    request = VoteRequest(cluster_id=node.cluster_id, voter_id=voter.id, topics=topics)
+    return node.send(voter.id, voter.address, request)
 
 
 def vote_answered(node: RaftNode, voter_id: int, request: VoteRequest, response: VoteResponse) -> None:

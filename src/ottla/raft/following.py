@@ -164,10 +164,10 @@ def _leaderless(node: RaftNode, voter_id: int) -> None:
         stand_in_turn(node, state)
 
 
-def stand_in_turn(node: RaftNode, state: Unattached) -> None:
+def stand_in_turn(node: RaftNode, state: Unattached, turns_before: int = 0) -> None:
     """There is no leader to wait for: stand for election soon, but not all at once."""
     rank = (list(node.voters).index(node.me.id) + node.epoch) % len(node.voters) if node.is_voter else 0
-    state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank))
+    state.deadline_ms = min(state.deadline_ms, node.now_ms + _delay_ms(node, rank + turns_before))
 
 
 # --- reading

@@ -149,6 +149,8 @@ class RaftNode:
         found = self.lines.answered(event.number)
         if found is not None:
             _ANSWERS[type(found.request)](self, found.destination, found.request, event.response)
+        else:
+            doubt.answered_late(self, event.number, event.response)
 
     def _unanswered(self, event: events.Unanswered) -> None:
         found = self.lines.failed(event.number, self.now_ms)
@@ -230,10 +232,11 @@ class RaftNode:
     def reply(self, token: Any, response: Response) -> None:
         self.emit(effects.Reply(token, response))
 
-    def send(self, destination: int, address: Endpoint, request: Request) -> None:
-        """To a node, or (below -1) to a bootstrap server. Who calls looked at `lines` before."""
+    def send(self, destination: int, address: Endpoint, request: Request) -> int:
+        """To a node, or (below -1) to a bootstrap server. Who calls looked at `lines` before. The request's number."""
         number = self.lines.sent(destination, request, self.now_ms)
         self.emit(effects.Send(number, max(destination, -1), address, request, self.config.request_timeout_ms))
+        return number
 
     def become(
         self,

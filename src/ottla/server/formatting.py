@@ -1,8 +1,8 @@
 """Formatting data directories by hand, as `kafka-storage format` does: for quorums whose voters live in the journal.
 
-A quorum of fixed voters needs none of this: a fresh directory is formatted when it is met (see `identity`). With
-voters in the journal (kraft.version 1, KIP-853) somebody has to say who votes first: that is the snapshot before the
-first record, `00000000000000000000-0000000000.checkpoint`, on each of the first voters.
+A quorum of fixed voters needs none of this: a fresh directory is formatted when it is met (see `identity`); who does it
+by hand vouches for it. With voters in the journal (kraft.version 1, KIP-853) somebody has to say who votes first: that
+is the snapshot before the first record, `00000000000000000000-0000000000.checkpoint`, on each of the first voters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ottla.cluster.features import (
 )
 from ottla.cluster.journal import Control, snapshot_batches
 from ottla.cluster.snapshot_files import SnapshotFiles
-from ottla.cluster.store import DIRECTORY
+from ottla.cluster.store import DIRECTORY, DOUBT
 from ottla.log.checkpoint import read_meta_properties
 from ottla.log.disk import Directory, Disk
 from ottla.model.ids import BitSource, random_uuid, uuid_bytes
@@ -94,10 +94,13 @@ def format_directories(
     levels: Mapping[str, int] = DEFAULT_LEVELS,
 ) -> list[str]:
     """Format each directory that is not yet; their paths. `home` is where the metadata goes, `voters` the first ones of
-    a quorum that keeps them in its journal, `levels` the features of a new cluster."""
+    a quorum that keeps them in its journal, `levels` the features of a new cluster. One that a node has formatted for
+    itself, and is in doubt about, is vouched for by that."""
     fresh = [(path, disk) for path, disk in disks if read_meta_properties(disk) is None]
     done = [path for path, disk in disks if (path, disk) not in fresh]
     if done and not ignore_formatted:
+        if not fresh and voters is None and any(_vouch(disk, cluster_id) for _, disk in disks):
+            return done
         raise IdentityError(f"{', '.join(done)}: formatted already")
     for path, disk in fresh:
         disk.make_directory("")
@@ -109,6 +112,16 @@ def format_directories(
                 _write_voters(disk, voters, now_ms)
         write_identity(disk, node_id, cluster_id, directory_id)
     return [path for path, _ in fresh]
+
+
+def _vouch(disk: Disk, cluster_id: str) -> bool:
+    """Whoever formats by hand says that nothing was lost, or that it is lost for good (ADR 0022)."""
+    properties = read_meta_properties(disk)
+    if not disk.exists(DOUBT) or properties is None or properties.get("cluster.id") != cluster_id:
+        return False
+    disk.remove(DOUBT)
+    disk.sync_directory("")
+    return True
 
 
 def _write_voters(disk: Disk, voters: VoterSet, now_ms: int) -> None:
