@@ -155,6 +155,8 @@ REFUSED = [
     ),
     (Resource(4, "7"), (), "BROKER_ID_NOT_REGISTERED", "No node with id 7 found."),
     (Resource(4, "abc"), (), "INVALID_REQUEST", "Invalid broker name abc"),
+    (Resource(4, "+-7"), (), "INVALID_REQUEST", "Invalid broker name +-7"),
+    (Resource(4, "9" * 20), (), "INVALID_REQUEST", f"Invalid broker name {'9' * 20}"),
     (GROUP, (put("nope", "1"),), "INVALID_CONFIG", "Unknown group config name: nope"),
     (Resource(32, ""), (), "INVALID_REQUEST", "Default group resources are not allowed."),
     (METRICS, (put("nope", "1"),), "INVALID_REQUEST", "Unknown client metrics configuration: nope"),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import NamedTuple
+
+from ottla.model.limits import INT32_MAX
+
+_NODE_ID = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class ResourceType(IntEnum):
@@ -44,3 +49,9 @@ class Resource(NamedTuple):
     @classmethod
     def broker(cls, node_id: int | None) -> Resource:
         return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
+
+
+def node_id_of(name: str) -> int | None:
+    """The node that the name of a broker's resource means; None if it cannot be one."""
+    found = int(name) if _NODE_ID.fullmatch(name) else None
+    return found if found is None or abs(found) <= INT32_MAX else None

@@ -17,7 +17,7 @@ from ottla.cluster.commands.alter_configs import Alteration, Altered, check_form
 from ottla.cluster.machine import Command
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.resources import Resource, ResourceType
+from ottla.model.resources import Resource, ResourceType, node_id_of
 from ottla.server import loggers
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
@@ -91,9 +91,10 @@ def _refuse(item: Asked, times: int, context: Context) -> Altered | None:
 
 
 def _check_broker(name: str, node_id: int) -> None:
-    if not name.lstrip("+-").isdecimal():
+    id = node_id_of(name)
+    if id is None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node_id:
+    if id != node_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
 
 

@@ -6,6 +6,7 @@ import logging
 
 from ottla.cluster.commands.alter_configs import Alteration, Op
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.resources import node_id_of
 
 ROOT = "root"
 # Log4j's names on the outside, Python's numbers inside.
@@ -31,9 +32,10 @@ def levels() -> dict[str, str]:
 
 def alter(node_id: int, resource_name: str, alterations: tuple[Alteration, ...], *, validate_only: bool) -> None:
     """Change the levels of this node's loggers; all of them or, with ApiError, none."""
-    if not resource_name.lstrip("+-").isdecimal():
+    id = node_id_of(resource_name)
+    if id is None:
         raise _invalid(f"Node id must be an integer, but it is: {resource_name}")
-    if int(resource_name) != node_id:
+    if id != node_id:
         raise _invalid(f"Unexpected node id. Expected {node_id}, but received {resource_name}")
     known = levels()
     for alteration in alterations:

@@ -30,7 +30,7 @@ from ottla.model.config_checks import (
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import CONFIG_RESOURCES_PER_REQUEST_MAX, CONFIG_VALUE_BYTES_MAX, UNCLEAN_ELECTION_DELAY_MS
 from ottla.model.names import check_topic_name
-from ottla.model.resources import Resource, ResourceType
+from ottla.model.resources import Resource, ResourceType, node_id_of
 from ottla.model.setting import Kind, Setting
 from ottla.model.topic_settings import TOPIC_SETTINGS
 from ottla.wire.journal import cluster_metadata as journal
@@ -206,10 +206,11 @@ def _check_values(view: View, resource: Resource, changes: Mapping[str, str | No
 
 def _check_broker(view: View, name: str, changes: Mapping[str, str | None]) -> None:
     if name:
-        if not name.lstrip("+-").isdecimal():
+        id = node_id_of(name)
+        if id is None:
             raise _request(f"Invalid broker name {name}")
-        if int(name) not in view.state.brokers and int(name) not in view.state.controllers:
-            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {int(name)} found.")
+        if id not in view.state.brokers and id not in view.state.controllers:
+            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {id} found.")
     check_broker_change({key: text for key, text in changes.items() if text is not None}, per_broker=bool(name))
     if _CORDONED in changes and view.state.metadata_version < features.CORDONED:
         level = METADATA_VERSION_NAMES[features.CORDONED]
