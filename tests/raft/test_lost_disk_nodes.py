@@ -1,0 +1,69 @@
+"""Real nodes: one loses its whole directory while another lags and the third, which alone has it all, is down."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.server.three import create, until
+from tests.support.clusters import METADATA_VERSION, OttlaCluster, running
+
+from ottla.cluster.store import DOUBT
+from ottla.wire.messages.metadata import MetadataRequest
+
+ALONE = "no vote from this node"
+
+
+def topics(cluster: Any) -> set[str]:
+    answer = cluster.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), METADATA_VERSION)
+    return {topic.name for topic in answer.topics}
+
+
+def said(cluster: Any, id: int, words: str) -> bool:
+    return words in (cluster.directory / f"node-{id}" / "ottla.err").read_text()
+
+
+def test_a_lost_disk_loses_no_topic(tmp_path: Path) -> None:
+    with running(OttlaCluster(tmp_path, properties={"min.insync.replicas": "1"})) as cluster:
+        assert isinstance(cluster, OttlaCluster)
+        marks = [cluster.data_directory(id) / DOUBT for id in cluster.ids]
+        until(lambda: not any(mark.exists() for mark in marks), 60)
+        leader = cluster.controller()
+        lost, lagging = (id for id in cluster.ids if id != leader)
+        create(cluster, "seen", [leader, lost, lagging])
+        cluster.kill(lagging)
+        create(cluster, "not-seen-by-all", [leader, lost])
+        for id in (leader, lost):
+            cluster.kill(id)
+        shutil.rmtree(cluster.data_directory(lost))
+        with ThreadPoolExecutor(2) as pool:
+            starting = [pool.submit(cluster.start_node, id) for id in (lost, lagging)]
+            until(lambda: said(cluster, lost, ALONE), 60)
+            assert (cluster.data_directory(lost) / DOUBT).exists()
+            cluster.start_node(leader)
+            for each in starting:
+                each.result()
+        assert {"seen", "not-seen-by-all"} <= topics(cluster)
+        until(lambda: not (cluster.data_directory(lost) / DOUBT).exists(), 60)
+        assert said(cluster, lost, "this node votes in the quorum from now on")
+
+
+def test_whoever_formats_by_hand_vouches_for_a_disk(tmp_path: Path) -> None:
+    """What Kafka asks for in any case: it is the word of somebody who knows."""
+    cluster = OttlaCluster(tmp_path)
+    words = [sys.executable, "-m", "ottla", "format"]
+    for id in (1, 2):
+        file = tmp_path / f"node-{id}" / "server.properties"
+        done = subprocess.run([*words, str(file), "-t", "4L6g3nShT-eMCtK--X86sw"], capture_output=True, check=True)
+        assert b"formatted" in done.stdout
+        assert not (cluster.data_directory(id) / DOUBT).exists()
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(cluster.start_node, (1, 2)))
+        assert cluster.controller() in (1, 2), "two of three are enough"
+    finally:
+        cluster.stop()
