@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster, running
 
-from ottla.client import Admin, ApiError, Producer
+from ottla.client import Admin, ApiError, Producer, ProducerOptions
 from ottla.client.admin.nodes import Upgrade
 from ottla.client.admin.replicas import Election, refused
 from ottla.client.admin.topics import NewTopic
@@ -193,9 +193,26 @@ def test_features(cluster: ProcessCluster) -> None:
 
 
 def test_a_broker_leaves(cluster: ProcessCluster) -> None:
-    """The last test: it takes the cluster's third node away."""
+    """The last test: it takes the cluster's third node away, which led a partition with an open transaction."""
 
     async def test(admin: Admin) -> None:
+        (at,) = await placed(admin, "led", [3, 1])
+        options = ProducerOptions(transactional_id="hangs", linger_ms=0)
+        async with Producer(cluster.bootstrap, options) as producer:
+            await producer.begin()
+            await producer.send("led", b"of a transaction", partition=0)
+            assert [each.current_txn_start_offset for each in await admin.topics.producers(at)] == [0]
+            await leaves(admin)
+            # Others lead and coordinate now, which this client has to find out.
+            assert [each.current_txn_start_offset for each in await admin.topics.producers(at)] == [0]
+            assert [each.transactional_id for each in await admin.transactions.all()] == ["hangs"]
+            assert await admin.groups.all() == []
+            assert (await admin.transactions.abort_in(at, 0)).current_txn_start_offset == 0
+            assert [each.current_txn_start_offset for each in await admin.topics.producers(at)] == [-1]
+            with pytest.raises(ApiError, match="no open transaction"):
+                await admin.transactions.abort_in(at, 0)
+
+    async def leaves(admin: Admin) -> None:
         described = await admin.nodes.describe(fenced=True)
         assert [(each.node_id, each.rack, each.is_fenced) for each in described.brokers] == [
             (1, "a", False),

@@ -7,6 +7,7 @@ is read from the log itself, so it is right whatever the rate of writing was mea
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ottla.client.admin.asking import ask_every_broker
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
@@ -54,13 +55,10 @@ class Groups:
 
     async def all(self, states: Iterable[str] = (), kinds: Iterable[str] = ()) -> list[GroupListing]:
         """All groups of all brokers, sorted; only those in one of `states` and of one of `kinds` if given."""
-        await self._cluster.refresh()
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
         found: dict[str, GroupListing] = {}
-        for node_id in sorted(self._cluster.metadata.brokers):
-            answer = await self._cluster.call(
-                request, ListGroupsResponse, node_id=node_id, error_of=lambda each: each.error_code
-            )
+        answers = await ask_every_broker(self._cluster, request, ListGroupsResponse, lambda each: each.error_code)
+        for answer in answers:
             check(answer.error_code)
             for each in answer.groups:
                 found[each.group_id] = GroupListing(

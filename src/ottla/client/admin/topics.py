@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ottla.client.admin.asking import ask_leader
 from ottla.client.cluster import Cluster
 from ottla.client.errors import check, error_code
 from ottla.client.metadata import PartitionInfo, TopicInfo
@@ -206,10 +207,21 @@ class Topics:
 
     async def producers(self, partition: TopicPartition) -> list[ActiveProducer]:
         """The idempotent and transactional producers that the partition remembers."""
-        node_id, _ = await self._cluster.leader(partition)
         wanted = DescribeProducersRequest.TopicRequest(name=partition.topic, partition_indexes=[partition.partition])
         request = DescribeProducersRequest(topics=[wanted])
-        answer = await self._cluster.call(request, DescribeProducersResponse, node_id=node_id)
+
+        async def attempt() -> DescribeProducersResponse:
+            return await ask_leader(
+                self._cluster,
+                partition,
+                request,
+                DescribeProducersResponse,
+                lambda each: each.topics[0].partitions[0].error_code,
+            )
+
+        if (await self._cluster.topic(partition.topic)).partition(partition.partition) is None:
+            await self._cluster.leader(partition)  # says so
+        answer = await self._cluster.retry(attempt, seeking=True)
         found: list[ActiveProducer] = []
         for each in (found for topic in answer.topics for found in topic.partitions):
             check(each.error_code, each.error_message)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ottla.client.admin.asking import ask_every_broker, ask_leader
 from ottla.client.admin.topics import ActiveProducer, Topics
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
@@ -49,15 +50,12 @@ class Transactions:
         self, states: Iterable[str] = (), producer_ids: Iterable[int] = (), *, running_ms: int = -1
     ) -> list[TransactionListing]:
         """Of all brokers, sorted; `running_ms`: only those that have been open at least so long."""
-        await self._cluster.refresh()
         request = ListTransactionsRequest(
             state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=running_ms
         )
         found: list[TransactionListing] = []
-        for node_id in sorted(self._cluster.metadata.brokers):
-            answer = await self._cluster.call(
-                request, ListTransactionsResponse, node_id=node_id, error_of=lambda each: each.error_code
-            )
+        answers = await ask_every_broker(self._cluster, request, ListTransactionsResponse, lambda each: each.error_code)
+        for answer in answers:
             check(answer.error_code)
             if answer.unknown_state_filters:
                 raise ApiError(
@@ -114,17 +112,25 @@ class Transactions:
 
     async def abort_in(self, partition: TopicPartition, start_offset: int) -> ActiveProducer:
         """End a transaction that hangs in one partition, unknown to its coordinator, by where it began there."""
-        producers = await Topics(self._cluster).producers(partition)
-        for producer in producers:
-            if producer.current_txn_start_offset == start_offset:
-                await self._write_abort(partition, producer)
-                return producer
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"no open transaction of {partition.topic}-{partition.partition} begins there"
-        )
+        asked: ActiveProducer | None = None
+
+        async def attempt() -> ActiveProducer:
+            nonlocal asked
+            for producer in await Topics(self._cluster).producers(partition):
+                if producer.current_txn_start_offset == start_offset:
+                    asked = producer
+                    await self._write_abort(partition, producer)
+                    return producer
+            if asked is not None:  # whoever was asked has done it, and did not come to say so
+                return asked
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"no open transaction of {partition.topic}-{partition.partition} begins there",
+            )
+
+        return await self._cluster.retry(attempt, seeking=True)
 
     async def _write_abort(self, partition: TopicPartition, producer: ActiveProducer) -> None:
-        node_id, _ = await self._cluster.leader(partition)
         topic = Marker.WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])
         marker = Marker(
             producer_id=producer.producer_id,
@@ -133,8 +139,12 @@ class Transactions:
             topics=[topic],
             coordinator_epoch=max(producer.coordinator_epoch, 0),
         )
-        answer = await self._cluster.call(
-            WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, node_id=node_id
+        answer = await ask_leader(
+            self._cluster,
+            partition,
+            WriteTxnMarkersRequest(markers=[marker]),
+            WriteTxnMarkersResponse,
+            lambda each: each.markers[0].topics[0].partitions[0].error_code,
         )
         for each in (at for result in answer.markers for found in result.topics for at in found.partitions):
             check(each.error_code)
