@@ -1,7 +1,7 @@
 """Questions that only certain brokers can answer: the leader of a partition, or each of them.
 
-A broker that goes while it is asked is not waited for: whoever leads after it is asked instead, and one that is no longer
-in the cluster has nothing to say.
+A broker that goes while it is asked is not waited for: whoever leads after it is asked instead, and one that the
+cluster has forgotten has nothing to say.
 """
 
 from collections.abc import Callable
