@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.cluster import journal
+from ottla.cluster.election_file import read_election
 from ottla.cluster.entry import Entry
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.cluster.store import DIRECTORY, Store, StoreConfig
-from ottla.log.disk import StorageError, read_all
+from ottla.log.disk import Directory, StorageError, read_all
 from ottla.raft.config import RaftConfig
 from ottla.raft.effects import Committed, Flush
 from ottla.raft.events import Appended, Flushed, Start
@@ -109,7 +110,9 @@ def test_every_start_begins_an_epoch_with_a_leader_change() -> None:
     ]
     change = ControlType.LEADER_CHANGE
     assert found == [(1, change), (1, "entry"), (2, change), (2, "entry")]
-    assert json.loads(read_all(disk.open(f"{DIRECTORY}/quorum-state"))) == {
+    stored = json.loads(read_all(disk.open(f"{DIRECTORY}/quorum-state")))
+    assert stored.pop("checksum")
+    assert stored == {
         "clusterId": "",
         "leaderId": 1,
         "leaderEpoch": 2,
@@ -124,10 +127,30 @@ def test_an_epoch_that_was_seen_but_never_written_is_not_used_again() -> None:
     disk = SimDisk()
     Run(disk).add(1)
     file = disk.open(f"{DIRECTORY}/quorum-state")
-    text = read_all(file).replace(b'"leaderEpoch":1', b'"leaderEpoch":8')
+    stored = json.loads(read_all(file)) | {"leaderEpoch": 8}
+    del stored["checksum"]  # as Kafka writes it
     file.truncate(0)
-    file.append(text)
+    file.append(json.dumps(stored).encode())
     assert Run(disk).raft.epoch == 9
+
+
+def test_no_bit_of_what_is_remembered_of_elections_can_change_unseen() -> None:
+    disk = SimDisk()
+    Run(disk).add(1)
+    directory = Directory(disk, DIRECTORY)
+    file = disk.open(f"{DIRECTORY}/quorum-state")
+    sound, remembered = read_all(file), read_election(directory)
+    refused = 0
+    for bit in range(8 * len(sound)):
+        flipped = bytearray(sound)
+        flipped[bit // 8] ^= 1 << bit % 8
+        file.truncate(0)
+        file.append(flipped)
+        try:
+            assert read_election(directory) == remembered
+        except JournalError:
+            refused += 1
+    assert refused > 7 * len(sound)  # all but the name of the checksum itself
 
 
 def test_ten_thousand_partitions_cost_one_write_and_one_sync() -> None:

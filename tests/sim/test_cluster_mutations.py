@@ -9,6 +9,7 @@ import pytest
 
 from ottla.cluster.commands import register_broker
 from ottla.cluster.elect import Elections, _Draft, _Elected
+from ottla.log.recover import _Recovery
 from ottla.model.errors import ErrorCode
 from ottla.raft import election, leading, membership
 from ottla.raft.node import RaftNode
@@ -107,7 +108,12 @@ def departures(seed: int) -> ClusterScenario:
     return replace(made, shape=(COMBINED,) * 3 + (BROKER,) * 2, spares=(BROKER,), operations=4, changes=3)
 
 
-@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage, elections, departures])
+def damage(seed: int) -> ClusterScenario:
+    """Bits flip in the metadata, now of one node, then of another."""
+    return replace(harsh(seed, Fault.METADATA_ROT, records=10), pause_between_faults_seconds=1.0, operations=4)
+
+
+@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage, elections, departures, damage])
 def test_without_a_mutation_nothing_is_found(make: Callable[[int], ClusterScenario]) -> None:
     for seed in SEEDS[:3]:
         assert not ClusterSimulation(make(seed)).run().violations
@@ -249,3 +255,8 @@ def test_moves_that_do_not_wait_for_the_new_replicas(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(_Draft, "finish_move", at_once)
     assert any(word in found(departures) for word in ("which is in sync, has only", "was committed"))
+
+
+def test_damaged_metadata_that_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Recovery, "_is_sound", lambda self, batch: True)
+    assert found(damage)

@@ -1,6 +1,7 @@
 """`quorum-state`: what a node must remember of elections, as the JSON file that Kafka keeps.
 
-Version 0 belongs to kraft.version 0 and lists the voters; version 1 has the directory of whom the node voted for.
+Version 0 belongs to kraft.version 0 and lists the voters; version 1 has the directory of whom the node voted for. A
+checksum, which Kafka does not look at, tells a vote from one that a bad disk made up.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 from ottla.cluster.state import JournalError
 from ottla.log.disk import Directory, read_all, replace_file
@@ -15,17 +17,21 @@ from ottla.model.ids import NO_ID, uuid_bytes, uuid_text
 from ottla.raft.port import Election, ReplicaKey
 
 QUORUM_STATE = "quorum-state"
+_CHECKSUM = "checksum"
 
 
 def read_election(directory: Directory) -> Election:
     try:
         stored = json.loads(read_all(directory.open(QUORUM_STATE)))
+        checksum = stored.pop(_CHECKSUM, None)  # Kafka writes none
+        if checksum is not None and checksum != crc32(_text(stored)):
+            raise ValueError("its checksum is wrong")
         voted_id = int(stored["votedId"])
         voted = ReplicaKey(voted_id, uuid_bytes(stored["votedDirectoryId"]) if "votedDirectoryId" in stored else NO_ID)
         return Election(int(stored["leaderEpoch"]), int(stored["leaderId"]), voted if voted_id >= 0 else None)
     except FileNotFoundError:
         return Election()
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JournalError(f"{directory.path}/{QUORUM_STATE} is damaged: {error}") from None
 
 
@@ -38,4 +44,8 @@ def write_election(directory: Directory, election: Election, voters: Sequence[in
     else:
         listed = [{"voterId": voter} for voter in voters]
         state = {"clusterId": "", **state, "appliedOffset": 0, "currentVoters": listed, "data_version": 0}
-    replace_file(directory, QUORUM_STATE, json.dumps(state, separators=(",", ":")).encode())
+    replace_file(directory, QUORUM_STATE, _text(state | {_CHECKSUM: crc32(_text(state))}))
+
+
+def _text(state: dict[str, Any]) -> bytes:
+    return json.dumps(state, separators=(",", ":")).encode()

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from ottla.client.connection import Address
+from ottla.cluster.state import JournalError
 from ottla.log.disk import Disk
 from ottla.server.node import Node, Ports
 from ottla.sim.disk import Crash, SimDisk
@@ -70,6 +71,9 @@ class Machine:
         self.node: Node | None = None  # when it is ready
         self.incarnation: Node | None = None  # from the moment when it exists, and until the next one does
         self.failures: list[str] = []  # starts and stops that went wrong on a healthy disk
+        self.damaged = False  # its metadata, so that it may refuse to start
+        self.scars: list[str] = []  # files that were damaged
+        self.replaced = 0  # disks, because it did
         self._rng = rng
         self._tell = tell
         self._executor = executor
@@ -78,6 +82,7 @@ class Machine:
         self._crash: Crash | None = None
         self._stopping = False
         self._retired = False
+        self._refused = False  # to start, because its metadata is damaged
         self._ends = 0
         for disk in self.disks.values():
             disk.on_operation = self._note_operation
@@ -103,6 +108,9 @@ class Machine:
     async def wait_until_ready(self) -> None:
         await self._ready.wait()
 
+    async def wait_until_ended(self) -> None:
+        await self._ended.wait()
+
     # -- life
 
     async def supervise(self) -> None:
@@ -117,7 +125,18 @@ class Machine:
                 self.disks = {path: disk.crash(self._crash) for path, disk in self.disks.items()}
                 self._crash = None
             await asyncio.sleep(self._rng.uniform(0.05, 2.0))
+            if self._refused:
+                self._replace_disks()
             self.host = self.net.replace_host(self.host)
+
+    def _replace_disks(self) -> None:
+        """Its operator gives a machine that cannot read its metadata empty ones."""
+        self._tell(f"{self.name} gets empty disks")
+        self.replaced += 1
+        self._refused = self.damaged = False
+        self.disks = {path: SimDisk(disk.rng, disk.faults) for path, disk in self.disks.items()}
+        for disk in self.disks.values():
+            disk.on_operation = self._note_operation
 
     def _begin(self) -> None:
         self._ended.clear()
@@ -209,7 +228,9 @@ class Machine:
 
     def _failed(self, what: str, error: Exception) -> None:
         self._tell(f"{self.name} cannot {what}: {error!r}")
-        if all(disk.faults.healthy for disk in self.disks.values()):
+        if self.damaged and what == "start" and isinstance(error, JournalError):
+            self._refused = True
+        elif all(disk.faults.healthy for disk in self.disks.values()):
             self.failures.append(f"{self.name} cannot {what}: {error!r}")
 
     def _note_operation(self, what: str, path: str, size_bytes: int) -> None:

@@ -35,7 +35,7 @@ from __future__ import annotations
 import enum
 import errno
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -256,11 +256,11 @@ class SimDisk:
         """Takes `crash_within` back."""
         self._operations_left = self._on_crash = None
 
-    def flip_bit(self, path: str) -> int | None:
-        """Bit rot in a file; returns where."""
+    def flip_bit(self, path: str, spared: Container[int] = ()) -> int | None:
+        """Bit rot in a file, but not in these bytes; returns where."""
         parent, name = self._parent(path)
         node = parent.names[name]
-        return node.flip_bit(self.rng) if isinstance(node, Inode) else None
+        return node.flip_bit(self.rng, spared) if isinstance(node, Inode) else None
 
     @property
     def used_bytes(self) -> int:

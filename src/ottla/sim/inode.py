@@ -17,6 +17,7 @@ Synced bytes never change, whatever happens to their neighbours in the same sect
 from __future__ import annotations
 
 import random
+from collections.abc import Container
 from typing import NamedTuple
 
 SECTOR_BYTES = 512
@@ -90,11 +91,12 @@ class Inode:
         if missing > 0 and rng.random() < 0.2:
             content.extend(bytes(rng.randint(1, missing)))
 
-    def flip_bit(self, rng: random.Random) -> int | None:
-        """Flips one bit anywhere, on the platter and in the cache; returns its byte position."""
-        if not self.cache:
+    def flip_bit(self, rng: random.Random, spared: Container[int] = ()) -> int | None:
+        """Flips one bit anywhere but in some bytes, on the platter and in the cache; returns its byte position."""
+        candidates = [position for position in range(len(self.cache)) if position not in spared]
+        if not candidates:
             return None
-        position = rng.randrange(len(self.cache))
+        position = rng.choice(candidates)
         self.cache[position] ^= 1 << rng.randrange(8)
         if position < len(self.durable):
             durable = bytearray(self.durable)

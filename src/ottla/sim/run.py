@@ -208,7 +208,8 @@ class Simulation:
             for path, disk in machine.disks.items():
                 for finding in verify(disk):
                     # What was set aside is as a crash left it: nobody recovers what nobody will read.
-                    if finding.severity is Severity.ERROR and f"{STRAY_DIRECTORY}/" not in str(finding):
+                    ignored = (f"{STRAY_DIRECTORY}/", *machine.scars)
+                    if finding.severity is Severity.ERROR and not any(each in str(finding) for each in ignored):
                         self.history.blame(f"{machine.name}, {path} after a clean stop: {finding}")
 
     async def _look_again(self) -> None:

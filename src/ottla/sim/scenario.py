@@ -54,6 +54,7 @@ class Fault(enum.Enum):
     ONE_WAY = "a link between two nodes works one way only"
     FAR_NODE = "a node is far away"
     RESETS = "messages cost their connections"
+    METADATA_ROT = "a bit flips in the metadata"
 
 
 POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
@@ -65,6 +66,7 @@ BETWEEN_NODES = (
     Fault.ONE_WAY,
     Fault.FAR_NODE,
     Fault.RESETS,
+    Fault.METADATA_ROT,
 )
 DISK_FAULTS = (
     Fault.FULL_DISK,

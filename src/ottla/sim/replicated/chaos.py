@@ -12,6 +12,7 @@ from ottla.sim.disk import Crash
 from ottla.sim.faults import Chaos
 from ottla.sim.loop import Host
 from ottla.sim.net import SimNet
+from ottla.sim.replicated import rot
 from ottla.sim.replicated.power import Power
 from ottla.sim.scenario import Fault, Scenario
 
@@ -39,6 +40,7 @@ class ClusterChaos(Chaos):
             Fault.ONE_WAY: self._one_way,
             Fault.FAR_NODE: self._far_node,
             Fault.RESETS: self._resets,
+            Fault.METADATA_ROT: self._metadata_rot,
         }
 
     def _duration(self) -> float:
@@ -71,6 +73,18 @@ class ClusterChaos(Chaos):
             await self._crash(each, kind)
             if not at_once:
                 await asyncio.sleep(self._rng.uniform(0, 0.2))
+
+    async def _metadata_rot(self, machine: Machine) -> None:
+        """While the node is down: what it finds when it starts. To its partitions it is a disk that may get lost."""
+        if not machine.running or not self._power.may_crash(machine, Crash.POWER):
+            return
+        if self._rng.random() < 0.7:
+            machine.crash(Crash.PROCESS)
+        else:
+            machine.restart()
+            await machine.wait_until_ended()
+        if rot.may_strike(machine, self._machines):
+            self._tell(f"{machine.name}: a bit flips in {rot.strike(machine, self._rng)}")
 
     # -- network
 

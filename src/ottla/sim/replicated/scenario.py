@@ -13,6 +13,7 @@ one unclean end from the other. All topics here have three replicas and min.insy
 | page cache (Kafka's default) | any number of processes; or the power of one machine while all others    | SAFE      |
 |                              | are in sync, and then nothing else crashes before it is in sync again    |           |
 | ottla.fsync.before.ack       | any number of processes and machines at once                             | SAFE      |
+| page cache                   | processes; bits flip in the metadata of one node at a time (`rot.py`)    | SAFE      |
 | any                          | as above, and bits flip in the files of partitions                       | ROTTEN    |
 
 `power.py` enforces the second column. The metadata log is synced before it counts, always: no loss of power may take
@@ -150,8 +151,10 @@ def clustered(seed: int) -> ClusterScenario:
 def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:
     """Some clusters change while they run."""
     rng = random.Random(f"members {seed}")
-    if made.guarantee is Guarantee.ROTTEN or rng.random() > 0.35:
+    if made.guarantee is Guarantee.ROTTEN:
         return made
+    if rng.random() > 0.35:
+        return _with_damage(made, rng) if not _durable(made.durability) and rng.random() < 0.2 else made
     voting = rng.choice((Voting.FIXED, Voting.UPGRADED, Voting.ALL, Voting.ALL, Voting.FIRST))
     spares = made.spares
     if voting is not Voting.FIXED:
@@ -162,6 +165,17 @@ def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:
     if voting is not Voting.FIXED and rng.random() < 0.3:
         settings = settings | {"controller.quorum.auto.join.enable": "true"}
     return replace(made, voting=voting, spares=spares, settings=settings, changes=rng.randint(2, 4))
+
+
+def _with_damage(made: ClusterScenario, rng: random.Random) -> ClusterScenario:
+    """Bits flip in the metadata of single nodes, and nothing else is wrong with a disk."""
+    faults = {fault: weight for fault, weight in made.faults.items() if fault not in (*POWER, *DISK_FAULTS)}
+    faults[Fault.METADATA_ROT] = 2.0
+    voting, settings = Voting.FIXED, made.settings
+    if rng.random() < 0.5:
+        # A voter with another disk is another voter, and has to be made one again.
+        voting, settings = Voting.ALL, settings | {"controller.quorum.auto.join.enable": "true"}
+    return replace(made, faults=faults, voting=voting, settings=settings, log_dirs=1)
 
 
 def longer(scenario: ClusterScenario, factor: float) -> ClusterScenario:
