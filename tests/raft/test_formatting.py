@@ -15,15 +15,16 @@ from ottla.cluster.entry import Entry
 from ottla.cluster.features import DEFAULT_LEVELS, ELR_VERSION
 from ottla.cluster.journal import snapshot_items
 from ottla.cluster.state import JournalError
-from ottla.cluster.store import DIRECTORY, Store, StoreConfig
+from ottla.cluster.store import DIRECTORY, DOUBT, Store, StoreConfig
 from ottla.log.checkpoint import read_meta_properties
 from ottla.log.disk import Directory, read_all
 from ottla.model.ids import uuid_text
 from ottla.raft.port import Election, ReplicaKey
 from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
+from ottla.server.directories import DataDirectory
 from ottla.server.formatting import format_directories, initial_levels, parse_controllers
-from ottla.server.identity import BOOTSTRAP, IdentityError
-from ottla.sim.disk import SimDisk
+from ottla.server.identity import BOOTSTRAP, IdentityError, identify
+from ottla.sim.disk import Crash, SimDisk
 from ottla.wire.journal.cluster_metadata import FeatureLevelRecord
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
@@ -176,3 +177,59 @@ def test_a_cluster_begins_with_an_older_release(tmp_path: Path) -> None:
     records = [each.content.record for each in found if isinstance(each.content, Entry)]
     levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
     assert levels == {"metadata.version": 25, "group.version": 1, "share.version": 1, "transaction.version": 2}
+
+
+def identified(disk: SimDisk, voters: list[str], node_id: int = 1) -> None:
+    directory = DataDirectory("/0", disk)
+    identify([directory], node_id, "/0", 5, random.Random(1), cluster_id=CLUSTER, of_voters=voters)
+
+
+@pytest.mark.parametrize(
+    ("voters", "node_id", "doubted"),
+    [
+        (["1@h:1", "2@h:2", "3@h:3"], 1, True),
+        (["1@h:1", "2@h:2", "3@h:3"], 4, False),
+        (["10@h:1", "2@h:2", "3@h:3"], 1, False),
+        (["1@h:1", "2@h:2"], 1, False),
+        (["1@h:1"], 1, False),
+        ([], 1, False),
+    ],
+)
+def test_a_voter_of_several_that_formats_itself_is_in_doubt(voters: list[str], node_id: int, doubted: bool) -> None:
+    disk = SimDisk()
+    identified(disk, voters, node_id)
+    assert disk.exists(DOUBT) is doubted
+    disk = disk.crash(Crash.POWER)
+    assert disk.exists(DOUBT) is doubted, "the mark is there before the directory counts as formatted"
+    store = Store.open(disk, CONFIG, now_ms=5, clean=False)
+    assert store.in_doubt is doubted
+    store.end_doubt()
+    assert not store.in_doubt
+    identified(disk, voters, node_id)
+    assert not store.in_doubt, "what is formatted stays as it is"
+
+
+def test_formatting_by_hand_vouches_for_what_a_node_formatted_itself() -> None:
+    disk = SimDisk()
+    identified(disk, ["1@h:1", "2@h:2", "3@h:3"])
+
+    def by_hand(cluster_id: str, ignore_formatted: bool) -> list[str]:
+        return format_directories(
+            [("/0", disk)],
+            "/0",
+            node_id=1,
+            cluster_id=cluster_id,
+            voters=None,
+            now_ms=5,
+            rng=random.Random(1),
+            ignore_formatted=ignore_formatted,
+        )
+
+    assert by_hand(CLUSTER, ignore_formatted=True) == []
+    with pytest.raises(IdentityError, match="formatted already"):
+        by_hand(uuid_text(DISK_ID), ignore_formatted=False)
+    assert disk.exists(DOUBT), "a script that formats before each start knows nothing, nor does whoever means another"
+    assert by_hand(CLUSTER, ignore_formatted=False) == ["/0"]
+    assert not disk.exists(DOUBT)
+    with pytest.raises(IdentityError, match="formatted already"):
+        by_hand(CLUSTER, ignore_formatted=False)
