@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -84,17 +85,24 @@ def read(connection: RawConnection) -> dict[int, tuple[bytes | None, bytes | Non
         offset = max(new) + 1
 
 
+def clean_offset(broker: Broker) -> int | None:
+    """Up to where the cleaner says that the log is clean."""
+    offsets = checkpoint.read_offsets(OsDisk(str(broker.data_dir)), checkpoint.CLEANER_OFFSETS)
+    return offsets.get(TopicPartition("t", 0))
+
+
 def segment_files(broker: Broker) -> list[str]:
     return sorted(file.name for file in (broker.data_dir / "t-0").iterdir() if ".log" in file.name)
 
 
 def test_old_segments_go(broker: Broker, connection: RawConnection) -> None:
-    create(connection, "t", internal_segment_bytes=3_000, retention_ms=DAY_MS)
+    create(connection, "t", internal_segment_bytes=3_000)
     now_ms = int(time.time() * 1000)
     for number in range(10):
         put(connection, None, b"x" * 1_000, timestamp=now_ms - 2 * DAY_MS + number)
     for number in range(4):
         put(connection, None, b"y" * 1_000, timestamp=now_ms + number)
+    alter(connection, TOPIC, "t", retention_ms=DAY_MS)  # only now, so that all of them go at once
     start = eventually(lambda: log_start(connection), "retention has worked")
     assert 0 < start <= 10
     eventually(lambda: not any(name.endswith(".deleted") for name in segment_files(broker)), "the files are gone")
@@ -162,18 +170,36 @@ def test_a_compacted_log_survives_a_restart(broker: Broker, connection: RawConne
 def test_a_compacted_topic_made_anew_is_compacted_again(broker: Broker, connection: RawConnection) -> None:
     """Where the old one was clean up to must not be believed of the new one."""
 
-    def clean_offset() -> int | None:
-        offsets = checkpoint.read_offsets(OsDisk(str(broker.data_dir)), checkpoint.CLEANER_OFFSETS)
-        return offsets.get(TopicPartition("t", 0))
-
     for _ in range(2):
         create(connection, "t", internal_segment_bytes=5_000, cleanup_policy="compact")
         for number in range(60):
             put(connection, b"k", b"%d " % number * 100)
         eventually(lambda: len(read(connection)) < 30, "it is compacted")
-        eventually(lambda: (clean_offset() or 0) > 30, "the cleaner says so")
+        eventually(lambda: (clean_offset(broker) or 0) > 30, "the cleaner says so")
         delete(connection, "t")
-        assert clean_offset() is None
+        assert clean_offset(broker) is None
+
+
+def test_what_takes_the_place_of_what_was_clean_is_dirty(broker: Broker, connection: RawConnection) -> None:
+    """After an unclean election a follower gives up more than was ever uncommitted. Were its new records taken for
+    clean, a deletion among them would be forgotten one day, and what it deleted be back."""
+    create(connection, "t", internal_segment_bytes=5_000, cleanup_policy="compact")
+    for number in range(60):
+        put(connection, b"k%d" % number, b"%d " % number * 100)
+    eventually(lambda: (clean_offset(broker) or 0) > 30, "it is clean")
+    node, loop = broker.node, broker._loop
+    assert node is not None and loop is not None
+    partition = node.partitions.find("t", 0)
+    done = threading.Event()
+
+    def cut() -> None:
+        partition.truncate_to(10)
+        node.partitions.on_cut(partition)
+        done.set()
+
+    loop.call_soon_threadsafe(cut)
+    assert done.wait(10)
+    assert clean_offset(broker) == 10
 
 
 def test_a_topic_deleted_while_it_is_compacted(broker: Broker, connection: RawConnection) -> None:

@@ -89,12 +89,15 @@ def test_a_follower_cuts_what_another_leader_wrote() -> None:
         pair.elect(FOLLOWER)
         lost = pair.follower.partitions.find("t", 0)
         lost.append(build_batch([(None, b"nobody else has this")] * 5, timestamp=now_ms()), now_ms=now_ms())
+        cuts: list[Any] = []
+        pair.follower.partitions.on_cut = cuts.append
         pair.elect(LEADER)
         pair.leader.produce(count=2, value=b"what counts")
         assert lost.log.next_offset == 8
         pair.wire.is_cut = False
         await pair.same()
         assert lost.log.next_offset == 5
+        assert cuts == [lost]
 
     on_a_pair(test)
 
@@ -112,6 +115,23 @@ def test_a_lost_connection_is_made_again_and_everything_named_anew() -> None:
         pair.wire.is_cut = False
         await pair.same()
         await pair.same(index=1)
+
+    on_a_pair(test)
+
+
+def test_a_mistake_while_connecting_is_not_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(pair: Pair) -> None:
+        honest = pair.wire.connect
+
+        async def fails_once(*args: Any, **options: Any) -> Any:
+            pair.wire.connect = honest  # type: ignore[method-assign]
+            raise AttributeError("ours")
+
+        pair.wire.connect = fails_once  # type: ignore[method-assign]
+        pair.create()
+        pair.leader.produce()
+        await pair.same()
+        assert f"broker {LEADER} cannot be followed" in caplog.text
 
     on_a_pair(test)
 

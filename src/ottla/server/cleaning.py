@@ -59,6 +59,13 @@ class Cleaner:
         for offsets in self._clean_offsets.values():
             self._drop(offsets, names)
 
+    def cut(self, partition: Partition) -> None:
+        """Its end was cut off, after an unclean election even what was clean: what comes there now is dirty."""
+        try:
+            self._offsets_of(partition).truncate(_key(partition), partition.log.next_offset)
+        except StorageError as error:
+            self._node.partitions.storage_failed(partition, error)
+
     def _drop(self, offsets: CleanOffsets, names: list[TopicPartition]) -> None:
         try:
             offsets.drop(*names)

@@ -89,6 +89,8 @@ class Partitions:
         self.checkpoints = Checkpoints(self)
         # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
         self.on_change: Callable[[Partition], None] = _ignore
+        # Told of one whose end another leader's history took the place of.
+        self.on_cut: Callable[[Partition], None] = _ignore
         self.cordoned: Callable[[], Sequence[bytes]] = tuple  # the ids of directories that take no new replicas
         self.on_offline: Callable[[DataDirectory], None] = _ignore
 

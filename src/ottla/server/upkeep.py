@@ -45,6 +45,7 @@ class Upkeep:
         self._unflushed_since_ms: dict[Partition, int] = {}
         self._trash_due_ms: dict[Partition, int] = {}  # segments of theirs wait for their removal
         self._cleaner = Cleaner(loop, node, on_swap=self._has_trash)
+        node.partitions.on_cut = self._cleaner.cut
         settings = node.configs.broker
         self._every("spark readers", TIDY_MS, lambda: node.services.spark_readers.commit(node.services))
         self._every("connections", TIDY_MS, self._tidy_connections)

@@ -157,8 +157,11 @@ class Fetcher:
             self._version = connection.version_of(FetchRequest)
             if self._version < _FIRST_VERSION_BY_ID:
                 raise NotConnected(f"{address} does not know topics by their ids")
-        except ClientError as error:
+        except Exception as error:
             self._connecting = None
+            if not isinstance(error, ClientError):  # a mistake of ours must not end the following for good
+                log.exception("broker %d cannot be followed", self.leader_id)
+                error = NotConnected("an error of our own")
             self._lost(error)
             return
         self._connecting = None
@@ -292,6 +295,7 @@ class Fetcher:
         if diverging.epoch >= 0:
             log.info("%s diverges at epoch %d, offset %d", partition.name, diverging.epoch, diverging.end_offset)
             partition.truncate_for(diverging.epoch, diverging.end_offset, now_ms=self._services.now_ms())
+            self._services.partitions.on_cut(partition)
             return
         now_ms = self._services.now_ms()
         taken_bytes = partition.append_fetched(

@@ -33,6 +33,7 @@ async def find_range(partition: Partition, address: Address, services: Services)
     if end < own_end:
         log.warning("%s ends at %d, its leader at %d: the rest is cut off", partition.name, own_end, end)
         partition.truncate_for(end_epoch, end, now_ms=now_ms)
+        services.partitions.on_cut(partition)
     elif start > own_end:
         log.warning("%s ends at %d, its leader starts at %d: begun anew there", partition.name, own_end, start)
         partition.begin_at(start, now_ms=now_ms)
