@@ -22,7 +22,7 @@ from tests.support.lines import HarnessError
 from ottla.cluster.commands.elect_leaders import BalanceLeaders
 from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
-from ottla.cluster.entities import Broker, PartitionState, Topic
+from ottla.cluster.entities import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Broker, PartitionState, Topic
 from ottla.cluster.entry import Entry, decode, encode
 from ottla.cluster.features import DIRECTORIES, ELR_VERSION, METADATA_VERSION
 from ottla.cluster.machine import Command
@@ -42,7 +42,8 @@ from ottla.wire.messages.alter_partition_reassignments import (
 )
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
-from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 BROKERS = range(1, 6)
@@ -51,6 +52,8 @@ SEEDS = 12
 # metadata.version, whether ELR is on: directories are known from 17 on, ELR can be from 23 on.
 LEVELS = [(30, True), (30, True), (30, False), (25, True), (21, False), (16, False), (11, False)]
 
+
+LOST_DIRECTORY = bytes(15) + b"\x02"
 
 Partitions: TypeAlias = dict[tuple[bytes, int], PartitionState]
 
@@ -176,12 +179,24 @@ def _forms(entries: list[Entry], old: Partitions) -> Iterator[str]:
         yield f"{state}, v{versions[key]}, was {old[key]}"
 
 
+# Ids are random, and configurations are told only to who may see them.
+_BY_CHANCE = (
+    "error_message",
+    "topic_id",
+    "topic_config_error_code",
+    "num_partitions",
+    "replication_factor",
+    "configs",
+)
+
+
 def _plain(value: Any) -> Any:
     """An answer but for texts: ours are our own."""
     if isinstance(value, Struct):
-        names = [field.name for field in fields(type(value)) if field.name != "error_message"]
+        left_out = _BY_CHANCE if isinstance(value, CreateTopicsResponse.CreatableTopicResult) else ("error_message",)
+        names = [field.name for field in fields(type(value)) if field.name not in left_out]
         return {name: _plain(getattr(value, name)) for name in names}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return sorted(map(_plain, value), key=str) if isinstance(value, list) else value
 
 
 class Walk:
@@ -274,13 +289,16 @@ class Walk:
 
     # --- leaders and replicas
 
+    def near(self, epoch: int) -> int:
+        """Mostly this one."""
+        return epoch + self.rng.choice([0] * 8 + [-1, 1])
+
     def alter(self) -> None:
         topic, partition = self.partition()
         sender = self.state.brokers.get(partition.leader) or self.broker()
         if sender is None:
             return
-        near = lambda epoch: epoch + self.rng.choice([0] * 8 + [-1, 1])  # noqa: E731
-        isr = self.rng.sample(partition.replicas, self.rng.randint(0, len(partition.replicas)))
+                isr = self.rng.sample(partition.replicas, self.rng.randint(0, len(partition.replicas)))
         if self.rng.random() < 0.8:
             isr = [sender.id, *(id for id in isr if id != sender.id and id in self.state.brokers)]
             if self.rng.random() < 0.7:
@@ -288,16 +306,16 @@ class Walk:
         Asked = AlterPartitionRequest.TopicData
         change = Asked.PartitionData(
             partition_index=partition.index,
-            leader_epoch=near(partition.leader_epoch),
+            leader_epoch=self.near(partition.leader_epoch),
             new_isr_with_epochs=[
                 Asked.PartitionData.BrokerState(
-                    broker_id=id, broker_epoch=self.rng.choice([-1, near(self.state.brokers[id].epoch)])
+                    broker_id=id, broker_epoch=self.rng.choice([-1, self.near(self.state.brokers[id].epoch)])
                 )
                 for id in isr
                 if id in self.state.brokers
             ],
             leader_recovery_state=self.rng.choice([0, 0, 0, partition.recovering, 1]),
-            partition_epoch=near(partition.partition_epoch),
+            partition_epoch=self.near(partition.partition_epoch),
         )
         request = AlterPartitionRequest(
             broker_id=sender.id,
@@ -312,7 +330,8 @@ class Walk:
         if sender is None:
             return
         Asked = AssignReplicasToDirsRequest.DirectoryData
-        directory = self.rng.choice([*broker(sender.id, directories=2).directories])
+        reserved = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
+        directory = self.rng.choice([*broker(sender.id, directories=2).directories * 3, *reserved, bytes(range(16))])
         placed = [Asked.TopicData.PartitionData(partition_index=partition.index)]
         request = AssignReplicasToDirsRequest(
             broker_id=sender.id,
@@ -340,33 +359,54 @@ class Walk:
     def elect(self) -> None:
         topic, partition = self.partition()
         asked = [ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[partition.index])]
-        kind = self.rng.choice([0, 0, 1])
-        request = ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=1)
+        request = ElectLeadersRequest(
+            election_type=self.rng.choice([0, 0, 1]),
+            topic_partitions=None if self.rng.random() < 0.3 else asked,
+            timeout_ms=1,
+        )
         self.both.same("elect", request, ElectLeadersResponse)
 
     def balance(self) -> None:
         if not self.state.index.leaderless:  # those are not balanced but looked at by themselves
             self.both.compare(BalanceLeaders(), "balance")
 
-    def create(self) -> None:
+    def create(self, *, well: bool = True) -> None:
         Asked = CreateTopicsRequest.CreatableTopic
-        name = f"t{len(self.state.topics)}"
-        request = CreateTopicsRequest(
-            topics=[
-                Asked(
-                    name=name,
-                    num_partitions=-1,
-                    replication_factor=-1,
-                    assignments=[
-                        Asked.CreatableReplicaAssignment(partition_index=index, broker_ids=self.rng.sample(BROKERS, 3))
-                        for index in range(2)
-                    ],
-                    configs=[Asked.CreatableTopicConfig(name="min.insync.replicas", value=str(self.rng.randint(1, 3)))],
+        topic = Asked(
+            name=f"t{len(self.state.topics)}",
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[
+                Asked.CreatableReplicaAssignment(
+                    partition_index=index if well else self.rng.choice([index, 0, 3]),
+                    broker_ids=self.rng.sample(BROKERS, 3) if well else self.some(),
                 )
+                for index in range(2)
             ],
-            timeout_ms=1,
+            configs=[Asked.CreatableTopicConfig(name="min.insync.replicas", value=str(self.rng.randint(1, 3)))],
         )
-        self.both.same("create_topics", request)
+        self.both.same("create_topics", CreateTopicsRequest(topics=[topic], timeout_ms=1), CreateTopicsResponse)
+
+    def create_badly(self) -> None:
+        self.create(well=False)
+
+    def grow(self) -> None:
+        topic, partition = self.partition()
+        if len({len(each.replicas) for each in topic.partitions}) > 1:
+            return  # Kafka takes the number of replicas of any one of them
+        Asked = CreatePartitionsRequest.Topic
+        count = len(topic.partitions) + self.rng.choice([-1, 0, 1, 1, 1, 2])
+        lists = [Asked.Assignment(broker_ids=self.some(len(partition.replicas)))]
+        request = CreatePartitionsRequest(
+            topics=[Asked(name=topic.name, count=count, assignments=lists)], timeout_ms=1, validate_only=False
+        )
+        self.both.same("create_partitions", request, CreatePartitionsResponse)
+
+    def some(self, count: int = 3) -> list[int]:
+        """Brokers for a partition, not always such as can be."""
+        if self.rng.random() < 0.7:
+            return self.rng.sample(BROKERS, min(count, len(BROKERS)))
+        return self.rng.choices(range(7), k=self.rng.randint(0, 3))
 
     def allow(self) -> None:
         topic, _ = self.partition()
@@ -376,7 +416,8 @@ class Walk:
 
     STEPS = (
         *(register, heartbeat, heartbeat, heartbeat, leave, fence, fence, unregister, lose_disk),
-        *(alter, alter, alter, alter, alter, alter, assign, reassign, reassign, elect, balance, create, allow),
+        *(alter, alter, alter, alter, alter, alter, assign, reassign, reassign, elect, balance, allow),
+        *(create, create_badly, grow),
     )
 
 
