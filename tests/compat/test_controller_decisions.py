@@ -298,7 +298,7 @@ class Walk:
         sender = self.state.brokers.get(partition.leader) or self.broker()
         if sender is None:
             return
-                isr = self.rng.sample(partition.replicas, self.rng.randint(0, len(partition.replicas)))
+        isr = self.rng.sample(partition.replicas, self.rng.randint(0, len(partition.replicas)))
         if self.rng.random() < 0.8:
             isr = [sender.id, *(id for id in isr if id != sender.id and id in self.state.brokers)]
             if self.rng.random() < 0.7:
