@@ -128,9 +128,10 @@ def test_fetches_are_checked() -> None:
     def data(*args: int, **named: int) -> FetchResponse.FetchableTopicResponse.PartitionData:
         return fetch(world, leader, *args, **named).responses[0].partitions[0]
 
-    assert data(end, epoch, epoch=leader.epoch - 1).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert data(end, leader.epoch - 1, epoch=leader.epoch - 1).error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert data(end, epoch, epoch=leader.epoch + 1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert data(-1, epoch).error_code == ErrorCode.INVALID_REQUEST
+    assert data(end, epoch + 1).error_code == ErrorCode.INVALID_REQUEST, "nobody has records of an epoch to come"
     beyond = data(end + 5, epoch)
     assert (beyond.diverging_epoch.epoch, beyond.diverging_epoch.end_offset) == (epoch, end)
     follower = world.nodes[followers(world)[0]]

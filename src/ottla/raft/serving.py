@@ -31,7 +31,8 @@ def fetch_asked(node: RaftNode, token: Any, request: FetchRequest) -> None:
         node.reply(token, FetchResponse(error_code=error, responses=[]))
         return
     ask = request.topics[0].partitions[0]
-    if min(ask.fetch_offset, ask.last_fetched_epoch, ask.current_leader_epoch, request.max_wait_ms) < 0:
+    too_new = ask.last_fetched_epoch > ask.current_leader_epoch
+    if too_new or min(ask.fetch_offset, ask.last_fetched_epoch, request.max_wait_ms) < 0:
         node.reply(token, answers.fetch(node, ErrorCode.INVALID_REQUEST))
         return
     error = leader_refusal(node, ask.current_leader_epoch)
