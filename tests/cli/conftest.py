@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -38,6 +41,17 @@ def invoke(*arguments: str, stdin: str | bytes | None = None, env: dict[str, str
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Run(result)
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process of its own, which does not outlive the test."""
+    words = [sys.executable, "-m", "ottla", *arguments]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.cli.conftest import Run, invoke
+from tests.cli.conftest import Run, invoke, started
 from tests.support.clusters import KafkaCluster, ProcessCluster, running
+from tests.support.waiting import until
 
 from ottla.client.blocking import Blocking
 
@@ -63,16 +61,14 @@ def test_an_interrupted_move_goes_on(cluster: ProcessCluster, ottla: Ottla) -> N
     with Blocking(cluster.bootstrap) as client:
         client.send_all("slow", [(None, bytes(50_000))] * 40)
     words = ["cluster", "reassign", "slow:0=2", "--execute", "--throttle", "1kB", "-b", cluster.bootstrap]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ottla", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline_s = time.monotonic() + 60
-    while not (moves := ottla("cluster", "reassign", "--list", "--json").json):
-        assert time.monotonic() < deadline_s and process.poll() is None
-        time.sleep(0.1)
-    assert [(each["topic"], each["adding"], each["removing"]) for each in moves] == [("slow", [2], [1])]
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    with started(*words) as process:
+        moves = until(
+            lambda: ottla("cluster", "reassign", "--list", "--json").json,
+            lambda found: found or process.poll() is not None,
+        )
+        assert [(each["topic"], each["adding"], each["removing"]) for each in moves] == [("slow", [2], [1])]
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "goes on by itself" in err and "Traceback" not in err
     # The same command, in less of a hurry to be slow, goes on with it to the end.
     ottla("cluster", "reassign", "slow:0=2", "--execute", "--throttle", "1GB")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run, invoke
+from tests.cli.conftest import Run, invoke, started
 from tests.support.clusters import ottla_node
 from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
+from tests.support.waiting import until
 
 from ottla.model.ids import random_uuid, uuid_text
 
@@ -80,13 +79,6 @@ def replicas(ottla: Ottla) -> dict[int, int]:
     return {each["id"]: each["replicas"] for each in ottla("cluster", "status", "--json", code=None).json["brokers"]}
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never came to be"
-        time.sleep(0.1)
-
-
 def test_voters_come_and_go(nodes: Nodes, ottla: Ottla, tmp_path: Path) -> None:
     assert roles(ottla) == {1: "leader", 2: "observer", 3: "observer"}
     listen = f"127.0.0.1:{nodes.controllers[2]}"
@@ -105,12 +97,10 @@ def test_voters_come_and_go(nodes: Nodes, ottla: Ottla, tmp_path: Path) -> None:
 
     ottla("topic", "create", "t", "--partitions", "3", "--replication-factor", "2")
     words = ["cluster", "remove-broker", "3", "--execute", "--data", str(tmp_path / "none"), "-b", nodes.bootstrap]
-    removing = subprocess.Popen(
-        [sys.executable, "-m", "ottla", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    until(lambda: removing.poll() is not None or (roles(ottla).get(3) == "observer" and replicas(ottla)[3] == 0))
-    nodes.nodes[3].stop(30)
-    _, err = removing.communicate(timeout=60)
+    with started(*words) as removing:
+        until(lambda: removing.poll() is not None or (roles(ottla).get(3) == "observer" and replicas(ottla)[3] == 0))
+        nodes.nodes[3].stop(30)
+        _, err = removing.communicate(timeout=60)
     assert removing.returncode == 0 and "broker 3 is forgotten" in err and "node 3 no longer votes" in err, err
 
     # One voter is left, and both brokers are still heard after more than a session.

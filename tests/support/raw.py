@@ -24,6 +24,11 @@ class RawConnection:
         self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._next_id = 1
 
+    def __del__(self) -> None:
+        """A test that failed left it open; the warning would come in a later one, which has nothing to do with it."""
+        if hasattr(self, "_socket"):
+            self._socket.close()
+
     def call(self, request: Request, version: int) -> Response:
         """The answer to a request, decoded by our own classes."""
         correlation_id = self._next_id
