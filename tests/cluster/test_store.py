@@ -134,6 +134,22 @@ def test_an_epoch_that_was_seen_but_never_written_is_not_used_again() -> None:
     assert Run(disk).raft.epoch == 9
 
 
+def test_damage_is_noticed_after_a_clean_stop_too() -> None:
+    """Nobody scans the log then, and every record of it counts."""
+    disk = SimDisk()
+    Run(disk).add(1, 2, 3)
+    path = f"{DIRECTORY}/{0:020d}.log"
+    sound = read_all(disk.open(path))
+    for position in range(len(sound) - 20, len(sound)):
+        flipped = bytearray(sound)
+        flipped[position] ^= 1
+        file = disk.open(path)
+        file.truncate(0)
+        file.append(flipped)
+        with pytest.raises(JournalError, match="damaged"):
+            Store.open(disk, CONFIG, now_ms=0, clean=True).load()
+
+
 def test_no_bit_of_what_is_remembered_of_elections_can_change_unseen() -> None:
     disk = SimDisk()
     Run(disk).add(1)

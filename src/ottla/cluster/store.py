@@ -25,11 +25,12 @@ from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, StorageError
 from ottla.log.durable import Syncable
 from ottla.log.log import Log, Origin
+from ottla.model.errors import ApiError
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft.port import Election, Place, QuorumRecord
-from ottla.records.batch import headers
+from ottla.records.batch import check, headers
 from ottla.records.control import ControlType, control_batch, control_type
 from ottla.records.record import records as records_of
 
@@ -92,7 +93,8 @@ class Store:
     # --- reading
 
     def load(self) -> None:
-        """Find the newest readable snapshot, and what it and the log behind it say about the voters."""
+        """Find the newest readable snapshot, and what it and the log behind it say about the voters. JournalError if
+        the metadata is damaged: after a clean stop nobody has looked at the log yet."""
         offset = self._load_snapshot()
         if offset < self.log.log_start_offset:
             raise JournalError(
@@ -102,10 +104,14 @@ class Store:
             data = memoryview(self.read(offset, SCAN_READ_BYTES))
             self._bytes_since_snapshot += len(data)
             before = offset
-            for position, header in headers(data):
-                if header.is_control:
-                    self._quorum_records += _about_voters(data, position)
-                offset = header.last_offset + 1
+            try:
+                for position, header in headers(data):
+                    check(data, position, header)
+                    if header.is_control:
+                        self._quorum_records += _about_voters(data, position)
+                    offset = header.last_offset + 1
+            except ApiError as error:
+                raise JournalError(f"the metadata log is damaged at offset {offset}: {error}") from error
             if offset == before:
                 raise JournalError(f"the metadata log cannot be read at offset {offset}")
 
