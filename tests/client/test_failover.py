@@ -24,6 +24,7 @@ from ottla.client.cluster import Purpose
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.ids import TopicPartition
 
+RUN_S = 240  # a node that is killed and started again may be a Kafka on a busy machine
 PROPERTIES = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "auto.leader.rebalance.enable": "false",
@@ -46,7 +47,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def run(cluster: ProcessCluster, test: Callable[[Admin], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(90), Admin(cluster.bootstrap) as admin:
+        async with asyncio.timeout(RUN_S), Admin(cluster.bootstrap) as admin:
             await test(admin)
 
     asyncio.run(main())
@@ -108,6 +109,8 @@ def test_a_leader_is_killed_under_load(cluster: ProcessCluster) -> None:
 
         async def goes_on(least: int) -> None:
             async def far_enough() -> bool:
+                if working.done():
+                    await working  # it failed; says why
                 return sent[0] >= least
 
             await until(far_enough)
