@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ottla import __version__
+from ottla.client.address import Address as Address  # known to everybody by this module
 from ottla.client.errors import (
     ClientError,
     ConnectionLost,
@@ -46,16 +47,6 @@ _CORRELATION_MASK = 0x7FFF_FFFF
 # The rest of an answer that is as large as this is received straight into its frame.
 _LARGE_REST_BYTES = 128 * limits.KIB
 _UNSUPPORTED_VERSION = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
-
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class VersionRange(NamedTuple):

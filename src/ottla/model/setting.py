@@ -10,7 +10,6 @@ Rules:
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import Enum, IntEnum
 from typing import Any, Final, Generic, TypeVar
 
@@ -123,6 +122,8 @@ def java_double(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal  # for numbers that few settings have
+
     number = Decimal(repr(value)).normalize()
     first, *rest = map(str, number.as_tuple().digits)
     return f"{'-' if value < 0 else ''}{first}.{''.join(rest) or '0'}E{number.adjusted()}"

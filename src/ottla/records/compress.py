@@ -13,9 +13,8 @@ unpacked into. Data that cannot be unpacked raises `ApiError(INVALID_RECORD)`, t
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
+from functools import cache
 from typing import Any
-
-import cramjam
 
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -58,6 +57,14 @@ _ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
 _ZSTD_BLOCK_BYTES_MAX = 128 * 1024
 
 
+@cache
+def _native() -> Any:
+    """The library that does the work: large, and a broker that never looks inside a batch does without it."""
+    import cramjam
+
+    return cramjam
+
+
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
     """`data` in the codec's Kafka framing. `level` is the codec's own; None is Kafka's default."""
     if codec == Codec.NONE:
@@ -69,7 +76,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
         return _compress_snappy(data)
     if codec == Codec.LZ4:
         return _compress_lz4(data, _LZ4_DEFAULT_LEVEL if level is None else level)
-    return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+    return bytes(_native().zstd.compress(data, level=3 if level is None else level))
 
 
 def decompress(codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
@@ -80,7 +87,7 @@ def decompress(codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
         return bytes(data)
     try:
         return _DECOMPRESS[codec](data, limit_bytes)
-    except (cramjam.DecompressionError, zlib.error, IndexError, ValueError, OSError) as error:
+    except (_native().DecompressionError, zlib.error, IndexError, ValueError, OSError) as error:
         raise ApiError(
             ErrorCode.INVALID_RECORD, f"Failed to decompress {codec.name.lower()} records: {error}"
         ) from None
@@ -111,7 +118,7 @@ def _compress_snappy(data: Buffer) -> bytes:
     out = bytearray(_XERIAL_HEADER)
     view = memoryview(data)
     for start in range(0, len(view), _SNAPPY_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _SNAPPY_BLOCK_BYTES]))
+        block = bytes(_native().snappy.compress_raw(view[start : start + _SNAPPY_BLOCK_BYTES]))
         out += len(block).to_bytes(4, "big")
         out += block
     return bytes(out)
@@ -134,23 +141,23 @@ def _decompress_snappy(data: Buffer, limit_bytes: int) -> bytes:
 
 
 def _decompress_snappy_block(block: memoryview, left_bytes: int, limit_bytes: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > left_bytes:
+    if _native().snappy.decompress_raw_len(block) > left_bytes:
         _refuse_size(limit_bytes)
-    return bytes(cramjam.snappy.decompress_raw(block))
+    return bytes(_native().snappy.decompress_raw(block))
 
 
 def _compress_lz4(data: Buffer, level: int) -> bytes:
     if level != _LZ4_DEFAULT_LEVEL:
         # As in Kafka, the default level is the fast algorithm and every other one the high compression one. The library
         # offers that for whole frames only, with a checksum per block, which all readers understand.
-        packer = cramjam.lz4.Compressor(level=min(level, _LZ4_LEVEL_MAX), content_checksum=False, block_linked=False)
+        packer = _native().lz4.Compressor(level=min(level, _LZ4_LEVEL_MAX), content_checksum=False, block_linked=False)
         packer.compress(data)
         return bytes(packer.finish())
     out = bytearray(_LZ4_HEADER)
     view = memoryview(data)
     for start in range(0, len(view), _LZ4_BLOCK_BYTES):
         plain = view[start : start + _LZ4_BLOCK_BYTES]
-        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        block = bytes(_native().lz4.compress_block(plain, store_size=False))
         if len(block) < len(plain):
             out += len(block).to_bytes(4, "little")
             out += block
@@ -162,7 +169,7 @@ def _compress_lz4(data: Buffer, level: int) -> bytes:
 
 
 def _decompress_lz4(data: Buffer, limit_bytes: int) -> bytes:
-    return _unpack_framed(cramjam.lz4, data, _lz4_size_max(data), limit_bytes)
+    return _unpack_framed(_native().lz4, data, _lz4_size_max(data), limit_bytes)
 
 
 def _lz4_size_max(data: Buffer) -> int:
@@ -189,7 +196,7 @@ def _lz4_size_max(data: Buffer) -> int:
 
 
 def _decompress_zstd(data: Buffer, limit_bytes: int) -> bytes:
-    return _unpack_framed(cramjam.zstd, data, _zstd_size_max(data), limit_bytes)
+    return _unpack_framed(_native().zstd, data, _zstd_size_max(data), limit_bytes)
 
 
 def _zstd_size_max(data: Buffer) -> int:
@@ -226,7 +233,7 @@ def _unpack_framed(module: Any, data: Buffer, size_max: int, limit_bytes: int) -
     buffer = bytearray(limit_bytes)
     try:
         size = module.decompress_into(data, buffer)
-    except cramjam.DecompressionError as error:
+    except _native().DecompressionError as error:
         if "whole buffer" in str(error):
             _refuse_size(limit_bytes)
         raise

@@ -1,23 +1,20 @@
-"""Which batches of a produce may be written: those of transactions only if the coordinator says so.
+"""Asking the coordinator whether the transactional batches of a produce may be written.
 
-`server/transactional.py` asks the coordinator; this is what to ask for a produce, and what its answer means for it.
+`server/transactional.py` asks; this is what to ask for a produce, and what the answer (`server/admitted.py`) says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.records.batch import BatchHeader, check_request
-from ottla.replica.partition import Partition
+from ottla.records.batch import check_request
+from ottla.server.admitted import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted
 from ottla.server.answer import Later
 from ottla.server.context import Context
 from ottla.server.transactional import Admission, admit, admit_patiently
 from ottla.server.verification import Refusals
 from ottla.wire.messages.produce import ProduceRequest
 
-FIRST_VERSION_BY_ID = 13
 # Clients know these from the coordinator only; as an answer to a produce they get one they ask again after.
 _ASK_AGAIN = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -26,43 +23,6 @@ _ASK_AGAIN = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.NETWORK_EXCEPTION,
 )
-
-
-# Refusals after which the client sends the same batch again.
-_COMES_AGAIN = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS)
-
-
-class Admitted:
-    """What the coordinator said."""
-
-    __slots__ = ("_everyone", "_new", "_refusals")
-
-    def __init__(
-        self,
-        refusals: Mapping[TopicPartition, ApiError] | None = None,
-        everyone: ApiError | None = None,
-        new: Sequence[TopicPartition] = (),
-    ) -> None:
-        self._refusals = refusals or {}
-        self._everyone = everyone
-        self._new = new  # partitions that were added for this produce
-
-    def check(self, partition: Partition, header: BatchHeader) -> None:
-        """Raises ApiError if a transactional batch may not be written to the partition."""
-        refusal = self._everyone or self._refusals.get(TopicPartition(partition.topic, partition.index))
-        if refusal is not None:
-            if refusal.code in _COMES_AGAIN:
-                partition.log.producers.turned_away(header)
-            raise refusal
-
-    def check_first(self, partition: Partition, header: BatchHeader) -> None:
-        """Raises ApiError if it is not the producer's first where it must be."""
-        if self._new and (partition.topic, partition.index) in self._new:
-            partition.log.producers.check_first(header, partition.log.next_offset)
-
-
-# Without a transactional id nobody may write to a transaction.
-WITHOUT_ID = Admitted(everyone=ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
 
 
 def admission(request: ProduceRequest, context: Context, version: int) -> Later[Admitted]:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ottla.client.connection import Address
+from ottla.client.address import Address
 from ottla.cluster.commands.fence import FenceBroker
 from ottla.model import limits
 from ottla.server.peers import Reach, probe

@@ -14,7 +14,6 @@ Rules:
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import threading
@@ -388,6 +387,8 @@ def _storage_error(what: str, path: str, error: OSError) -> StorageError:
 
 def _sync_file_system(fd: int) -> None:
     """syncfs(2), which Python's os module lacks; elsewhere than on Linux the coarser sync(2)."""
+    import ctypes  # when a node stops; not when it starts
+
     syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if syncfs is None:
         os.sync()

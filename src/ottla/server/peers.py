@@ -13,14 +13,18 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla.client.connection import Address, Connection
+from ottla.client.address import Address
 from ottla.client.errors import NotConnected, RequestTimedOut
 from ottla.cluster.state import ClusterState
 from ottla.model import limits
 from ottla.wire import api
 from ottla.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from ottla.client.connection import Connection
+    from ottla.server.peer_connection import PeerConnection
 
 OnLost = Callable[[], None]
 
@@ -163,8 +167,8 @@ class _Link:
         self._connect_timeout_ms = connect_timeout_ms
         self._on_lost = on_lost
         self._names = names
-        self._connection: _PeerConnection | None = None
-        self._connecting: asyncio.Task[_PeerConnection] | None = None
+        self._connection: PeerConnection | None = None
+        self._connecting: asyncio.Task[PeerConnection] | None = None
         self._failures = 0
         self._not_before_s = 0.0
 
@@ -196,19 +200,21 @@ class _Link:
                 raise
             raise NotConnected(f"the connection to {self._address} was closed") from None
 
-    async def _connect(self) -> _PeerConnection:
+    async def _connect(self) -> PeerConnection:
         loop = asyncio.get_running_loop()
         pause_s = self._not_before_s - loop.time()
         if pause_s > 0:
             await asyncio.sleep(pause_s)
         await self._names.look_up(self._address.host, self._connect_timeout_ms)
-        connection = await _PeerConnection.open(
+        from ottla.server.peer_connection import PeerConnection  # a node without others does without it
+
+        connection = await PeerConnection.open(
             self._address, client_id=self._client_id, connect_timeout_ms=self._connect_timeout_ms
         )
-        assert isinstance(connection, _PeerConnection), "open makes one of its own class"
+        assert isinstance(connection, PeerConnection), "open makes one of its own class"
         return connection
 
-    def _connected(self, task: asyncio.Task[_PeerConnection]) -> None:
+    def _connected(self, task: asyncio.Task[PeerConnection]) -> None:
         if task.cancelled():
             return
         self._connecting = None
@@ -233,18 +239,6 @@ class _Link:
     async def closed(self) -> None:
         if self._connecting is not None:
             await asyncio.gather(self._connecting, return_exceptions=True)
-
-
-class _PeerConnection(Connection):
-    """A connection whose end is heard of."""
-
-    on_lost: OnLost | None = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        on_lost, self.on_lost = self.on_lost, None
-        if on_lost is not None:
-            on_lost()
 
 
 async def probe(address: Address, timeout_ms: int) -> Reach:

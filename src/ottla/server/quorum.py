@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ottla.client.connection import Address
+from ottla.client.address import Address
 from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.store import Store

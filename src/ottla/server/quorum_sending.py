@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ottla.client.connection import Address
+from ottla.client.address import Address
 from ottla.client.errors import ClientError, NotConnected
 from ottla.raft.effects import Send
 from ottla.raft.events import Answered, Event, Unanswered, Unreachable

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 EXECUTOR = "-executor-"
 METADATA = "fetched by Spark"  # stands beside the offsets, so that nobody takes them for a consumer's own commits
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_CLIENT_ID = re.compile(rf"consumer-(?P<prefix>.+)-(?P<run>{_UUID})-(?P<checkpoint>-?\d{{1,10}})-executor-\d+")
+_CLIENT_ID = rf"consumer-(?P<prefix>.+)-(?P<run>{_UUID})-(?P<checkpoint>-?\d{{1,10}})-executor-\d+"
 _UINT32 = 0xFFFFFFFF
 
 
@@ -63,7 +63,7 @@ class _Query:
 
 def query_of(client_id: str) -> tuple[str, str] | None:
     """The group and the run that an executor's client id stands for; None for everybody else's."""
-    found = _CLIENT_ID.fullmatch(client_id)
+    found = re.fullmatch(_CLIENT_ID, client_id)
     if found is None:
         return None
     # The hash is a signed number of Java's; two minus signs in a row look like a mistake.

@@ -21,16 +21,16 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
 from ottla.records.batch import check_request
 from ottla.replica.partition import ACKS_ALL, Partition
-from ottla.server.admission import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted, admission
+from ottla.server.admitted import FIRST_VERSION_BY_ID, WITHOUT_ID, Admitted
 from ottla.server.answer import Answer, Disconnect, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.leaders import leader_of, reachable
-from ottla.server.transactional import Line
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
     from ottla.server.dead_letters import Away, Placed
+    from ottla.server.transactional import Line
 
 TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
@@ -69,6 +69,10 @@ def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse
     version = context.request_version
     if request.transactional_id is None and context.line is None:
         return _produce(request, context, version, WITHOUT_ID)
+    # The first of a transaction loads what transactions need: a node that starts has no use for it.
+    from ottla.server.admission import admission
+    from ottla.server.transactional import Line
+
     if context.line is None:
         admitted = admission(request, context, version)
         if admitted.done:
@@ -81,6 +85,8 @@ def _produce_later(
     request: ProduceRequest, context: Context, version: int, line: Line, admitted: Later[Admitted] | None
 ) -> Later[ProduceResponse]:
     """When the coordinator has answered, or else when those before have gone and it has."""
+    from ottla.server.admission import admission
+
     if request.acks == 0:
         raise Disconnect("a transactional produce that has to wait wants an answer")
     for topic in request.topic_data:

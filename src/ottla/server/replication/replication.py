@@ -17,7 +17,7 @@ from concurrent.futures import Executor
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ottla.client.connection import Address
+from ottla.client.address import Address
 from ottla.cluster.entities import (
     NO_LEADER,
     BrokerChanged,

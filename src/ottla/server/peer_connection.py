@@ -1,0 +1,17 @@
+"""A connection to another node whose end is heard of (`peers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.client.connection import Connection
+
+
+class PeerConnection(Connection):
+    on_lost: Callable[[], None] | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        on_lost, self.on_lost = self.on_lost, None
+        if on_lost is not None:
+            on_lost()
