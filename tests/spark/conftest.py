@@ -1,12 +1,26 @@
 """One Spark session and one node per test process; tests use topics of their own."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import spark as sparks
 from tests.support import tools
+from tests.support.java import BRIEF
 from tests.support.node import OttlaNode
+
+CONF = Path(__file__).with_name("conf")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def brief_jvms() -> Iterator[None]:
+    """What `conf` says of drivers and executors, for launchers and daemons too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(CONF))
+        patch.setenv("SPARK_LAUNCHER_OPTS", " ".join(BRIEF))
+        patch.setenv("SPARK_DAEMON_JAVA_OPTS", " ".join(BRIEF))
+        yield
 
 
 @pytest.fixture(scope="session")
