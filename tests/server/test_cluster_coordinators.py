@@ -102,7 +102,8 @@ class Writer:
         )
         return int(ask(self.cluster, self.home, request, 3).error_code)
 
-    def write(self, partition: int, sequence: int, version: int) -> int:
+    def write(self, partition: int, sequence: int, version: int, at: int | None = None) -> int:
+        """To the leader, or to whom the producer takes for it."""
         batch = build_batch(
             [(None, b"x")],
             timestamp=1,
@@ -118,7 +119,7 @@ class Writer:
             timeout_ms=9_000,
             topic_data=[ProduceRequest.TopicProduceData(name=self.topic, partition_data=[data])],
         )
-        leader = self.cluster.leader_of(self.topic, partition)
+        leader = self.cluster.leader_of(self.topic, partition) if at is None else at
         return int(ask(self.cluster, leader, request, version).responses[0].partition_responses[0].error_code)
 
 
@@ -128,6 +129,8 @@ def test_leaders_ask_the_coordinator_wherever_it_is(cluster: OttlaCluster) -> No
     writer = Writer(cluster, "asking", "asked")
     assert [writer.write(index, 0, 11) for index in range(3)] == [ErrorCode.TRANSACTION_ABORTABLE] * 3
     assert [writer.write(index, 0, 10) for index in range(3)] == [ErrorCode.INVALID_TXN_STATE] * 3
+    astray = [writer.write(0, 0, version, at=2) for version in (10, 11, 12)]
+    assert astray == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3, "nothing that would end the transaction"
     assert [writer.add(index) for index in range(3)] == [0, 0, 0]
     assert [writer.write(index, 0, 10) for index in range(3)] == [0, 0, 0]
     assert writer.end(committed=True) == 0

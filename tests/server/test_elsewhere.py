@@ -136,7 +136,7 @@ def test_a_transaction_that_ends_while_it_is_asked_about_takes_no_more(monkeypat
         asked = await asking.about("x", A, B)
         asking.partitions[0].leader_epoch = 5  # led by another meanwhile, which may have seen the marker
         asking.answers[1].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.TRANSACTION_ABORTABLE))
-        assert asked.taken() == {A: ErrorCode.INVALID_TXN_STATE, B: ErrorCode.TRANSACTION_ABORTABLE}
+        assert asked.taken() == {A: ErrorCode.NETWORK_EXCEPTION, B: ErrorCode.TRANSACTION_ABORTABLE}
         asked = await asking.about("x", A, B)
         asking.answers[2].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.NONE))
         assert asked.taken() == {}

@@ -72,6 +72,7 @@ def _found(
                     if version >= FIRST_VERSION_BY_ID
                     else context.partitions.find(topic.name, data.index)
                 )
+                partition.require_leader()
             except ApiError:
                 continue  # refused with this when it is its turn
             if not partition.log.producers.has_transaction(*producer):

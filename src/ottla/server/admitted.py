@@ -33,7 +33,11 @@ class Admitted:
         self._new = new  # partitions that were added for this produce
 
     def check(self, partition: Partition, header: BatchHeader) -> None:
-        """Raises ApiError if a transactional batch may not be written to the partition."""
+        """Raises ApiError if a transactional batch may not be written to the partition.
+
+        Another leader, of before or since the coordinator was asked, comes first: with that a client just goes there.
+        """
+        partition.require_leader()
         refusal = self._everyone or self._refusals.get(TopicPartition(partition.topic, partition.index))
         if refusal is not None:
             if refusal.code in _COMES_AGAIN:

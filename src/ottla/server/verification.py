@@ -2,8 +2,8 @@
 
 All transactions that wait for one node's answer go in one AddPartitionsToTxn, one request at a time. While it is under
 way the transaction may end, and its marker come first: a batch that were written then would open a transaction that
-nobody ever ends. So whoever asks has a guard (`server/guards.py`), which the producer's next marker breaks, as does a
-new leader epoch.
+nobody ever ends. So whoever asks has a guard (`server/guards.py`), which the producer's next marker breaks. In a new
+leader epoch nobody knows whether there was one: the answer does not count, and the client asks again.
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ class Verification:
         def judge(refusals: Refusals) -> Refusals:
             guards.end(question.producer_id, question.partitions, broken)
             for where, epoch in self._leader_epochs(question).items():
-                if where in broken or epochs[where] != epoch:
+                if where in broken:
                     refusals.setdefault(where, ErrorCode.INVALID_TXN_STATE)
+                elif epochs[where] != epoch:
+                    refusals.setdefault(where, ErrorCode.NETWORK_EXCEPTION)  # to be asked again
             return refusals
 
         answered = asked.later.map(judge)
