@@ -26,7 +26,7 @@ from ottla.cluster.entities import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Br
 from ottla.cluster.entry import Entry, decode, encode
 from ottla.cluster.features import DIRECTORIES, ELR_VERSION, METADATA_VERSION
 from ottla.cluster.machine import Command
-from ottla.cluster.snapshot import feature
+from ottla.cluster.snapshot import feature, snapshot
 from ottla.cluster.state import ClusterState
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError
@@ -80,7 +80,8 @@ class Both:
         self._tell(self.ours.journal)
 
     def _tell(self, entries: list[Entry]) -> None:
-        self.kafka.ask({"verb": "apply", "records": [_text(encode(entry)) for entry in entries]})
+        records = [_text(encode(entry)) for entry in entries]
+        self.kafka.ask({"verb": "apply", "records": records, "offset": len(self.ours.journal)})
 
     def write(self, *records: Entry) -> None:
         self._submit(Write(*records))
@@ -94,6 +95,11 @@ class Both:
             # The active controller applies its records as they are, everybody else what their version can hold.
             assert written == [decode(encode(entry)) for entry in written]
             self._tell(written)
+
+    def begin_anew(self) -> None:
+        """Kafka forgets everything and reads our snapshot."""
+        self.kafka.ask({"verb": "reset"})
+        self._tell(list(snapshot(self.ours.state)))
 
     def compare(self, command: Command, verb: str, **asked: Any) -> None:
         """What a command writes is what Kafka would write."""
@@ -414,10 +420,13 @@ class Walk:
         name = "unclean.leader.election.enable"
         self.both.write(Entry(journal.ConfigRecord(resource_type=2, resource_name=topic.name, name=name, value=value)))
 
+    def begin_anew(self) -> None:
+        self.both.begin_anew()
+
     STEPS = (
         *(register, heartbeat, heartbeat, heartbeat, leave, fence, fence, unregister, lose_disk),
         *(alter, alter, alter, alter, alter, alter, assign, reassign, reassign, elect, balance, allow),
-        *(create, create_badly, grow),
+        *(create, create_badly, grow, begin_anew),
     )
 
 

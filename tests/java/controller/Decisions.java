@@ -47,7 +47,7 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
  * What Kafka's own controller decides on a given state. Its parts are visible in their package only, so this stands in it.
- * {"verb": "reset"} begins with nothing, {"verb": "apply", "records": [...]} replays records of a metadata log, every other verb
+ * {"verb": "reset"} begins with nothing, {"verb": "apply", "records": [...], "offset": where the log ends} replays records, every other verb
  * asks for a decision and changes nothing: the records that would be written, and the response if there is one.
  */
 public final class Decisions {
@@ -67,6 +67,7 @@ public final class Decisions {
                 return JSON.createObjectNode();
             case "apply":
                 for (JsonNode each : request.get("records")) replay(read(each.binaryValue()));
+                offset = request.get("offset").asLong();
                 return JSON.createObjectNode();
             default:
                 return decision(request);
@@ -107,7 +108,6 @@ public final class Decisions {
         else if (message instanceof ClearElrRecord record) replication.replay(record);
         else if (message instanceof ConfigRecord record) configs.replay(record);
         else if (message instanceof FeatureLevelRecord record) features.replay(record);
-        offset++;
     }
 
     private ObjectNode decision(JsonNode request) throws Exception {
