@@ -137,7 +137,9 @@ def test_an_epoch_that_was_seen_but_never_written_is_not_used_again() -> None:
 def test_damage_is_noticed_after_a_clean_stop_too() -> None:
     """Nobody scans the log then, and every record of it counts."""
     disk = SimDisk()
-    Run(disk).add(1, 2, 3)
+    run = Run(disk)
+    run.add(1, 2, 3)
+    run.store.close()
     path = f"{DIRECTORY}/{0:020d}.log"
     sound = read_all(disk.open(path))
     for position in range(len(sound) - 20, len(sound)):
