@@ -3,6 +3,7 @@ PYTHON ?= $(shell scripts/find-python)
 VENV   := .venv
 BIN    := $(VENV)/bin
 SEED   ?=
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check bench bench-full bench-spark bench-cluster chaos sim docs clean
@@ -25,9 +26,9 @@ $(VENV)/.spark: pyproject.toml constraints.txt $(VENV)/.core
 run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline; ONCE=1 ends when all is checked
 	@$(BIN)/ottla demo
 
-test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients
+test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients; WORKERS=2 at a time
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 20 --durations-min 20
 
 check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
 	@$(BIN)/ruff check src tests scripts bench examples
