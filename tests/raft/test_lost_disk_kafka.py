@@ -1,0 +1,29 @@
+"""A controller of ours, in a quorum of Kafka's, that loses its disk: it reads from Kafka's leader, and votes again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.server.three import until
+from tests.support.clusters import Member, MixedCluster, running
+
+from ottla.cluster.store import DOUBT
+
+pytestmark = pytest.mark.compat
+OURS = 3
+
+
+def test_doubt_ends_under_a_leader_of_kafkas(tmp_path: Path) -> None:
+    members = [Member("kafka", "controller"), Member("kafka", "controller"), Member("ottla", "broker,controller")]
+    with running(MixedCluster(tmp_path, members, properties={"offsets.topic.replication.factor": "1"})) as cluster:
+        mark = cluster.data_directory(OURS) / DOUBT
+        until(lambda: not mark.exists(), 60)
+        cluster.kill(OURS)
+        shutil.rmtree(cluster.data_directory(OURS))
+        cluster.start_node(OURS)
+        assert cluster.controller() in (1, 2)
+        until(lambda: not mark.exists(), 60)
+    told = (tmp_path / f"node-{OURS}" / "ottla.err").read_text()
+    assert told.count("server.identity: formatting") == told.count("this node votes in the quorum from now on") == 2
