@@ -6,13 +6,18 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from tests.server.replicas import FOLLOWER, LEADER, Pair, Side, content, eventually, now_ms, place
 from tests.server.test_replication_isr import settle
 
+from ottla.cluster.entities import UNASSIGNED_DIRECTORY
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.server.handlers.alter_replica_log_dirs import alter_replica_log_dirs
 from ottla.server.handlers.describe_log_dirs import describe_log_dirs
+from ottla.server.replication.log_dirs import LogDirs
+from ottla.server.replication.replication import Replication
+from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 
@@ -191,6 +196,54 @@ def test_a_restart_goes_on_with_a_move_and_finishes_the_last_step_of_one() -> No
         assert here is not None
         assert here.path == target
         assert last.log().next_offset == 3
+
+    asyncio.run(test())
+
+
+def test_a_move_of_a_topic_that_is_gone_is_not_gone_on_with_by_its_namesake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have records of epoch 0 from offset 0 on: nothing but the topic's id tells them apart."""
+    make = LogDirs._make
+
+    async def test() -> None:
+        pair = two_directories()
+        turn = asyncio.Event()
+
+        async def in_turn(self: LogDirs, move: Any) -> None:
+            await turn.wait()  # behind other moves
+            await make(self, move)
+
+        pair.create()
+        pair.leader.produce(count=3, value=b"of the old one")
+        await pair.same()
+        target = other(pair)
+        assert move(pair, target) == ErrorCode.NONE
+        await eventually(lambda: described(pair.follower).get((target, True), (0, -1))[1] == 0)
+        await pair.replication.close()
+        pair.follower.partitions.close()
+        old = pair.state.topics["t"]
+        record = journal.PartitionRecord(
+            **{"partition_id": 0, "topic_id": b"another".ljust(16, b"\1"), "leader": LEADER, "leader_epoch": 0},
+            **{"replicas": [LEADER, FOLLOWER], "isr": [LEADER, FOLLOWER], "partition_epoch": 0},
+            **{"removing_replicas": [], "adding_replicas": [], "directories": [UNASSIGNED_DIRECTORY] * 2},
+        )
+        anew = journal.TopicRecord(name="t", topic_id=record.topic_id)
+        records = (journal.RemoveTopicRecord(topic_id=old.id), anew, record)
+        pair.leader.changed([change for each in records for change in pair.state.apply(each)])
+        for _ in range(4):
+            pair.leader.produce(value=b"of the new one")
+        agreeing(pair)
+        pair.follower = Side(FOLLOWER, pair.state, pair.follower.disks, {"replica.fetch.wait.max.ms": "60000"})
+        services = pair.follower.services
+        services.peers, services.channel = pair.wire, pair.channel
+        pair.replication = services.replication = Replication(asyncio.get_running_loop(), services, None)
+        monkeypatch.setattr(LogDirs, "_make", in_turn)
+        pair.replication.start(pair.state)
+        await pair.same()
+        turn.set()
+        moves = pair.replication.moves
+        await eventually(lambda: moves is None or not moves.is_moving(NAME))
+        await pair.same()
+        await pair.close()
 
     asyncio.run(test())
 

@@ -24,6 +24,7 @@ from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
 from ottla.server.context import Services
 from ottla.server.directories import DataDirectory
+from ottla.server.placing import identity_of
 from ottla.server.removal import Doomed, mark_deleted
 from ottla.server.replication.assignments import Assignments
 from ottla.server.replication.quotas import Quota
@@ -79,7 +80,14 @@ class LogDirs:
                 home = Directory(directory.disk, path)
                 partition = self._services.partitions.get(*name)
                 topic_id = self._services.partitions.topic_id(name.topic)
-                if partition is None or topic_id is None or name in self._moves or self._is_in(name, directory):
+                if (
+                    partition is None
+                    or topic_id is None
+                    or name in self._moves
+                    or self._is_in(name, directory)
+                    # Of a topic that was made anew under the same name, nothing else tells its records from this one's.
+                    or (identity_of(home) or _id_in(path)) != topic_id
+                ):
                     self._services.partitions.removal.add(0, Doomed(home))
                     continue
                 try:
@@ -283,3 +291,11 @@ class LogDirs:
         del self._moves[move.name]
         log.info("%s is in %s now", move.name, move.target.path)
         return True
+
+
+def _id_in(path: str) -> bytes | None:
+    """The topic's id in the name of a future replica's directory; Kafka puts any other number there."""
+    try:
+        return bytes.fromhex(path.removesuffix(FUTURE_DIRECTORY).rpartition(".")[2])
+    except ValueError:
+        return None
