@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ class Run:
         self.directory = directory
         self.say = say
         self.samples: report.Samples = {}
+        self.failed: list[str] = []
 
     def wants(self, workload: str) -> bool:
         return not self.only or workload in self.only
@@ -62,14 +64,19 @@ class Run:
             self.samples.setdefault(workload, {}).setdefault(subject.name, {}).setdefault(name, []).append(value)
 
     def on_a_cluster(self, name: str, work: Callable[[Three], None]) -> None:
+        """What goes wrong with one workload is told and leaves its rows out; the others go on without anybody there."""
         for kind in KINDS:
             self.say(f"start three of {kind}")
             subject = Three(kind, self.directory / f"{kind}-{name}")
             try:
                 subject.launch()
                 work(subject)
+            except Exception as error:
+                traceback.print_exc()
+                self.failed.append(f"{name} on {kind}: {error}")
             finally:
                 subject.stop()
+                shutil.rmtree(self.directory / f"{kind}-{name}", ignore_errors=True)
 
     def all(self) -> None:
         if any(self.wants(load) for load in LOADS):
@@ -134,6 +141,8 @@ def main() -> None:
     if not (chosen.no_store or chosen.only):
         print(f"stored in {report.store(run.samples, found, f'cluster-{mode}').relative_to(report.ROOT)}")
         report.document({"cluster": report.table(found, mode)})
+    if run.failed:
+        sys.exit("failed: " + "; ".join(run.failed))
 
 
 if __name__ == "__main__":
