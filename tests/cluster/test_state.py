@@ -15,6 +15,7 @@ from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterCon
 from ottla.cluster.commands.create_partitions import CreatePartitions, Growth
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
+from ottla.cluster.commands.reassign import Move, Reassign
 from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
 from ottla.cluster.entities import BrokerChanged, Controller, PartitionChanged, PartitionsAdded
 from ottla.cluster.entry import Entry
@@ -327,3 +328,28 @@ def test_an_entry_of_an_unknown_kind_is_refused() -> None:
     for bad in (b"", good[:2], b"\x02" + good[1:], bytes((1, 99, 0)), bytes((1, 0x80, 1, 0))):
         with pytest.raises(JournalError):
             entry.decode(bad)
+
+
+@pytest.mark.parametrize("level", [7, 14, 16, 17, 22, 23, 29, 30])
+def test_records_say_what_their_version_can_hold_and_no_more(level: int) -> None:
+    """The active controller applies what it has made, all others what they read: they must know the same."""
+    cluster = Cluster(brokers=0)
+    cluster.state.apply(journal.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0))
+    cluster.state.apply(journal.FeatureLevelRecord(name="metadata.version", feature_level=level))
+    for id in (1, 2, 3):
+        cluster.register(id, directories=2)
+        cluster.heartbeat(id, cordoned=())
+    cluster.create("t", 3, replication_factor=2)
+    cluster.submit(Reassign((Move("t", 0, (1, 2, 3)),)))
+    cluster.fence(2)
+    cluster.heartbeat(3, offline_directories=cluster.state.brokers[3].directories[:1])
+    written = [*cluster.journal, *snapshot(cluster.state)]
+    assert [entry.decode(entry.encode(each)) for each in written] == written
+
+
+def test_the_version_of_the_quorum_is_no_feature_of_the_cluster() -> None:
+    """Journals of older Kafkas have a record of it."""
+    cluster = Cluster()
+    before = cluster.state.features.copy()
+    cluster.state.apply(journal.FeatureLevelRecord(name="kraft.version", feature_level=1))
+    assert cluster.state.features == before
