@@ -312,5 +312,12 @@ def test_a_replica_that_is_assigned_elsewhere_is_not_followed_any_more_and_goes(
         assert "t-0" not in names
         assert any(name.endswith("-delete") for name in names)
         assert content(pair.leader.log())
+        both = journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), replicas=[LEADER, FOLLOWER])
+        one = journal.PartitionChangeRecord(partition_id=0, topic_id=topic_id("t"), replicas=[LEADER])
+        for _ in range(2):  # what was left the first time has yet to be removed
+            pair.apply(both)
+            await eventually(lambda: pair.follower.log().next_offset == pair.leader.log().next_offset)
+            pair.apply(one)
+            assert "t-0" not in pair.follower.disks["data"].list("")
 
     on_a_pair(test)

@@ -98,6 +98,25 @@ def test_a_replica_moves_with_all_it_has_and_goes_on() -> None:
     asyncio.run(test())
 
 
+def test_a_replica_moves_to_and_fro_while_what_it_left_has_yet_to_be_removed() -> None:
+    async def test() -> None:
+        pair = two_directories()
+        agreeing(pair)
+        pair.create()
+        pair.leader.produce()
+        await pair.same()
+        for _ in range(4):
+            target = other(pair)
+            assert move(pair, target) == ErrorCode.NONE
+            await eventually(lambda there=target: other(pair) != there, "the replica is where it should be")
+            pair.leader.produce()
+            await pair.same()
+        assert pair.follower.partitions.offline_directories() == []
+        await pair.close()
+
+    asyncio.run(test())
+
+
 def test_a_move_is_seen_until_the_controller_agrees_and_can_be_taken_back() -> None:
     async def test() -> None:
         pair = two_directories()

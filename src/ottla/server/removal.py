@@ -69,14 +69,20 @@ def remove_all(doomed: Iterable[Doomed]) -> None:
 
 
 def mark_deleted(directory: Directory, topic_id: bytes) -> None:
-    directory.move_to(_name(directory.path, topic_id, DELETE_DIRECTORY))
+    directory.move_to(_free_name(directory, topic_id, DELETE_DIRECTORY))
 
 
 def set_aside(directory: Directory, topic_id: bytes) -> None:
     log.warning("%s belongs to no topic of this cluster and is set aside", directory.path)
-    directory.move_to(_name(directory.path, topic_id, STRAY_DIRECTORY))
+    directory.move_to(_free_name(directory, topic_id, STRAY_DIRECTORY))
 
 
-def _name(path: str, topic_id: bytes, suffix: str) -> str:
-    ending = f".{topic_id.hex()}{suffix}"
-    return path[: _NAME_BYTES_MAX - len(ending)] + ending
+def _free_name(directory: Directory, topic_id: bytes, suffix: str) -> str:
+    """With the topic's id, or the next number that is free: the same replica may have been here before, and gone."""
+    number = int.from_bytes(topic_id, "big")
+    while True:
+        ending = f".{number:032x}{suffix}"
+        path = directory.path[: _NAME_BYTES_MAX - len(ending)] + ending
+        if not directory.disk.exists(path):
+            return path
+        number = (number + 1) % (1 << 128)
