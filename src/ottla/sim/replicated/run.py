@@ -127,9 +127,10 @@ class ClusterSimulation(Simulation):
         for number in range(1, len(self.scenario.shape) + 1):
             self._supervisors.append(self.loop.create_task(self.machines[number - 1].supervise()))
         await self._work()
-        await self._retire()
-        await asyncio.gather(*self._supervisors)
-        self._verify_disks()
+        if self.scenario.clean_end:
+            await self._retire()
+            await asyncio.gather(*self._supervisors)
+            self._verify_disks()
 
     async def _begin(self) -> None:
         async with asyncio.timeout(START_SECONDS_MAX):

@@ -89,6 +89,7 @@ class ClusterScenario(Scenario):
     operations: int  # what operators do meanwhile
     cast: Cast
     second_look: bool = True  # after all nodes were killed at once
+    clean_end: bool = True  # all nodes are stopped in order, and their disks are looked at
     voting: Voting = Voting.FIXED
     changes: int = 0  # of who belongs to the cluster, beside the other operations
 
@@ -137,13 +138,14 @@ def clustered(seed: int) -> ClusterScenario:
             garbage_rate=rng.choice((0.0, 0.0, 0.2)),
             faults=faults,
             pause_between_faults_seconds=rng.uniform(0.15, 0.8),
-            chaos_seconds=rng.uniform(1.0, 4.0),
+            chaos_seconds=rng.uniform(1.0, 3.5),
             shape=tuple(shape),
             spares=(BROKER,) * (rng.random() < 0.15),
             settings=_settings(rng) | ({"ottla.fsync.before.ack": "true"} if _durable(durability) else {}),
             operations=0 if rotten else rng.choice((0, 0, 0, 2, 4)),
             cast=NOBODY if rotten else _cast(rng),
-            second_look=rng.random() < 0.4,
+            second_look=rng.random() < 0.25,
+            clean_end=rng.random() < 0.4,
         ),
     )
 
@@ -257,7 +259,7 @@ def _cast(rng: random.Random) -> Cast:
     """Coordinators at work in some of the runs; they take longer."""
     part = rng.random()
     return Cast(
-        groups=(draw_group(rng, "group-0"),) if part < 0.08 else (),
-        copying=draw_copying(rng) if 0.08 <= part < 0.14 else None,
-        sharing=draw_sharing(rng) if 0.14 <= part < 0.18 else None,
+        groups=(draw_group(rng, "group-0"),) if part < 0.05 else (),
+        copying=draw_copying(rng) if 0.05 <= part < 0.09 else None,
+        sharing=draw_sharing(rng) if 0.09 <= part < 0.12 else None,
     )
