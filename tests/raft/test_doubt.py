@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.raft.stored import StoredJournal
 from tests.raft.test_elections import FAST_MS, error, granted, vote
 from tests.raft.test_replication import fetch
 from tests.raft.world import World
@@ -79,6 +80,18 @@ def test_of_two_the_one_that_lost_its_disk_elects_the_other() -> None:
     for node_id in (2, 1):
         lose(world, node_id)
         world.settle()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_doubt_that_is_over_does_not_come_back_with_a_loss_of_power(seed: int) -> None:
+    """A majority in doubt, with something in their logs, could never elect anybody."""
+    world = World(seed, [1, 2, 3], make_journal=StoredJournal, in_doubt=True)
+    while world.leader is None or not world.leader.journal.end_offset:
+        world.run(1)
+    for node_id in list(world.nodes):
+        world.crash(node_id, tell=False)
+    world.queue.clear()
+    world.settle()
 
 
 def test_those_that_somebody_vouches_for_need_no_others() -> None:

@@ -247,6 +247,7 @@ class Store:
 
     def end_doubt(self) -> None:
         self._directory.disk.remove(DOUBT)
+        self._directory.disk.sync_directory("")
 
     def read_election(self) -> Election:
         return read_election(self._directory)

@@ -109,7 +109,7 @@ class Journal(Protocol):
         """The disk was empty when this node came, and nobody vouched for that: see `doubt`."""
 
     def end_doubt(self) -> None:
-        """It is not any more. Need not be durable: doubt that comes back does no harm."""
+        """It is not any more. Durable when it returns: a majority whose doubt comes back would elect nobody."""
 
     def read_election(self) -> Election: ...
 
