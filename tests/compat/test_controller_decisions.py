@@ -19,6 +19,7 @@ from tests.cluster.bench import Cluster, broker
 from tests.support.java import JavaServer
 from tests.support.lines import HarnessError
 
+from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.elect_leaders import BalanceLeaders
 from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
@@ -30,6 +31,7 @@ from ottla.cluster.snapshot import feature, snapshot
 from ottla.cluster.state import ClusterState
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError
+from ottla.model.resources import Resource
 from ottla.server import dispatch
 from ottla.server.served import SERVED_TO_CONTROLLERS
 from ottla.wire import compile
@@ -48,11 +50,25 @@ from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersR
 
 BROKERS = range(1, 6)
 STEPS = 60
-SEEDS = 12
+SEEDS = 20
 # metadata.version, whether ELR is on: directories are known from 17 on, ELR can be from 23 on.
 LEVELS = [(30, True), (30, True), (30, False), (25, True), (21, False), (16, False), (11, False)]
 
 
+# Values that are good where they are taken at all, by type of resource and name.
+SETTINGS: dict[int, dict[str, list[str]]] = {
+    2: {
+        "cleanup.policy": ["delete", "compact", "compact,delete"],
+        "min.insync.replicas": ["1", "2"],
+        "retention.ms": ["5", "-1"],
+        "leader.replication.throttled.replicas": ["0:1", "0:1,1:2"],
+    },
+    4: {
+        "log.cleanup.policy": ["delete", "compact,delete"],
+        "min.insync.replicas": ["1", "2"],
+        "log.retention.ms": ["9"],
+    },
+}
 LOST_DIRECTORY = bytes(15) + b"\x02"
 
 Partitions: TypeAlias = dict[tuple[bytes, int], PartitionState]
@@ -101,12 +117,13 @@ class Both:
         self.kafka.ask({"verb": "reset"})
         self._tell(list(snapshot(self.ours.state)))
 
-    def compare(self, command: Command, verb: str, **asked: Any) -> None:
-        """What a command writes is what Kafka would write."""
+    def compare(self, command: Command, verb: str, **asked: Any) -> tuple[dict[str, Any], Any]:
+        """What a command writes is what Kafka would write; Kafka's answer and ours."""
         theirs = self._theirs(verb, asked)
         before, old = len(self.ours.journal), self._partitions()
-        self._submit(command)
+        reply = self._submit(command)
         self._same(before, old, theirs["records"], (verb, asked))
+        return theirs, reply
 
     def _theirs(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = self.kafka.ask({"verb": verb, **asked})
@@ -157,6 +174,10 @@ class Both:
         return respond(reply)
 
 
+def _creates(entries: list[Entry]) -> bool:
+    return any(isinstance(entry.record, journal.TopicRecord) for entry in entries)
+
+
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
@@ -174,7 +195,7 @@ def _forms(entries: list[Entry], old: Partitions) -> Iterator[str]:
             # It needs two records where a replica is said to lie in a directory that has failed.
             partitions[key] = state._replace(partition_epoch=old[key].partition_epoch + 1)
             versions[key] = version
-        elif not isinstance(record, journal.ClearElrRecord):  # a new topic has none to be forgotten
+        elif not (isinstance(record, journal.ClearElrRecord) and _creates(entries)):  # a new topic has none to forget
             told = {field.name: getattr(record, field.name) for field in fields(type(record))}
             if isinstance(record, journal.TopicRecord | journal.PartitionRecord):
                 del told["topic_id"]  # by chance
@@ -414,6 +435,20 @@ class Walk:
             return self.rng.sample(BROKERS, min(count, len(BROKERS)))
         return self.rng.choices(range(7), k=self.rng.randint(0, 3))
 
+    def configure(self) -> None:
+        topic, _ = self.partition()
+        resource = self.rng.choice([*[Resource(2, topic.name)] * 2, Resource(4, ""), Resource(4, "1")])
+        known = SETTINGS[resource.type]
+        key = self.rng.choice(list(known))
+        op = self.rng.choice(list(Op))
+        value = None if op == Op.DELETE else self.rng.choice(known[key])
+        if resource.name == "1" and 1 not in self.state.brokers:
+            return
+        command = IncrementalAlterConfigs(((resource, (Alteration(key, op, value),)),))
+        asked = {"type": resource.type, "name": resource.name, "key": key, "op": op, "value": value}
+        theirs, (outcome,) = self.both.compare(command, "alter_configs", **asked)
+        assert theirs["codes"][resource.name] == (outcome.error.code if outcome.error else 0), (asked, outcome)
+
     def allow(self) -> None:
         topic, _ = self.partition()
         value = self.rng.choice(["true", "false"])
@@ -426,7 +461,7 @@ class Walk:
     STEPS = (
         *(register, heartbeat, heartbeat, heartbeat, leave, fence, fence, unregister, lose_disk),
         *(alter, alter, alter, alter, alter, alter, assign, reassign, reassign, elect, balance, allow),
-        *(create, create_badly, grow, begin_anew),
+        *(create, create_badly, grow, begin_anew, configure),
     )
 
 

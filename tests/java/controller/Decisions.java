@@ -5,13 +5,16 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.ByteBuffer;
+import java.util.AbstractMap.SimpleEntry;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AssignReplicasToDirsRequestData;
@@ -113,6 +116,7 @@ public final class Decisions {
     private ObjectNode decision(JsonNode request) throws Exception {
         List<ApiMessageAndVersion> records = new ArrayList<>();
         Message response = null;
+        ObjectNode codes = JSON.createObjectNode();
         int broker = request.path("broker").asInt(-1);
         ControllerResult<?> result = null;
         switch (request.get("verb").asText()) {
@@ -147,6 +151,11 @@ public final class Decisions {
                 records = grown.records();
                 response = new CreatePartitionsResponseData().setResults(grown.response());
                 break;
+            case "alter_configs":
+                var altered = configs.incrementalAlterConfigs(changes(request), false, false);
+                records = altered.records();
+                altered.response().forEach((resource, error) -> codes.put(resource.name(), error.error().code()));
+                break;
             default: throw new IllegalArgumentException(request.toString());
         }
         if (result != null) {
@@ -156,6 +165,7 @@ public final class Decisions {
         ObjectNode answer = JSON.createObjectNode();
         ArrayNode written = answer.putArray("records");
         for (ApiMessageAndVersion record : records) written.add(bytes(record));
+        answer.set("codes", codes);
         if (response != null) answer.put("response", array(MessageUtil.toByteBufferAccessor(response, version(request)).buffer()));
         return answer;
     }
@@ -171,6 +181,13 @@ public final class Decisions {
             found.add(new Uuid(id.getLong(), id.getLong()));
         }
         return found;
+    }
+
+    private static Map<ConfigResource, Map<String, Map.Entry<AlterConfigOp.OpType, String>>> changes(JsonNode request) {
+        ConfigResource resource = new ConfigResource(
+            ConfigResource.Type.forId((byte) request.get("type").asInt()), request.get("name").asText());
+        AlterConfigOp.OpType op = AlterConfigOp.OpType.forId((byte) request.get("op").asInt());
+        return Map.of(resource, Map.of(request.get("key").asText(), new SimpleEntry<>(op, request.get("value").asText(null))));
     }
 
     private static ByteBufferAccessor body(JsonNode request) throws Exception {
