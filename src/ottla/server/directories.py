@@ -42,6 +42,12 @@ class DataDirectory:
         self.deleted = [name for name in names if is_deleted_directory(name)]
         self._writing = threading.Lock()
         self._written: dict[str, int] = {}
+        # What is in the files of the checkpoints now.
+        self._remembered: dict[str, Mapping[TopicPartition, int]] = {
+            checkpoint.RECOVERY_POINTS: dict(self.recovery_points),
+            checkpoint.LOG_STARTS: dict(self.log_starts),
+            checkpoint.HIGH_WATERMARKS: dict(self.high_watermarks),
+        }
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -58,6 +64,7 @@ class DataDirectory:
             if number > self._written.get(name, 0):
                 checkpoint.write_offsets(self.disk, name, offsets)
                 self._written[name] = number
+                self._remembered[name] = offsets
 
     def fail(self, error: StorageError) -> None:
         if self.failure is None:
@@ -69,6 +76,10 @@ class DataDirectory:
         self.partitions.pop(partition, None)
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
             offsets.pop(partition, None)
+
+    def remembers(self, partition: TopicPartition) -> bool:
+        """Whether a checkpoint has an offset of a partition of this name."""
+        return any(partition in offsets for offsets in self._remembered.values())
 
     def mark_clean(self) -> None:
         if self.failure is None:

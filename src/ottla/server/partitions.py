@@ -196,13 +196,14 @@ class Partitions:
         topic_id: bytes,
         progress: Callable[[int, int], None] | None,
     ) -> Partition:
-        home = Directory(directory.disk, str(name))
+        home_path = str(name)
+        home = Directory(directory.disk, home_path)
         identity = identity_of(home)
         if identity not in (None, topic_id):
             set_aside(home, identity or NO_ID)
             identity = None
-            directory.forget(name)
-            directory.partitions[name] = None
+        if not directory.disk.exists(home_path):
+            self._begin_anew(directory, name)
         opened = Log.open(
             directory.disk,
             str(name),
@@ -223,6 +224,16 @@ class Partitions:
             high_watermark=directory.high_watermarks.get(name, 0),
             neighbours=self.followers,
         )
+
+    def _begin_anew(self, directory: DataDirectory, name: TopicPartition) -> None:
+        """Nothing lies there yet. What checkpoints say of an older one of that name must not be believed of this one,
+        neither now nor after a crash: it would begin where the other began, and lose what lies below."""
+        directory.forget(name)
+        directory.partitions[name] = None
+        if directory.remembers(name):
+            error = self.checkpoints.collect(directory).write()
+            if error is not None:
+                raise error
 
     # Roles
 
