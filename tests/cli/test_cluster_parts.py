@@ -204,6 +204,13 @@ def test_a_plan_goes_on_with_what_is_under_way() -> None:
     ]
 
 
+def test_what_nobody_can_copy_does_not_move() -> None:
+    found = view(partition(0, -1, (3,), (3,)), partition(1, 1, (1, 3), (1,)), fenced=3)
+    made = plan_for(found, draining=[3])
+    assert [each.at.partition for each in made.moves] == [1]
+    assert made.problems == ("t-0 cannot move: none of its in-sync replicas is there to copy it from",)
+
+
 def test_elections_that_are_due() -> None:
     found = view(partition(0, 2, (1, 2), (1, 2)), partition(1, 1, (2, 1), (1, 2)), fenced=2, brokers=2)
     (move,) = unfinished(found, plan_for(found))

@@ -167,6 +167,33 @@ def test_moves_by_hand(local: LocalCluster, ottla: Ottla, tmp_path: Path) -> Non
     assert "there is no broker 8" in ottla("cluster", "drain", "8", code=1).err
 
 
+def test_a_throttle_that_was_left_behind(local: LocalCluster, ottla: Ottla) -> None:
+    """Whoever interrupted a move and came back when it was over."""
+    ottla("cluster", "balance", "--execute")
+    throttled = "leader.replication.throttled.replicas"
+    ottla("topic", "alter", "kept", f"{throttled}=0:1")
+    ottla("config", "set", "broker", "2", "leader.replication.throttled.rate=1000")
+    assert "throttled.rate" in ottla("config", "get", "broker", "2").out
+    ottla("cluster", "balance")
+    assert "throttled.rate" in ottla("config", "get", "broker", "2").out, "a dry run changes nothing"
+    assert "Nothing to move." in ottla("cluster", "balance", "--execute").err
+    assert "throttled.rate" not in ottla("config", "get", "broker", "2").out
+    assert (
+        "leader.replication.throttled.replicas" not in ottla("topic", "describe", "kept", "--json").json[0]["settings"]
+    )
+
+
+def test_what_cannot_be_done(local: LocalCluster, ottla: Ottla) -> None:
+    stays = ottla("cluster", "drain", "2", "--execute", code=1)
+    assert "kept-0 cannot leave broker 2" in stays.err and "not everything could be moved" in stays.err
+    ottla("cluster", "balance", "--leaders-only", "--execute")
+    refused = ottla("cluster", "elect", "nothing:0", code=1)
+    assert "nothing-0: UNKNOWN_TOPIC_OR_PARTITION" in refused.err and "elected" not in refused.err
+    assert "there is no broker 9" in ottla("cluster", "balance", "--capacity", "9=2", code=1).err
+    assert "each broker once" in ottla("cluster", "reassign", "kept:0=1,1", code=1).err
+    assert "No such file" in ottla("cluster", "reassign", "--file", "nothing.json", code=1).err
+
+
 def test_leaders_leave_for_a_restart(local: LocalCluster, ottla: Ottla) -> None:
     ottla("cluster", "drain", "3", "--leaders-only", "--execute")
     status = ottla("cluster", "status", "--json").json

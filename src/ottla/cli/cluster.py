@@ -81,7 +81,7 @@ def _show_status(view: ClusterView) -> None:
         more = f" … {len(names)} in all" if len(names) > _SHOWN_PROBLEMS else ""
         out().print(f"[bold red]{kind.replace('_', ' ')}[/bold red]: {', '.join(names[:_SHOWN_PROBLEMS])}{more}")
     if not problems:
-        done(f"all {len(view.partitions)} partitions are in sync")
+        done(f"all {len(view.partitions)} partitions are in sync" if view.partitions else "there are no partitions yet")
 
 
 @app.command()
@@ -93,8 +93,8 @@ def elect(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Let the preferred replica (the first of the list) lead again, wherever it is in sync."""
-    from ottla.cli.failures import report
     from ottla.cli.output import done
+    from ottla.cli.terminal import print_error
     from ottla.client.admin.replicas import Election, refused
     from ottla.model.errors import ErrorCode
 
@@ -104,10 +104,12 @@ def elect(
     kind = Election.UNCLEAN if unclean else Election.PREFERRED
     outcomes = run(bootstrap, lambda admin: admin.replicas.elect(wanted, kind))
     failed = refused(outcomes, harmless=[ErrorCode.ELECTION_NOT_NEEDED])
-    for error in failed.values():
-        report(error)
+    for at, error in list(failed.items())[:_SHOWN_PROBLEMS]:
+        print_error(f"{at}: {error}")
     elected = sum(error is None for error in outcomes.values())
-    done(f"{elected} elected, {len(outcomes) - elected - len(failed)} needed no election")
+    unneeded = len(outcomes) - elected - len(failed)
+    if elected or not failed:
+        done(f"{elected} elected, {unneeded} needed no election" if outcomes else "all preferred replicas lead already")
     if failed:
         raise typer.Exit(1)
 
@@ -165,6 +167,9 @@ def balance(
         from ottla.cli.cluster_plan import plan_for, unfinished
         from ottla.cli.cluster_view import rates
 
+        for each in shares:
+            if view.broker(each) is None:
+                raise CommandError(f"there is no broker {each}", "`ottla cluster status` shows them")
         measured = await rates(admin, view, parse_duration_ms(sample) / 1000) if sample else None
         found = plan_for(view, rates=measured, capacity=shares, copies=not leaders_only)
         return found, unfinished(view, found)
@@ -269,6 +274,7 @@ def _plan_and_do(
     as_json: bool,
 ) -> None:
     """Show the plan; carry it out if that is wanted, and `before` it what has to be."""
+    from ottla.cli.cluster_moves import take_throttle_away
     from ottla.cli.cluster_plan import carry_out, plan_json, show_plan, under_way
     from ottla.cli.cluster_reassign import parse_rate
     from ottla.cli.cluster_view import look
@@ -287,20 +293,26 @@ def _plan_and_do(
             note(f"{len(begun)} moves are under way already")
         if before is not None:
             await before(admin, found)
-        if not execute or not (moves or begun):
+        if not execute:
             return found, {}
-        return found, await carry_out(admin, moves, begun, rate, at_once)
+        failed = await carry_out(admin, moves, begun, rate, at_once) if moves or begun else {}
+        await take_throttle_away(admin, view)
+        if begun and not as_json:
+            done("the moves that were under way are done")
+        return found, failed
 
     found, failed = run(bootstrap, work)
     if as_json:
         print_json(plan_json(found) | {"executed": execute, "failed": {str(at): why for at, why in failed.items()}})
     elif execute and found.moves:
         done(f"{len(found.moves) - len(failed)} of {len(found.moves)} moves are done")
-    elif found.moves or before is not None:
+    elif not execute and (found.moves or before is not None):
         note("Nothing was changed: add --execute.")
     for at, why in failed.items():
         print_error(f"{at}: {why}")
-    if failed:
+    if execute and found.problems and not as_json:
+        print_error("not everything could be moved, as said above", "`ottla cluster add-broker` makes room")
+    if failed or (execute and found.problems):
         raise typer.Exit(1)
 
 

@@ -23,6 +23,10 @@ _LOOK_S = 0.25
 
 
 def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> Plan:
+    if view.broker(node_id) is None and any(each.node_id == node_id for each in view.quorum.voters):
+        raise CommandError(
+            f"node {node_id} is a controller, no broker", f"`ottla cluster remove-voter {node_id}` takes its vote away"
+        )
     if view.broker(node_id) is None:
         raise CommandError(f"there is no broker {node_id}", "`ottla cluster status` shows them")
     return plan_for(view, draining=[node_id], copies=not leaders_only, evens=False)

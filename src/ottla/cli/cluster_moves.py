@@ -3,7 +3,8 @@
 Rules:
 - Whoever interrupts it breaks nothing: what has begun goes on by itself, the rest has not begun. The same command goes
   on from there, and waits for what is under way, too.
-- The throttle is Kafka's own (rates of the brokers, lists of replicas of the topics) and is taken away at the end.
+- The throttle is Kafka's own (rates of the brokers, lists of replicas of the topics) and is taken away at the end,
+  wherever it is: an interrupted run may have left it on topics that the next one does not touch.
 - A move of nothing but the order of replicas is done at once.
 """
 
@@ -11,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.cluster_view import PATIENCE_S, disks
-from ottla.client.admin.configs import Change, Operation
+from ottla.cli.cluster_view import PATIENCE_S, TOPICS_AT_ONCE, ClusterView, disks
+from ottla.client.admin.configs import Change, ConfigEntry, Operation
 from ottla.client.admin.replicas import refused
 from ottla.client.errors import ClientError
 from ottla.cluster.balance.loads import Move
@@ -67,7 +69,6 @@ class Mover:
         self._throttle = throttle
         self._at_once = at_once
         self._on_progress = on_progress
-        self._throttled: dict[Resource, tuple[str, ...]] = {}
         self.failed: dict[TopicPartition, str] = {}
 
     async def run(self) -> None:
@@ -83,7 +84,6 @@ class Mover:
             await self._report(waiting, running)
             if running:
                 await asyncio.sleep(_POLL_S)
-        await self._speed_up()
         await self._report([], set())
         await self._elect()
 
@@ -139,31 +139,9 @@ class Mover:
                 targets += [f"{index}:{node}" for node in move.adding]
         for topic, found in lists.items():
             values = dict(zip(_LISTS, (",".join(each) for each in found), strict=True))
-            await self._set(Resource.topic(topic), values)
+            await self._admin.configs.set(Resource.topic(topic), values)
         for broker in self._brokers() if lists else ():
-            await self._set(broker, dict.fromkeys(_RATES, str(rate)))
-
-    async def _set(self, resource: Resource, values: dict[str, str]) -> None:
-        await self._admin.configs.set(resource, values)
-        self._throttled[resource] = tuple(values)
-
-    async def _speed_up(self) -> None:
-        """Take the throttle away: ours, and one that an interrupted run has left on the same topics and brokers."""
-        topics = sorted({at.topic for at in self._moves})
-        for resource in [*(Resource.topic(each) for each in topics), *self._brokers()]:
-            names = _LISTS if resource.type == ResourceType.TOPIC else _RATES
-            if resource not in self._throttled and not await self._is_throttled(resource, names):
-                continue
-            await self._admin.configs.alter(resource, [Change(each, None, Operation.DELETE) for each in names])
-        self._throttled.clear()
-
-    async def _is_throttled(self, resource: Resource, names: Sequence[str]) -> bool:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                found = await self._admin.configs.describe(resource, names)
-        except (ClientError, TimeoutError):
-            return True  # a broker tells its settings itself, and this one is gone: they are taken away unseen
-        return any(each.value and not each.is_default and each.name in names for each in found)
+            await self._admin.configs.set(broker, dict.fromkeys(_RATES, str(rate)))
 
     # --- leaders
 
@@ -173,3 +151,27 @@ class Mover:
         if wanted:
             outcomes = await self._admin.replicas.elect(wanted)
             self.failed.update({at: str(error) for at, error in refused(outcomes, harmless=_HARMLESS).items()})
+
+
+async def take_throttle_away(admin: Admin, view: ClusterView) -> None:
+    """From all topics and brokers, now that nothing moves."""
+    topics = sorted({each.at.topic for each in view.partitions})
+    for first in range(0, len(topics), TOPICS_AT_ONCE):
+        resources = [Resource.topic(each) for each in topics[first : first + TOPICS_AT_ONCE]]
+        for resource, entries in (await admin.configs.describe_many(resources, _LISTS)).items():
+            if _is_set(entries):
+                await _take_away(admin, resource, _LISTS)
+    for broker in [Resource(ResourceType.BROKER, str(each.id)) for each in view.brokers if not each.broker.is_fenced]:
+        # Only a broker itself tells and takes its settings; one that is gone keeps them until another time.
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                if _is_set(await admin.configs.describe(broker, _RATES)):
+                    await _take_away(admin, broker, _RATES)
+
+
+def _is_set(entries: Iterable[ConfigEntry]) -> bool:
+    return any(each.value and not each.is_default for each in entries)
+
+
+async def _take_away(admin: Admin, resource: Resource, names: Sequence[str]) -> None:
+    await admin.configs.alter(resource, [Change(each, None, Operation.DELETE) for each in names])

@@ -42,8 +42,12 @@ def plan_for(
     partitions = [
         PartitionLoad(each.at, each.target, each.size_bytes, (rates or {}).get(each.at, 0.0))
         for each in view.partitions
+        if not each.is_offline
     ]
-    return make_plan(brokers, partitions, copies=copies, evens=evens)
+    plan = make_plan(brokers, partitions, copies=copies, evens=evens)
+    lost = [each.at for each in view.partitions if each.is_offline and copies and set(draining) & {*each.target}]
+    stuck = [f"{at} cannot move: none of its in-sync replicas is there to copy it from" for at in lost]
+    return plan._replace(problems=(*plan.problems, *stuck))
 
 
 def unfinished(view: ClusterView, plan: Plan) -> tuple[Move, ...]:

@@ -29,6 +29,8 @@ def targets(texts: Iterable[str], file: Path | None) -> dict[TopicPartition, tup
         try:
             for each in json.loads(file.read_text("utf-8"))["partitions"]:
                 found[TopicPartition(each["topic"], int(each["partition"]))] = tuple(map(int, each["replicas"]))
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise CommandError(f"{file} is no reassignment: {error!r}") from None
     for text in texts:
@@ -50,7 +52,9 @@ def plan(view: ClusterView, wanted: Mapping[TopicPartition, tuple[int, ...]]) ->
     known = {each.at: each for each in view.partitions}
     for at, replicas in wanted.items():
         if at not in known:
-            raise CommandError(f"there is no partition {at}")
+            raise CommandError(f"there is no partition {at}", "`ottla topic list` shows what there is")
+        if not replicas or len(set(replicas)) < len(replicas):
+            raise CommandError(f"{at} cannot have the replicas {list(replicas)}: each broker once")
         strangers = [each for each in replicas if view.broker(each) is None]
         if strangers:
             raise CommandError(f"there is no broker {strangers[0]}", "`ottla cluster status` shows them")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.client.admin import Admin
 
 _MIN_ISR = "min.insync.replicas"
-_TOPICS_AT_ONCE = 500
+TOPICS_AT_ONCE = 500
 PATIENCE_S = 5.0  # for a broker that may be gone
 
 
@@ -157,8 +157,8 @@ async def rates(admin: Admin, view: ClusterView, sample_s: float) -> dict[TopicP
 
 async def _min_isr(admin: Admin, names: list[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for first in range(0, len(names), _TOPICS_AT_ONCE):
-        resources = [Resource.topic(each) for each in names[first : first + _TOPICS_AT_ONCE]]
+    for first in range(0, len(names), TOPICS_AT_ONCE):
+        resources = [Resource.topic(each) for each in names[first : first + TOPICS_AT_ONCE]]
         for resource, entries in (await admin.configs.describe_many(resources, [_MIN_ISR])).items():
             found[resource.name] = int(next((each.value for each in entries if each.value), "1"))
     return found
