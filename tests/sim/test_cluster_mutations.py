@@ -196,7 +196,7 @@ def test_voting_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_voting_for_whoever_knows_less(monkeypatch: pytest.MonkeyPatch) -> None:
     honest_vote, honest_question = election._elects, election._would_elect
     monkeypatch.setattr(election, "_elects", lambda node, candidate, _: honest_vote(node, candidate, True))
-    monkeypatch.setattr(election, "_would_elect", lambda node, _: honest_question(node, True))
+    monkeypatch.setattr(election, "_would_elect", lambda node, last, _: honest_question(node, last, True))
     assert "quorum: " in found(lambda seed: replace(crashes(seed), operations=6))
 
 
