@@ -19,6 +19,7 @@ from tests.cluster.bench import Cluster, broker
 from tests.support.java import JavaServer
 from tests.support.lines import HarnessError
 
+from ottla.cluster import features
 from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.elect_leaders import BalanceLeaders
 from ottla.cluster.commands.fence import FenceBroker, UnregisterBroker
@@ -470,3 +471,29 @@ def test_the_same_decisions(java_controller: JavaServer, seed: int) -> None:
     walk = Walk(java_controller, seed)
     for _ in range(STEPS):
         walk.step()
+
+
+def test_the_same_versions(java_controller: JavaServer) -> None:
+    """What each metadata.version can do, and what other features need of it."""
+    answer = java_controller.ask({"verb": "versions"})
+    ours = [
+        [
+            level,
+            name,
+            features.partition_record_version(level),
+            features.broker_record_version(level),
+            level == 7 or features.metadata_changed_between(level - 1, level),
+            features.transactions_supported(level),
+            features.controllers_registered(level),
+            *(level >= since for since in (DIRECTORIES, features.NO_BUMP_ON_SHRINK)),
+            *(level >= since for since in (features.ELIGIBLE_LEADERS, features.CORDONED)),
+        ]
+        for level, name in features.METADATA_VERSION_NAMES.items()
+    ]
+    assert ours == [facts for facts in answer["levels"] if facts[0] in features.SUPPORTED_FEATURES[METADATA_VERSION]]
+    needs = [
+        [name, level, other, needed]
+        for (name, level), others in features.DEPENDENCIES.items()
+        for other, needed in others.items()
+    ]
+    assert needs == answer["needs"]

@@ -59,7 +59,6 @@ _DEFAULT_SINCE: dict[str, tuple[tuple[int, int], ...]] = {
 # (feature, level) → the levels of other features it needs.
 DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {
     (ELR_VERSION, 1): {METADATA_VERSION: 23},
-    (KRAFT_VERSION, 1): {METADATA_VERSION: 21},
 }
 
 # Level → Kafka's name of the metadata version.
@@ -154,7 +153,7 @@ def broker_record_version(metadata_version: int) -> int:
 
 def transactions_supported(metadata_version: int) -> bool:
     """Say whether a group of batches may be framed as one transaction (KIP-868)."""
-    return metadata_version >= 14
+    return metadata_version >= 13
 
 
 def controllers_registered(metadata_version: int) -> bool:

@@ -67,7 +67,7 @@ def initial_levels(release: str | None, chosen: Sequence[str], *, dynamic: bool)
             "--no-initial-controllers is used, and 0 with controller.quorum.voters"
         )
     levels = {**levels_of(base), **wanted}
-    for name, level in [*levels.items(), (KRAFT_VERSION, kraft)]:
+    for name, level in levels.items():
         problem = missing_dependency(name, level, levels)
         if problem is not None:
             raise ValueError(problem)

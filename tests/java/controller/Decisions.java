@@ -49,7 +49,7 @@ import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
- * What Kafka's own controller decides on a given state. Its parts are visible in their package only, so this stands in it.
+ * What Kafka's own controller decides on a given state, and {"verb": "versions"} what its versions can do. Its parts are visible in their package only, so this stands in it.
  * {"verb": "reset"} begins with nothing, {"verb": "apply", "records": [...], "offset": where the log ends} replays records, every other verb
  * asks for a decision and changes nothing: the records that would be written, and the response if there is one.
  */
@@ -72,9 +72,30 @@ public final class Decisions {
                 for (JsonNode each : request.get("records")) replay(read(each.binaryValue()));
                 offset = request.get("offset").asLong();
                 return JSON.createObjectNode();
+            case "versions":
+                return versions();
             default:
                 return decision(request);
         }
+    }
+
+    /** What Kafka knows of its own versions. */
+    private static ObjectNode versions() {
+        ObjectNode answer = JSON.createObjectNode();
+        ArrayNode levels = answer.putArray("levels");
+        for (MetadataVersion version : MetadataVersion.VERSIONS) {
+            levels.addArray().add(version.featureLevel()).add(version.toString())
+                .add(version.partitionRecordVersion()).add(version.registerBrokerRecordVersion()).add(version.didMetadataChange())
+                .add(version.isMetadataTransactionSupported()).add(version.isControllerRegistrationSupported())
+                .add(version.isDirectoryAssignmentSupported()).add(!version.isLeaderEpochBumpRequiredOnIsrShrink())
+                .add(version.isElrSupported()).add(version.isCordonedLogDirsSupported());
+        }
+        ArrayNode needs = answer.putArray("needs");
+        for (Feature feature : Feature.PRODUCTION_FEATURES)
+            for (var version : feature.featureVersions())
+                version.dependencies().forEach((other, level) ->
+                    needs.addArray().add(version.featureName()).add(version.featureLevel()).add(other).add(level));
+        return answer;
     }
 
     private void reset() {
