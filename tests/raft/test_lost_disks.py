@@ -58,28 +58,35 @@ def storm(seed: int, size: int, *, on_disks: bool = False, at_first: bool = Fals
     return world
 
 
+def check(seed: int, size: int, *, on_disks: bool = False, at_first: bool = False) -> World:
+    """A storm; and afterwards all is well again, if that can be."""
+    try:
+        world = storm(seed, size, on_disks=on_disks, at_first=at_first)
+        if not at_first:
+            world.settle()
+            assert not world.in_doubt, "doubt never ends"
+        assert world.committed, "nothing was ever committed"
+        return world
+    except AssertionError as error:
+        error.add_note(f"seed {seed}")
+        raise
+
+
 @pytest.mark.parametrize("size", [3, 5])
 def test_storms(size: int) -> None:
-    lost = 0
-    for seed in range(SEEDS[size]):
-        world = storm(seed, size)
-        world.settle()
-        assert not world.in_doubt, f"seed {seed}: doubt never ends"
-        lost += len(world.amnesiacs)
+    lost = sum(len(check(seed, size).amnesiacs) for seed in range(SEEDS[size]))
     assert lost > SEEDS[size] // 2, "hardly anybody lost anything"
 
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_storms_from_the_very_first_election_on(size: int) -> None:
     for seed in range(SEEDS[size]):
-        assert storm(seed, size, at_first=True).committed
+        check(seed, size, at_first=True)
 
 
 def test_storms_on_disks_that_lose_power() -> None:
     for seed in range(SEEDS_ON_DISKS):
-        world = storm(seed, 3, on_disks=True)
-        world.settle()
-        assert not world.in_doubt, f"seed {seed}: doubt never ends"
+        check(seed, 3, on_disks=True)
 
 
 def test_voters_that_trust_their_empty_disks_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,9 +94,4 @@ def test_voters_that_trust_their_empty_disks_are_caught(monkeypatch: pytest.Monk
     monkeypatch.setattr(doubt, "may_take_part", lambda *_: True)
     monkeypatch.setattr(doubt, "may_answer", lambda *_: True)
     with pytest.raises(AssertionError, match=r"committed|two leaders"):
-        _storms_of(SEEDS[3])
-
-
-def _storms_of(count: int) -> None:
-    for seed in range(count):
-        storm(seed, 3, at_first=True)
+        test_storms_from_the_very_first_election_on(3)
