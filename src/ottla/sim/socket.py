@@ -120,7 +120,7 @@ class SimSocket:
     def send(self, data: Buffer) -> int:
         return self.sendmsg([data])
 
-    def sendmsg(self, buffers: Sequence[Buffer], ancdata: Sequence[object] = (), flags: int = 0) -> int:
+    def sendmsg(self, buffers: Sequence[Buffer]) -> int:
         self._check()
         room = self._room()
         if room <= 0:
