@@ -300,6 +300,21 @@ def test_doubt_ends_only_with_what_a_leader_has_committed_in_its_own_epoch() -> 
     assert node.doubt is None
 
 
+def test_which_answers_of_a_leader_end_it() -> None:
+    world, _, (lost, _) = running()
+    node = lose(world, lost)
+    world.run(500)
+    end = node.journal.end_offset
+    doubt.fetched(node, lost, end, -1)
+    assert node.doubt is not None, "a leader whose epoch has not begun does not know what is committed"
+    doubt.fetched(node, -1, end, end)
+    assert node.doubt is not None, "in quarantine"
+    doubt.fetched(node, lost, end - 1, end)
+    assert node.doubt is not None, "something is missing"
+    doubt.fetched(node, lost, end, end + 5)
+    assert node.doubt is None, "what was committed since was committed without what it forgot"
+
+
 def test_doubt_outlives_a_crash_and_a_second_loss() -> None:
     world, _, (lost, _) = running()
     lose(world, lost)
