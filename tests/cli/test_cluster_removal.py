@@ -184,5 +184,11 @@ def test_fixed_voters_of_an_older_release(tmp_path: Path) -> None:
         cluster = LocalCluster(directory)
         until(lambda: healthy(cluster))
         assert voters(cluster)[1] == {1, 3}
+        pid = cluster.node_pid(3)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        cluster.wait_for("node-3 ended")
+        # The other one gives up after a while, and then nobody can be asked; which is said.
+        until(lambda: "no controller leads" in ottla(cluster, "cluster", "quorum", code=None).err)
     finally:
         cluster.stop()

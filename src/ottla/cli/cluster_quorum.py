@@ -26,10 +26,11 @@ def register(app: typer.Typer) -> None:
 
 def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Show the metadata quorum: who leads, who votes, who follows, and how far behind each is."""
+    from ottla.cli.cluster_view import quorum_of
     from ottla.cli.output import note, print_rows
     from ottla.model.ids import uuid_text
 
-    found = run(bootstrap, lambda admin: admin.voters.quorum())
+    found = run(bootstrap, quorum_of)
     end = max((each.log_end_offset for each in found.voters), default=0)
 
     def row(each: QuorumReplica, role: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.cli.cluster_view import quorum_of
 from ottla.cli.output import done, err, note
 from ottla.cli.terminal import CommandError
 from ottla.client.errors import ClientError
@@ -79,7 +80,7 @@ async def check_dynamic(admin: Admin, what: str) -> None:
 
 async def plan_handover(admin: Admin, node_id: int) -> Handover | None:
     """What becomes of the seat of a node that leaves; None if it has none."""
-    quorum = await admin.voters.quorum()
+    quorum = await quorum_of(admin)
     voter = next((each for each in quorum.voters if each.node_id == node_id), None)
     if voter is None:
         return None
@@ -123,12 +124,12 @@ async def _add(admin: Admin, newcomer: QuorumReplica, endpoints: tuple[VoterEndp
 
 async def _voters(admin: Admin) -> set[int]:
     """Whoever was asked for a change may be gone, or lead no more, before it answers: what counts is who votes."""
-    return {each.node_id for each in (await admin.voters.quorum()).voters}
+    return {each.node_id for each in (await quorum_of(admin)).voters}
 
 
 async def let_vote(admin: Admin, node_id: int, endpoints: tuple[VoterEndpoint, ...] = ()) -> None:
     """Let a controller that follows the quorum vote; where it listens is known unless told."""
-    quorum = await admin.voters.quorum()
+    quorum = await quorum_of(admin)
     if any(each.node_id == node_id for each in quorum.voters):
         raise CommandError(f"node {node_id} votes already")
     found = next((each for each in quorum.observers if each.node_id == node_id), None)
@@ -149,7 +150,7 @@ async def let_vote(admin: Admin, node_id: int, endpoints: tuple[VoterEndpoint, .
 
 async def give_up(admin: Admin, node_id: int) -> None:
     """Let a voter no longer vote."""
-    quorum = await admin.voters.quorum()
+    quorum = await quorum_of(admin)
     voter = next((each for each in quorum.voters if each.node_id == node_id), None)
     if voter is None:
         follows = any(each.node_id == node_id for each in quorum.observers)
@@ -159,7 +160,10 @@ async def give_up(admin: Admin, node_id: int) -> None:
         )
     await check_dynamic(admin, f"node {node_id} votes for ever")
     check_majority(quorum, node_id)
-    await hand_over(admin, Handover(voter, None, (), len(quorum.voters) - 1))
+    handover = Handover(voter, None, (), len(quorum.voters) - 1)
+    await hand_over(admin, handover)
+    if handover.voters % 2 == 0:
+        note(f"{handover.voters} voters are left: none of them may fail, until another one votes")
 
 
 async def until_it_follows(admin: Admin, node_id: int, how_to_start: str) -> None:
@@ -168,7 +172,7 @@ async def until_it_follows(admin: Admin, node_id: int, how_to_start: str) -> Non
         with err().status(f"waiting for node {node_id} to start"):
             async with asyncio.timeout(_JOIN_S):
                 while True:
-                    if any(each.node_id == node_id for each in (await admin.voters.quorum()).observers):
+                    if any(each.node_id == node_id for each in (await quorum_of(admin)).observers):
                         return
                     await asyncio.sleep(_LOOK_S)
     except TimeoutError:

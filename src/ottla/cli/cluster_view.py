@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.cli.terminal import CommandError
 from ottla.client.admin.nodes import LogDir
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.admin.voters import Quorum
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MIN_ISR = "min.insync.replicas"
 TOPICS_AT_ONCE = 500
+_LEADER_S = 10.0  # elections take a second or two
 PATIENCE_S = 5.0  # for a broker that may be gone
 
 
@@ -94,9 +96,8 @@ class ClusterView(NamedTuple):
 
 async def look(admin: Admin) -> ClusterView:
     """Everything at once."""
-    described, quorum, moves = await asyncio.gather(
-        admin.nodes.describe(fenced=True), admin.voters.quorum(), admin.replicas.reassignments()
-    )
+    quorum = await quorum_of(admin)
+    described, moves = await asyncio.gather(admin.nodes.describe(fenced=True), admin.replicas.reassignments())
     topics = await admin.topics.all()
     min_isr = await _min_isr(admin, [each.name for each in topics])
     dirs = await disks(admin, [each.node_id for each in described.brokers if not each.is_fenced])
@@ -119,6 +120,18 @@ async def look(admin: Admin) -> ClusterView:
             )
     brokers = tuple(_broker(each, partitions, dirs) for each in described.brokers)
     return ClusterView(described.cluster_id, quorum, brokers, tuple(sorted(partitions)))
+
+
+async def quorum_of(admin: Admin) -> Quorum:
+    """The quorum, if there is anybody who leads it."""
+    try:
+        async with asyncio.timeout(_LEADER_S):
+            return await admin.voters.quorum()
+    except TimeoutError:
+        raise CommandError(
+            "no controller leads the cluster: more than half of those that vote do not answer",
+            "start the nodes that are down; what is led by the others can be read meanwhile",
+        ) from None
 
 
 def largest(dirs: Mapping[int, list[LogDir]]) -> dict[TopicPartition, int]:
