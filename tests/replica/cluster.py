@@ -211,7 +211,7 @@ class Cluster:
             verdict = RETRY
         if isinstance(verdict, Terms):
             partition.proposal_accepted(verdict, self.now_ms)
-        elif partition.proposal_refused(verdict):
+        elif partition.proposal_refused(verdict, self.now_ms):
             pending = partition.in_sync.pending if partition.in_sync is not None else None
             if pending is not None:
                 self.proposals.append((partition, pending))

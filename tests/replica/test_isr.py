@@ -229,12 +229,47 @@ def test_refusals(error: ErrorCode, again: bool, pending: bool) -> None:
     cluster.replicate(3)
     partition = leader(cluster)
     assert partition.isr_proposal(cluster.now_ms) is not None and partition.in_sync is not None
-    assert partition.proposal_refused(error) is again
+    assert partition.proposal_refused(error, cluster.now_ms) is again
     assert (partition.in_sync.pending is not None) is pending
     assert (3 in partition.in_sync.maximal) is pending, "it may be a member by now"
     cluster.decide(1, (1, 2))
     cluster.tell(1)
     assert partition.in_sync.pending is None and 3 not in partition.in_sync.maximal
+
+
+def test_who_leaves_outside_the_isr_is_not_waited_for() -> None:
+    cluster = Cluster()
+    partition = leader(cluster)
+    cluster.replicate(2, 3)
+    cluster.produce(1)
+    cluster.replicate(2)
+    cluster.replicate(2)
+    cluster.decide(1, (1, 2))  # its disk failed, and it still says so itself
+    cluster.tell(1)
+    assert partition.high_watermark == 0, "it was caught up a moment ago and may come back"
+    cluster.fence(3)
+    cluster.nodes[1].view.decision = cluster.decision
+    moves = cluster.nodes[1].view.moves
+    partition.broker_left(3, cluster.now_ms)
+    assert (partition.high_watermark, cluster.nodes[1].view.moves) == (1, moves + 1)
+
+
+def test_who_may_not_join_is_not_waited_for() -> None:
+    cluster = Cluster()
+    partition = leader(cluster)
+    cluster.replicate(2, 3)
+    cluster.produce(1)
+    cluster.replicate(2)
+    cluster.replicate(2)
+    cluster.decide(1, (1, 2))
+    cluster.tell(1)
+    assert partition.isr_proposal(cluster.now_ms) is not None, "it would have 3 back"
+    cluster.fence(3)
+    cluster.nodes[1].view.decision = cluster.decision
+    partition.broker_left(3, cluster.now_ms)
+    assert partition.high_watermark == 0, "3 may be a member by now"
+    assert not partition.proposal_refused(ErrorCode.INELIGIBLE_REPLICA, cluster.now_ms)
+    assert partition.high_watermark == 1
 
 
 def test_the_same_terms_again_leave_a_proposal_under_way() -> None:

@@ -243,6 +243,12 @@ class Partition(Readable):
             )
         return self._raise_to(reached)
 
+    def broker_left(self, broker_id: int, now_ms: int) -> None:
+        """It is about to join nobody's ISR any more: what waited for it, though no member did, need not."""
+        in_sync = self.in_sync
+        if in_sync is not None and broker_id in in_sync.followers and self.is_leader and self._advance(now_ms):
+            self.neighbours.moved(self)
+
     def _raise_to(self, high_watermark: int) -> bool:
         if high_watermark <= self.high_watermark:
             return False
@@ -406,13 +412,15 @@ class Partition(Readable):
             self.neighbours.moved(self)
         self._consider_expanding()
 
-    def proposal_refused(self, error: ErrorCode) -> bool:
+    def proposal_refused(self, error: ErrorCode, now_ms: int) -> bool:
         """The controller said no; whether to ask it the same again.
 
         Only some errors say that nothing was changed. After the others what counts is what the metadata says next.
         """
         if self.in_sync is not None and error in _CERTAINLY_NOT_DONE:
             self.in_sync.withdraw()
+            if self._advance(now_ms):  # who was to join was waited for
+                self.neighbours.moved(self)
         return error not in _CERTAINLY_NOT_DONE and error not in _AWAIT_METADATA
 
     # --- the follower's writing

@@ -135,7 +135,7 @@ class IsrChanges:
         error = error_code(data.error_code)
         if error != ErrorCode.NONE:
             log.info("another ISR of %s was refused: %s", partition.name, error.name)
-            return partition.proposal_refused(error)
+            return partition.proposal_refused(error, self._services.now_ms())
         in_sync = partition.in_sync
         assert in_sync is not None, "it is pending"
         replicas = (partition.node_id, *in_sync.followers)

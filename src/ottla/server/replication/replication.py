@@ -128,6 +128,8 @@ class Replication:
                         self._gone(Key(topic.id, state.index))
                 case BrokerChanged(_, new) if new is not None and not new.fenced:
                     self._heard_of(new.id)
+            if isinstance(change, BrokerChanged) and change.old is not None and change.old.active:
+                self._may_have_left(change.old.id)
 
     def consider(self, partition: Partition) -> None:
         """A partition that is led here may want another ISR."""
@@ -142,6 +144,13 @@ class Replication:
         for part in (self._log_dirs, self._isr_changes, self._assignments):
             if part is not None:
                 await part.close()
+
+    def _may_have_left(self, broker_id: int) -> None:
+        """Idle followers do not make leaders look at their partitions: nobody else would see that one need not wait."""
+        broker = self._services.metadata.state.brokers.get(broker_id)
+        if broker is None or not broker.active:
+            for partition in self._partitions.opened():
+                partition.broker_left(broker_id, self._services.now_ms())
 
     # --- roles
 
