@@ -115,13 +115,21 @@ class Eye:
             self.journal_end = self._quorum.end_offset
         partitions: Partitions | None = getattr(self.node, "partitions", None)
         if partitions is not None:
-            for partition in partitions.opened():
+            opened = list(partitions.opened())
+            if len(opened) < len(self._replicas):
+                self._look_last(opened)
+            for partition in opened:
                 replica = self._replicas.get(partition)
                 if replica is None:
                     key = (partitions.topic_id(partition.topic) or NO_ID, partition.index)
                     clean = self.node.member.clean
                     replica = self._replicas[partition] = Replica(self._watch, self._life, partition, key, clean=clean)
                 replica.look()
+
+    def _look_last(self, opened: list[Partition]) -> None:
+        """At what was closed in this step: it may have done something before, and told others."""
+        for partition in [each for each in self._replicas if each not in opened]:
+            self._replicas.pop(partition).look()
 
     def replica_end(self, key: PartitionKey) -> int | None:
         for partition, replica in self._replicas.items():
