@@ -16,7 +16,7 @@ from ottla.sim.seeds import kept_seeds
 KEPT = kept_seeds(Path(__file__).with_name("cluster_seeds.txt"))
 SAMPLE_SECONDS = 75.0  # of CPU, so that a slow machine does fewer
 SAMPLE_MIN = 30
-SAMPLE_MAX = 400
+SAMPLE_MAX = 290
 SAMPLE_START = int(os.environ.get("OTTLA_SIM_START", "700000"))
 
 
