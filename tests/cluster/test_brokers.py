@@ -54,6 +54,19 @@ def test_an_id_is_taken_while_its_session_lives() -> None:
     assert cluster.register(1, incarnation=2) > before
 
 
+def test_a_session_that_is_only_presumed_ends_when_a_process_comes_that_holds_the_same_directories() -> None:
+    cluster = three()
+    cluster.submit(Activate(()))
+    cluster.heartbeat(2)
+    other_disk = RegisterBroker(broker(1)._replace(incarnation_id=bytes(16), directories=(bytes(15) + b"9",)))
+    assert refused(cluster, other_disk) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    before = cluster.state.brokers[1].epoch
+    assert cluster.register(1, incarnation=2) > before and cluster.state.brokers[1].fenced
+    with pytest.raises(ApiError) as caught:
+        cluster.register(2, incarnation=2)  # it was heard of since
+    assert caught.value.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
 def test_a_silent_broker_is_fenced_and_its_partitions_move() -> None:
     cluster = three()
     cluster.create("t", 6, replication_factor=3)

@@ -245,6 +245,26 @@ def test_the_end_of_a_process_is_noticed_at_once(tmp_path: Path) -> None:
         cluster.stop()
 
 
+def test_a_cluster_that_lost_its_power_waits_for_no_session(tmp_path: Path) -> None:
+    """Its journal says that all brokers live; their next lives come while a new controller still presumes so."""
+    cluster = OttlaCluster(tmp_path, properties={"broker.session.timeout.ms": "3600000"})
+    try:
+        cluster.start()
+        topic = CreateTopicsRequest.CreatableTopic(
+            name="t", num_partitions=6, replication_factor=3, assignments=[], configs=[]
+        )
+        made = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+        assert made.topics[0].error_code == 0, made
+        for id in cluster.ids:
+            cluster.pause(id)  # so that nobody hears of the end of another
+        for id in cluster.ids:
+            cluster.kill(id)
+        cluster.start()
+        eventually(lambda: _isr_is_full(cluster), "all are back", within_s=60)
+    finally:
+        cluster.stop()
+
+
 def _isr_is_full(cluster: OttlaCluster) -> bool:
     request = MetadataRequest(topics=[MetadataRequest.Topic(name="t")], allow_auto_topic_creation=False)
     answer = cluster.ask(request, 12)

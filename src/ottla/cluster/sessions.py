@@ -21,6 +21,7 @@ class Heard(NamedTuple):
     now_ms: int
     metadata_offset: int = -1
     leaving_at: int | None = None  # the offset at which its controlled shutdown began
+    presumed: bool = False  # it was not heard of since this controller took over
 
 
 class Gone(NamedTuple):

@@ -99,5 +99,5 @@ def greet(view: View, now_ms: int) -> tuple[list[Timer], list[Heard]]:
     """A new controller gives every broker that may be alive a whole session."""
     unfenced = [broker for broker in view.state.brokers.values() if not broker.fenced]
     return [watch(view, broker, now_ms) for broker in unfenced], [
-        Heard(broker.id, broker.epoch, now_ms) for broker in unfenced
+        Heard(broker.id, broker.epoch, now_ms, presumed=True) for broker in unfenced
     ]

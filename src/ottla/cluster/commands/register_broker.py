@@ -1,6 +1,8 @@
 """RegisterBroker: a broker that (re)starts gets an epoch, fenced at first.
 
-Whoever restarts under an id whose session is still alive is refused: two processes must not be one broker. A new
+Whoever restarts under an id whose session is still alive is refused: two processes must not be one broker. But a
+session that a new controller merely presumes ends when the next process comes with the same directories: it could not
+hold them if the former one lived. So a whole cluster that lost its power is back at once. A new
 incarnation is taken out of every ISR; if it did not stop in order it may have lost what it had acknowledged, so it is
 no longer eligible to lead either (KIP-966). The same incarnation may register again to amend what it said.
 """
@@ -33,7 +35,7 @@ class RegisterBroker:
         level = view.state.metadata_version
         old = view.state.brokers.get(self.broker.id)
         again = old is not None and old.incarnation_id == self.broker.incarnation_id
-        if old is not None and not again and has_session(view, old, now_ms):
+        if old is not None and not again and _lives(view, old, self.broker, now_ms):
             raise ApiError(
                 ErrorCode.DUPLICATE_BROKER_REGISTRATION,
                 "Another broker is registered with that broker id. If the broker was recently restarted this should "
@@ -54,11 +56,13 @@ class RegisterBroker:
         return Result(records, broker.epoch, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
 
-def has_session(view: View, broker: Broker, now_ms: int) -> bool:
-    """Whether a broker has to be taken for alive."""
-    heard = view.sessions.find(broker)
+def _lives(view: View, old: Broker, new: Broker, now_ms: int) -> bool:
+    """Whether a broker's former incarnation has to be taken for alive."""
+    heard = view.sessions.find(old)
+    if old.fenced or heard is None or (heard.presumed and not set(old.directories).isdisjoint(new.directories)):
+        return False
     timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
-    return not broker.fenced and heard is not None and heard.now_ms + timeout_ms >= now_ms
+    return heard.now_ms + timeout_ms >= now_ms
 
 
 def _without(view: View, id: int, *, clean: bool) -> Iterator[Entry]:
