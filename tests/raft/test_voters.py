@@ -113,6 +113,25 @@ def test_a_leader_that_removes_itself_leads_until_that_is_committed() -> None:
     assert leader.leader_id == new.me.id, "it goes on as an observer"
 
 
+def test_a_leader_whose_removal_nobody_else_has_is_elected_once_more() -> None:
+    """By its own log it is no voter any more, but without that log nobody can be elected."""
+    world, leader = elected(2)
+    (other,) = world.nodes.keys() - {leader.me.id}
+    world.crash(other, tell=False)
+    request = RemoveRaftVoterRequest(
+        cluster_id=CLUSTER, voter_id=leader.me.id, voter_directory_id=disk_of(leader.me.id)
+    )
+    world.ask(leader.me.id, "remove", request)
+    world.run(20_000)
+    assert not world.nodes[leader.me.id].is_leader and world.replies["remove"].error_code
+    world.start(other)
+    world.run(20_000)
+    new = world.leader
+    assert new is not None and new.me.id == other and list(new.voters) == [other]
+    removed = world.nodes[leader.me.id]
+    assert removed.leader_id == other and not removed.stands, "now that its removal is committed"
+
+
 def test_the_last_voter_stays() -> None:
     world, leader = elected(1)
     assert remove(world, leader, 1).error_code == ErrorCode.VOTER_NOT_FOUND

@@ -105,7 +105,7 @@ def become_unattached(node: RaftNode, epoch: int, *, leader_id: int = -1, voted:
 
 def become_prospective(node: RaftNode) -> None:
     node.become(
-        Prospective(node.election_timeout(), {node.me.id}),
+        Prospective(node.election_timeout(), node.own_votes),
         leader_id=node.leader_id,
         voted=node.voted,
         endpoint=node.leader_endpoint(),
@@ -113,8 +113,8 @@ def become_prospective(node: RaftNode) -> None:
 
 
 def _become_candidate(node: RaftNode) -> None:
-    state = Candidate(node.election_timeout(), {node.me.id})
-    node.become(state, epoch=node.epoch + 1, voted=node.me, remembered=node.voters.majority > 1)
+    state = Candidate(node.election_timeout(), node.own_votes)
+    node.become(state, epoch=node.epoch + 1, voted=node.me, remembered=not node.voters.is_only(node.me))
     doubt.end(node)
 
 

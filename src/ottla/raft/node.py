@@ -199,8 +199,15 @@ class RaftNode:
 
     @property
     def stands(self) -> bool:
-        """Whether this node may stand for election."""
-        return self.is_voter and doubt.may_take_part(self, self.epoch + 1)
+        """Whether this node may stand for election. One whose own removal may not be committed yet must: it may be the
+        only one whose log has that removal, and then nobody else can be elected. Its own vote does not count."""
+        is_elector = self.is_voter or self.history.may_hold(self.me, self.high_watermark)
+        return is_elector and doubt.may_take_part(self, self.epoch + 1)
+
+    @property
+    def own_votes(self) -> set[int]:
+        """What an election begins with."""
+        return {self.me.id} if self.is_voter else set()
 
     @property
     def may_tell(self) -> bool:

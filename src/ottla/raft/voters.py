@@ -159,6 +159,12 @@ class VoterHistory:
         """Where the present set was written; -1 if it is of the configuration or of a bootstrap file."""
         return self._sets[-1][0] if self._sets else -1
 
+    def may_hold(self, key: ReplicaKey, high_watermark: int) -> bool:
+        """Whether a replica votes by the set that is known to be committed, or by one that may become so."""
+        committed = [voters for at, voters in self._sets if at < high_watermark]
+        later = self._sets[len(committed) :]
+        return any(voters.has(key) for voters in (committed or [self._static])[-1:] + [each for _, each in later])
+
     @property
     def kraft_version(self) -> int:
         return self._versions[-1][1] if self._versions else 0
