@@ -5,6 +5,7 @@ Rules:
 - A broker's own configuration is asked of that broker; everything else of any broker.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import check
+from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource, ResourceType, Source
 from ottla.model.setting import Kind
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -97,7 +99,7 @@ class Configs:
             request,
             DescribeConfigsResponse,
             node_id=_node_of(resources[0]) if resources else None,
-            error_of=lambda each: each.results[0].error_code if each.results else 0,
+            error_of=self._passing_error,
         )
         result: dict[Resource, list[ConfigEntry]] = {}
         for found in answer.results:
@@ -105,6 +107,15 @@ class Configs:
             resource = Resource(found.resource_type, found.resource_name)
             result[resource] = sorted((_entry(each) for each in found.configs), key=lambda entry: entry.name)
         return result
+
+    def _passing_error(self, answer: DescribeConfigsResponse) -> int:
+        """The first error that may go away; a topic that nobody just made will not come."""
+        now_s = asyncio.get_running_loop().time()
+        for found in answer.results:
+            is_absent = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if found.error_code and not (is_absent and not self._cluster.metadata.is_new(found.resource_name, now_s)):
+                return found.error_code
+        return ErrorCode.NONE
 
     async def alter(self, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:
         """Apply the changes, all or none."""
