@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from tests.cli.conftest import Run, invoke
 from tests.support.local_cluster import LocalCluster, is_alive
 from tests.support.node import OttlaNode
+from tests.support.waiting import until
 
 from ottla.client.blocking import Blocking
 
@@ -39,13 +39,6 @@ def ottla(local: LocalCluster) -> Ottla:
         return done
 
     return run
-
-
-def until(holds: Callable[[], bool], timeout_s: float = 40) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline_s, "it never came to be"
-        time.sleep(0.1)
 
 
 def healthy(ottla: Ottla) -> bool:

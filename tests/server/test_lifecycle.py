@@ -16,7 +16,7 @@ class Cluster:
     """A controller that takes every registration, and the metadata that show it."""
 
     def __init__(self, broker: Broker) -> None:
-        self.state = SimpleNamespace(brokers={broker.id: broker._replace(epoch=EPOCH)})
+        self.state = SimpleNamespace(brokers={broker.id: broker._replace(epoch=EPOCH)}, metadata_version=0)
         self.end_offset = 100
         self.beats: list[BrokerHeartbeatRequest] = []
         self.heard = asyncio.Event()

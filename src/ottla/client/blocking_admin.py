@@ -55,6 +55,8 @@ class BlockingReplicas(Face[Replicas]):
 
 class BlockingVoters(Face[Voters]):
     quorum = waits(Voters.quorum)
+    controllers = waits(Voters.controllers)
+    is_up = waits(Voters.is_up)
     add = waits(Voters.add)
     remove = waits(Voters.remove)
 
