@@ -237,15 +237,21 @@ def test_refusals(error: ErrorCode, again: bool, pending: bool) -> None:
     assert partition.in_sync.pending is None and 3 not in partition.in_sync.maximal
 
 
-def test_who_leaves_outside_the_isr_is_not_waited_for() -> None:
+def _third_put_out() -> Cluster:
+    """One record that 2 has and 3 has not, when the controller takes 3 out of the ISR: its disk failed."""
     cluster = Cluster()
-    partition = leader(cluster)
     cluster.replicate(2, 3)
     cluster.produce(1)
     cluster.replicate(2)
     cluster.replicate(2)
-    cluster.decide(1, (1, 2))  # its disk failed, and it still says so itself
+    cluster.decide(1, (1, 2))
     cluster.tell(1)
+    return cluster
+
+
+def test_who_leaves_outside_the_isr_is_not_waited_for() -> None:
+    cluster = _third_put_out()
+    partition = leader(cluster)
     assert partition.high_watermark == 0, "it was caught up a moment ago and may come back"
     cluster.fence(3)
     cluster.nodes[1].view.decision = cluster.decision
@@ -255,14 +261,8 @@ def test_who_leaves_outside_the_isr_is_not_waited_for() -> None:
 
 
 def test_who_may_not_join_is_not_waited_for() -> None:
-    cluster = Cluster()
+    cluster = _third_put_out()
     partition = leader(cluster)
-    cluster.replicate(2, 3)
-    cluster.produce(1)
-    cluster.replicate(2)
-    cluster.replicate(2)
-    cluster.decide(1, (1, 2))
-    cluster.tell(1)
     assert partition.isr_proposal(cluster.now_ms) is not None, "it would have 3 back"
     cluster.fence(3)
     cluster.nodes[1].view.decision = cluster.decision

@@ -192,17 +192,23 @@ def test_a_cut_during_the_copying_is_followed() -> None:
     asyncio.run(test())
 
 
+async def stopped_while_moving(pair: Pair) -> str:
+    """The follower stops with everything copied that there is; where to."""
+    await pair.same()
+    target = other(pair)
+    assert move(pair, target) == ErrorCode.NONE
+    await eventually(lambda: described(pair.follower).get((target, True), (0, -1))[1] == 0)
+    await pair.replication.close()
+    pair.follower.partitions.close()
+    return target
+
+
 def test_a_restart_goes_on_with_a_move_and_finishes_the_last_step_of_one() -> None:
     async def test() -> None:
         pair = two_directories()
         pair.create()
         pair.leader.produce(count=3)
-        await pair.same()
-        target = other(pair)
-        assert move(pair, target) == ErrorCode.NONE
-        await eventually(lambda: described(pair.follower).get((target, True), (0, -1))[1] == 0)
-        await pair.replication.close()
-        pair.follower.partitions.close()
+        target = await stopped_while_moving(pair)
         disks = pair.follower.disks
         again = Side(FOLLOWER, pair.state, disks, {})
         assert [name for directory in again.directories for name in directory.futures] == [NAME]
@@ -233,12 +239,7 @@ def test_a_move_of_a_topic_that_is_gone_is_not_gone_on_with_by_its_namesake(monk
 
         pair.create()
         pair.leader.produce(count=3, value=b"of the old one")
-        await pair.same()
-        target = other(pair)
-        assert move(pair, target) == ErrorCode.NONE
-        await eventually(lambda: described(pair.follower).get((target, True), (0, -1))[1] == 0)
-        await pair.replication.close()
-        pair.follower.partitions.close()
+        await stopped_while_moving(pair)
         old = pair.state.topics["t"]
         record = journal.PartitionRecord(
             **{"partition_id": 0, "topic_id": b"another".ljust(16, b"\1"), "leader": LEADER, "leader_epoch": 0},

@@ -227,11 +227,7 @@ def test_the_end_of_a_process_is_noticed_at_once(tmp_path: Path) -> None:
     cluster = OttlaCluster(tmp_path)
     try:
         cluster.start()
-        topic = CreateTopicsRequest.CreatableTopic(
-            name="t", num_partitions=6, replication_factor=3, assignments=[], configs=[]
-        )
-        made = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
-        assert made.topics[0].error_code == 0, made
+        _make_topic(cluster)
         gone = cluster.controller()
         began_s = time.monotonic()
         cluster.kill(gone)
@@ -250,11 +246,7 @@ def test_a_cluster_that_lost_its_power_waits_for_no_session(tmp_path: Path) -> N
     cluster = OttlaCluster(tmp_path, properties={"broker.session.timeout.ms": "3600000"})
     try:
         cluster.start()
-        topic = CreateTopicsRequest.CreatableTopic(
-            name="t", num_partitions=6, replication_factor=3, assignments=[], configs=[]
-        )
-        made = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
-        assert made.topics[0].error_code == 0, made
+        _make_topic(cluster)
         for id in cluster.ids:
             cluster.pause(id)  # so that nobody hears of the end of another
         for id in cluster.ids:
@@ -263,6 +255,14 @@ def test_a_cluster_that_lost_its_power_waits_for_no_session(tmp_path: Path) -> N
         eventually(lambda: _isr_is_full(cluster), "all are back", within_s=60)
     finally:
         cluster.stop()
+
+
+def _make_topic(cluster: OttlaCluster) -> None:
+    topic = CreateTopicsRequest.CreatableTopic(
+        name="t", num_partitions=6, replication_factor=3, assignments=[], configs=[]
+    )
+    made = cluster.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+    assert made.topics[0].error_code == 0, made
 
 
 def _isr_is_full(cluster: OttlaCluster) -> bool:
