@@ -136,3 +136,30 @@ def test_a_name_server_that_hangs_is_asked_once_per_name() -> None:
         await peers.close()
 
     asyncio.run(talk())
+
+
+def test_who_is_cancelled_in_the_moment_of_the_end_stays_cancelled() -> None:
+    """An error instead would be one that nobody looks at any more."""
+
+    async def talk() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def hangs(*_: Any, **__: Any) -> Any:
+            await asyncio.sleep(3_600)
+
+        loop.getaddrinfo = hangs  # type: ignore[method-assign]
+        peers = Peers("test")
+        given_up, patient = (
+            loop.create_task(peers.ask(Address("silent", 1), ASK, timeout_ms=ASK_MS)) for _ in range(2)
+        )
+        await asyncio.sleep(0.01)
+        closing = loop.create_task(peers.close())
+        await asyncio.sleep(0)  # the attempt to connect ends with the next step
+        given_up.cancel()
+        await closing
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        with pytest.raises(NotConnected, match="was closed"):
+            await patient
+
+    asyncio.run(talk())

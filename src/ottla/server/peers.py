@@ -189,6 +189,7 @@ class _Link:
         if connecting is None:
             connecting = self._connecting = asyncio.get_running_loop().create_task(self._connect())
             connecting.add_done_callback(self._connected)
+        cancelled = _cancellations()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 # Several may wait for it, and one who gives up must not take it from the others.
@@ -196,8 +197,8 @@ class _Link:
         except TimeoutError:
             raise RequestTimedOut(f"no connection to {self._address} within {timeout_ms} ms") from None
         except asyncio.CancelledError:
-            if not connecting.cancelled():
-                raise
+            if not connecting.cancelled() or _cancellations() > cancelled:
+                raise  # whoever waits was cancelled, if at the same time as the connection: nobody looks at an error
             raise NotConnected(f"the connection to {self._address} was closed") from None
 
     async def _connect(self) -> PeerConnection:
@@ -239,6 +240,12 @@ class _Link:
     async def closed(self) -> None:
         if self._connecting is not None:
             await asyncio.gather(self._connecting, return_exceptions=True)
+
+
+def _cancellations() -> int:
+    """How often the present task was cancelled."""
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
 
 
 async def probe(address: Address, timeout_ms: int) -> Reach:
