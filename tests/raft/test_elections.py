@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.raft.world import CLUSTER, World, disk_of
+from tests.raft.world import CLUSTER, World, disk_of, endpoint
 
 from ottla.model.errors import ErrorCode
 from ottla.raft import events
@@ -250,3 +250,22 @@ def test_an_announcement_of_a_newer_epoch_is_followed_and_an_older_one_is_not() 
     assert follower.leader_id == other and follower.role is Role.FOLLOWER
     assert any(isinstance(effect, Follow) and effect.leader_id == other for effect in found)
     assert any(isinstance(effect, Send) and effect.node_id == other for effect in found), "it begins to fetch"
+
+
+def test_who_remembers_no_more_than_the_id_of_its_leader_finds_it() -> None:
+    """An observer knows from bootstrap servers where others are; an election that it remembers does not say where."""
+    world = World(1, [1], dynamic=True)
+    world.run(5_000)
+    leader = world.leader
+    assert leader is not None
+    world.add(4)
+    world.run(1_000)
+    world.crash(4)
+    world.lose_disk(4, in_doubt=False)
+    world.journals[4].write_election(Election(leader.epoch, leader.me.id, None), [], 0)
+    world.start(4)
+    assert not world.nodes[4].voters
+    world.run(1_000)
+    found = world.nodes[4].leader_endpoint()
+    assert found is not None and found[1:] == endpoint(leader.me.id)[1:]
+    assert world.nodes[4].voters == leader.voters

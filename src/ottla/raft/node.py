@@ -301,7 +301,7 @@ class RaftNode:
         if epoch > self.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
             following.attach(self, leader_id, epoch, endpoint)
             return True
-        if leader_id >= 0 and self.leader_id < 0:
+        if leader_id >= 0 and self.leader_endpoint() is None:  # or its id is remembered, and nothing else
             following.attach(self, leader_id, epoch, endpoint)
         return error == ErrorCode.BROKER_NOT_AVAILABLE
 
