@@ -26,13 +26,13 @@ def test_a_good_history() -> None:
     log.leads(ONE, 1, 0)
     log.moved(ONE, 1, 0)
     log.moved(ONE, 1, 4)
-    log.committed(ONE, [A, B], leads=True)
-    log.committed(TWO, [A, B], leads=False)
+    log.committed(ONE, [A, B], led_in=1)
+    log.committed(TWO, [A, B], led_in=None)
     log.leads(TWO, 2, 4)
     log.has(TWO, [A, B])
     log.moved(TWO, 2, 3)  # a new leader may know less at first
     log.moved(TWO, 2, 9)
-    log.committed(TWO, [C], leads=True)
+    log.committed(TWO, [C], led_in=2)
     log.cut(THREE, 3, 4)
     assert not wrong
     assert (log.epochs, log.line.end_offset) == (2, 9)
@@ -58,14 +58,28 @@ def test_a_later_life_may_not_go_on_in_the_epoch_of_an_earlier_one() -> None:
 def test_a_leader_that_lacks_what_was_committed() -> None:
     log, wrong = book()
     log.leads(ONE, 1, 0)
-    log.committed(ONE, [A, B], leads=True)
+    log.committed(ONE, [A, B], led_in=1)
     log.leads(TWO, 2, 3)
     assert "its log ends at 3, and 4 was committed" in wrong[0]
 
 
+def test_who_learns_late_that_it_leads_owes_only_what_was_committed_by_then() -> None:
+    log, wrong = book()
+    log.leads(ONE, 1, 0)
+    log.committed(ONE, [A, B], led_in=1)
+    log.leads(THREE, 3, 4)
+    log.committed(THREE, [C], led_in=3)
+    log.leads(TWO, 2, 4)
+    assert (log.owed(2), log.owed(3), wrong) == (4, 9, [])
+    log.leads(TWO, 2, 3)
+    assert "leads from epoch 2 on, but its log ends at 3, and 4 was committed" in wrong.pop()
+    log.leads(ONE, 4, 4)
+    assert "leads from epoch 4 on, but its log ends at 4, and 9 was committed" in wrong.pop()
+
+
 def test_a_leader_with_another_history() -> None:
     log, wrong = book()
-    log.committed(ONE, [A, B], leads=True)
+    log.committed(ONE, [A, B], led_in=1)
     log.leads(TWO, 2, 4)
     log.has(TWO, [A, B._replace(mark=99)])
     assert "node 2 begins to lead" in wrong[0]
@@ -81,30 +95,30 @@ def test_a_high_watermark_that_goes_back() -> None:
 
 def test_a_follower_with_other_records() -> None:
     log, wrong = book()
-    log.committed(ONE, [A, B], leads=True)
-    log.committed(TWO, [A, B._replace(epoch=2)], leads=False)
+    log.committed(ONE, [A, B], led_in=1)
+    log.committed(TWO, [A, B._replace(epoch=2)], led_in=None)
     assert "node 2: " in wrong[0]
 
 
 def test_what_was_deleted_may_differ() -> None:
     log, wrong = book()
-    log.committed(ONE, [A, B], leads=True)
+    log.committed(ONE, [A, B], led_in=1)
     log.line.start_offset = 3
-    log.committed(TWO, [A._replace(mark=99), B], leads=False)
+    log.committed(TWO, [A._replace(mark=99), B], led_in=None)
     assert not wrong
 
 
 def test_a_batch_across_committed_ones() -> None:
     log, wrong = book()
-    log.committed(ONE, [A, B], leads=True)
-    log.committed(TWO, [Batch(1, 4, 1, 5)], leads=False)
+    log.committed(ONE, [A, B], led_in=1)
+    log.committed(TWO, [Batch(1, 4, 1, 5)], led_in=None)
     assert "does not begin where a committed batch begins" in wrong[0]
 
 
 def test_a_follower_that_knows_more_than_any_leader() -> None:
     log, wrong = book()
-    log.committed(ONE, [A], leads=True)
-    log.committed(TWO, [A, B], leads=False)
+    log.committed(ONE, [A], led_in=1)
+    log.committed(TWO, [A, B], led_in=None)
     assert "which no leader said" in wrong[0]
 
 
@@ -122,8 +136,8 @@ def test_those_who_lack_what_counts() -> None:
 
 def test_where_records_may_be_lost_only_leaders_and_watermarks_are_looked_at() -> None:
     log, wrong = book(lossy=True)
-    log.committed(ONE, [A, B], leads=True)
-    log.committed(TWO, [B, C], leads=False)
+    log.committed(ONE, [A, B], led_in=1)
+    log.committed(TWO, [B, C], led_in=None)
     log.leads(TWO, 2, 0)
     log.cut(ONE, 5, 4)
     assert not wrong

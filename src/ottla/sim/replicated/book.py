@@ -8,7 +8,8 @@ Claims:
    those that must have the records (a majority of the voters; all in-sync replicas) do have them;
 4. committed is committed: every node's log below its high watermark is the same, batch by batch, and never cut off.
    (What was deleted may differ: a follower that crashed may still have what its leader need not tell it about.)
-5. a new leader has everything that was ever committed.
+5. a new leader has everything that was committed in its epoch or an earlier one. (Who stood still may learn that it
+   leads when it does so no more: it lacks what was committed since, and nobody follows it.)
 
 And of the quorum: who votes does so once per epoch, and the voters change one at a time.
 
@@ -47,6 +48,7 @@ class LogBook:
         self.lossy = lossy
         self._blame = blame
         self._leaders: dict[int, Life] = {}
+        self._reached: dict[int, int] = {}  # where what was committed ended, by the epoch whose leader said so
         self._high_watermarks: dict[tuple[Life, int], int] = {}
 
     @property
@@ -59,11 +61,15 @@ class LogBook:
         first = self._leaders.setdefault(epoch, life)
         if first != life and not (clean and first.node_id == life.node_id):
             self._wrong(f"{life} leads in epoch {epoch}, in which {first} led")
-        if end_offset < self.line.end_offset and not self.lossy:
+        owed = self.owed(epoch)
+        if end_offset < owed:
             self._wrong(
-                f"{life} leads from epoch {epoch} on, but its log ends at {end_offset}, and "
-                f"{self.line.end_offset} was committed"
+                f"{life} leads from epoch {epoch} on, but its log ends at {end_offset}, and {owed} was committed"
             )
+
+    def owed(self, epoch: int) -> int:
+        """Up to where the leader of an epoch must have everything."""
+        return max((end for said_in, end in self._reached.items() if said_in <= epoch), default=0)
 
     def moved(self, life: Life, epoch: int, high_watermark: int) -> None:
         """The high watermark of a leader is here now."""
@@ -77,17 +83,19 @@ class LogBook:
         for who in missing:
             self._wrong(f"{life} says that everything below {high_watermark} is committed, but {who}")
 
-    def committed(self, life: Life, batches: Iterable[Batch], *, leads: bool) -> None:
-        """A node knows of these batches of its log that they are committed."""
+    def committed(self, life: Life, batches: Iterable[Batch], *, led_in: int | None) -> None:
+        """A node knows of these batches of its log that they are committed; `led_in`: the epoch, if it is a leader."""
         for batch in batches:
             if self.lossy:
                 return
             wrong = self.line.compare(batch)
             if wrong is not None:
                 self._wrong(f"{life}: {wrong}")
-            elif not leads and batch.next_offset > self.line.end_offset:
+            elif led_in is None and batch.next_offset > self.line.end_offset:
                 self._wrong(f"{life} follows and says that {batch} is committed, which no leader said")
             self.line.extend(batch)
+            if led_in is not None:
+                self._reached[led_in] = max(self._reached.get(led_in, 0), batch.next_offset)
 
     def has(self, life: Life, batches: Iterable[Batch]) -> None:
         """A node that begins to lead has these batches, which were committed at other nodes."""

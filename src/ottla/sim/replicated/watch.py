@@ -174,13 +174,14 @@ class Journal:
         self._voters_offset = node.history.latest_offset
         if leads and (not before[2] or before[0] != epoch):
             book.leads(life, epoch, self.end_offset)
-            book.has(life, self._tape.read(book.line.end_offset))
+            book.has(life, self._tape.read(book.owed(epoch)))
         if leads and high_watermark >= 0:
             book.moved(life, epoch, high_watermark)
             if high_watermark > max(before[3], book.line.end_offset):
                 self._check_majority(high_watermark)
         if high_watermark > before[3]:
-            book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), leads=leads or before[2])
+            led_in = epoch if leads else before[0] if before[2] else None
+            book.committed(life, self._tape.read(min(high_watermark, self.end_offset)), led_in=led_in)
 
     def _check_majority(self, high_watermark: int) -> None:
         voters = self._quorum.node.history.latest
@@ -226,12 +227,13 @@ class Replica:
             if not before[1] or before[0] != epoch:
                 self._watch.tell(f"{book.name}: {life} leads in epoch {epoch} from offset {end_offset} on")
                 book.leads(life, epoch, end_offset, clean=self._clean)
-                book.has(life, self._tape.read(book.line.end_offset))
+                book.has(life, self._tape.read(book.owed(epoch)))
             book.moved(life, epoch, high_watermark)
             if members != before[4] or high_watermark > max(before[2], book.line.end_offset):
                 book.lacks(life, high_watermark, self._lacking(high_watermark, members))
         # In one step a leader may learn that more counts, and that it leads no more.
-        book.committed(life, self._tape.read(high_watermark), leads=leads or before[1])
+        led_in = epoch if leads else before[0] if before[1] else None
+        book.committed(life, self._tape.read(high_watermark), led_in=led_in)
 
     def _lacking(self, high_watermark: int, members: tuple[int, ...]) -> Iterator[str]:
         """In-sync replicas, as far as they can be looked at, that do not have everything."""
