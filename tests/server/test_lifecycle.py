@@ -38,6 +38,36 @@ def test_a_broker_that_became_the_sole_voter_while_it_registered_is_heard() -> N
 
 
 async def _register_alone() -> None:
+    cluster, lifecycle = alone()
+    try:
+        await lifecycle.register()
+        async with asyncio.timeout(30):
+            await cluster.heard.wait()
+    finally:
+        await lifecycle.stop()
+    assert (cluster.beats[0].broker_id, cluster.beats[0].broker_epoch) == (1, EPOCH)
+
+
+def test_a_sole_node_that_was_elected_once_more_is_heard() -> None:
+    """Its controller gave up over a disk that could not be read, and presumes now that its own broker beats."""
+
+    async def test() -> None:
+        cluster, lifecycle = alone()
+        try:
+            lifecycle.registered(EPOCH)
+            await asyncio.sleep(0)
+            assert not cluster.beats, "nobody waits for it"
+            lifecycle.new_controller()
+            async with asyncio.timeout(30):
+                await cluster.heard.wait()
+        finally:
+            await lifecycle.stop()
+
+    asyncio.run(test())
+
+
+def alone() -> tuple[Cluster, Lifecycle]:
+    """A broker in the process of the sole voter."""
     settings = {
         "initial.broker.registration.timeout.ms": 60_000,
         "broker.heartbeat.interval.ms": 60_000,
@@ -53,11 +83,4 @@ async def _register_alone() -> None:
         quorum=SimpleNamespace(is_alone=True),
         partitions=SimpleNamespace(offline_directories=list, directories=[]),
     )
-    lifecycle = Lifecycle(asyncio.get_running_loop(), services, broker)
-    try:
-        await lifecycle.register()
-        async with asyncio.timeout(30):
-            await cluster.heard.wait()
-    finally:
-        await lifecycle.stop()
-    assert (cluster.beats[0].broker_id, cluster.beats[0].broker_epoch) == (1, EPOCH)
+    return cluster, Lifecycle(asyncio.get_running_loop(), services, broker)

@@ -93,6 +93,11 @@ class Lifecycle:
         """Something is to be told that cannot wait: the next heartbeat leaves at once."""
         self._hurry.set()
 
+    def new_controller(self) -> None:
+        """Every broker has a session with it, and must be heard of; also who decided alone before."""
+        self._is_heard = True
+        self.hurry()
+
     def follow(self, changes: Iterable[Change]) -> None:
         """A broker that leaves waits until the others know: they say so at once. So does who has more to say than the
         cluster could know before."""

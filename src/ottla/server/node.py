@@ -223,7 +223,7 @@ class Node:
         self.lifecycle = Lifecycle(loop, self.services, self.member.broker)
         self._begin(loop)
         self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
-        self.metadata.on_leader = self.lifecycle.hurry
+        self.metadata.on_leader = self.lifecycle.new_controller
         self._steps_back.append(self.lifecycle.leave)
 
     # --- starting with others
@@ -258,7 +258,9 @@ class Node:
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = Lifecycle(loop, self.services, broker)
         self.partitions.on_offline = self._directory_lost
-        self.metadata.on_leader = self.lifecycle.hurry  # a new controller must know whose end it should hear of
+        self.metadata.on_leader = (
+            self.lifecycle.new_controller
+        )  # a new controller must know whose end it should hear of
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
