@@ -24,6 +24,7 @@ from ottla.raft.events import Appended, Flushed, Start
 from ottla.raft.node import RaftNode
 from ottla.raft.port import Place, ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
+from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.records.control import ControlType
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
 from ottla.wire import compile
@@ -150,6 +151,87 @@ def test_damage_is_noticed_after_a_clean_stop_too() -> None:
         file.append(flipped)
         with pytest.raises(JournalError, match="damaged"):
             Store.open(disk, CONFIG, now_ms=0, clean=True).load()
+
+
+def two_snapshots() -> SimDisk:
+    """t2 and t3 lie between the snapshots; t4 behind the newer, in the same segment; t5 in the next."""
+    disk = SimDisk()
+    run = Run(disk)
+    run.add(1)
+    run.snapshot()
+    run.add(2)
+    run.add(3)
+    writing = run.store.writing_snapshot(list(snapshot(run.state)), Place(4, 1), last_timestamp=0, quorum=[])
+    next(writing)
+    run.add(4)
+    list(writing)
+    run.add(5)
+    run.store.close()
+    return disk
+
+
+def batches(store: Store) -> dict[int, bytes]:
+    """All that the log gives away, by where it begins."""
+    found = {}
+    offset = store.start_offset
+    while offset < store.end_offset:
+        data = store.read(offset, 1)  # of which the first batch is whole
+        found[offset] = data[: read_header(data).size_bytes]
+        offset = read_header(data).next_offset
+    assert offset == store.end_offset
+    return found
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_no_bit_of_the_log_can_change_unseen(clean: bool) -> None:
+    """Wherever it lies: below a snapshot, too, is what followers are given."""
+    disk = two_snapshots()
+    whole = Store.open(disk, CONFIG, now_ms=0, clean=True)
+    whole.load()
+    sound = batches(whole)
+    whole.close()
+    assert list(sound) == [2, 3, 4, 5]
+    outcomes = set()
+    for path in [path for path in disk.paths() if path.endswith(".log")]:
+        content = disk.content(path)
+        begins = [content.find(batch) for batch in sound.values() if batch in content]
+        epochs = {begin + byte for begin in begins for byte in range(12, 16)}
+        for byte in range(len(content)):
+            if byte in epochs:
+                continue  # which no checksum covers
+            struck = two_snapshots()
+            flipped = bytearray(content)
+            flipped[byte] ^= 1
+            file = struck.open(path)
+            file.truncate(0)
+            file.append(flipped)
+            try:
+                store = Store.open(struck, CONFIG, now_ms=0, clean=clean)
+                store.load()
+            except JournalError:
+                outcomes.add("refused")
+                continue
+            found = batches(store)
+            assert found.items() <= sound.items() and found != sound
+            assert store.latest_snapshot is not None and store.start_offset <= store.latest_snapshot.offset
+            if clean:
+                assert store.end_offset == whole.end_offset
+            outcomes.add("dropped" if store.end_offset == whole.end_offset else "cut")
+    assert outcomes == ({"refused", "dropped"} if clean else {"cut", "dropped", "refused"})
+
+
+def test_damage_below_the_newest_snapshot_costs_nothing_that_counts() -> None:
+    disk = two_snapshots()
+    file = disk.open(f"{DIRECTORY}/{2:020d}.log")
+    flipped = bytearray(read_all(file))
+    flipped[HEADER_BYTES] ^= 1
+    file.truncate(0)
+    file.append(flipped)
+    for _ in range(2):
+        run = Run(disk, clean=True)
+        assert run.names == ["t1", "t2", "t3", "t4", "t5"]
+        assert run.store.start_offset == 4 and run.store.earliest_snapshot == Place(4, 1)
+        run.store.close()
 
 
 def test_no_bit_of_what_is_remembered_of_elections_can_change_unseen() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cluster import store
+from ottla.cluster import walk
 from ottla.cluster.commands import register_broker
 from ottla.cluster.elect import Elections, _Draft, _Elected
 from ottla.log.recover import _Recovery
@@ -260,6 +260,6 @@ def test_moves_that_do_not_wait_for_the_new_replicas(monkeypatch: pytest.MonkeyP
 
 def test_damaged_metadata_that_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Recovery, "_is_sound", lambda self, batch: True)
-    monkeypatch.setattr(store, "check", lambda data, position, header: None)
+    monkeypatch.setattr(walk, "check", lambda data, position, header: None)
     monkeypatch.setattr(ClusterSimulation, "step_limit", 40_000)  # some never come to rest
     assert "CORRUPT_MESSAGE" in found(damage)

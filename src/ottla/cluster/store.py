@@ -20,17 +20,16 @@ from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.snapshot_files import SNAPSHOTS_KEPT, SnapshotFiles
 from ottla.cluster.state import JournalError
+from ottla.cluster.walk import Walk
 from ottla.log.checkpoint import CheckpointError, read_partition_metadata, write_partition_metadata
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, StorageError
 from ottla.log.durable import Syncable
 from ottla.log.log import Log, Origin
-from ottla.model.errors import ApiError
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft.port import Election, Place, QuorumRecord
-from ottla.records.batch import check, headers
 from ottla.records.control import ControlType, control_batch, control_type
 from ottla.records.record import records as records_of
 
@@ -100,20 +99,23 @@ class Store:
             raise JournalError(
                 f"the metadata begins at offset {self.log.log_start_offset}, and no snapshot holds what was before"
             )
-        while offset < self.end_offset:
-            data = memoryview(self.read(offset, SCAN_READ_BYTES))
-            self._bytes_since_snapshot += len(data)
-            before = offset
-            try:
-                for position, header in headers(data):
-                    check(data, position, header)
-                    if header.is_control:
-                        self._quorum_records += _about_voters(data, position)
-                    offset = header.last_offset + 1
-            except ApiError as error:
-                raise JournalError(f"the metadata log is damaged at offset {offset}: {error}") from error
-            if offset == before:
-                raise JournalError(f"the metadata log cannot be read at offset {offset}")
+        for batch in self._walk_from(offset).to_end():
+            self._bytes_since_snapshot += batch.header.size_bytes
+            if batch.header.is_control:
+                self._quorum_records += _about_voters(batch.data, batch.at)
+
+    def _walk_from(self, offset: int) -> Walk:
+        """What the snapshot at `offset` made superfluous is kept for followers that are behind. If it is damaged they
+        could never append it; without it they get the snapshot."""
+        walk = Walk(self.log, self.log.log_start_offset)
+        try:
+            for _ in walk.to(offset):
+                pass
+        except JournalError:
+            self._snapshots.keep_newest(1)
+            self._drop_below(offset, offset)
+            return Walk(self.log, offset)
+        return walk
 
     def _load_snapshot(self) -> int:
         problem: JournalError | None = None
@@ -295,9 +297,12 @@ class Store:
         self._snapshots.keep_newest()
         places = self._snapshots.places
         if len(places) == SNAPSHOTS_KEPT:
-            self.log.advance_log_start(places[0].offset)
-            self.log.delete_old_segments(self.now_ms(), high_watermark)
-            self.log.remove_deleted(self.now_ms())
+            self._drop_below(places[0].offset, high_watermark)
+
+    def _drop_below(self, offset: int, high_watermark: int) -> None:
+        self.log.advance_log_start(offset)
+        self.log.delete_old_segments(self.now_ms(), high_watermark)
+        self.log.remove_deleted(self.now_ms())
 
     def read_snapshot(self, snapshot: Place, position: int, max_bytes: int) -> tuple[int, bytes] | None:
         return self._snapshots.read(snapshot, position, max_bytes)

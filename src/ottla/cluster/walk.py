@@ -1,0 +1,80 @@
+"""Walk: whether the metadata log is what was written, looked at batch by batch as it lies in the files.
+
+Rules:
+- No checksum covers where a batch begins and how long it is. So each must begin where the one before ends, in offsets
+  and in bytes, and the last ends with its file: what cannot be a batch would otherwise pass for the end of the log.
+- Nothing is changed. JournalError where something is wrong.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from ottla.cluster.state import JournalError
+from ottla.log.log import Log
+from ottla.log.scan import Scanned, scan
+from ottla.model.errors import ApiError
+from ottla.records.batch import check
+
+
+class Walk:
+    """From `offset` on, where a batch begins or the log ends."""
+
+    def __init__(self, log: Log, offset: int) -> None:
+        self._log = log
+        self._offset = offset
+        self._number = max(bisect_right(log.bases, offset) - 1, 0)  # of the segment
+        self._position = 0
+        segment = log.segments[self._number]
+        if segment.base_offset != offset:
+            found = segment.find(offset)
+            if found is None:
+                raise JournalError(f"the metadata log cannot be read at offset {offset}")
+            self._position = found[0]
+
+    def to(self, end: int) -> Iterator[Scanned]:
+        """The batches below `end`, where one ends."""
+        while self._offset < end:
+            for batch in self._rest():
+                yield batch
+                if self._offset >= end:
+                    break
+            else:
+                if not self._next():
+                    break
+        if self._offset != end:
+            raise JournalError(f"the metadata log has offset {self._offset} in the place of {end}")
+
+    def to_end(self) -> Iterator[Scanned]:
+        """All that is left."""
+        yield from self._rest()
+        while self._next():
+            yield from self._rest()
+        if self._offset != self._log.next_offset:
+            raise JournalError(f"the metadata log ends at {self._log.next_offset}, but has offset {self._offset - 1}")
+
+    def _rest(self) -> Iterator[Scanned]:
+        """Of this segment."""
+        file = self._log.segments[self._number].file
+        for batch in scan(file, self._position, file.size, whole=True):
+            header = batch.header
+            try:
+                check(batch.data, batch.at, header)
+            except ApiError as error:
+                raise JournalError(f"the metadata log is damaged at offset {self._offset}: {error}") from error
+            if header.base_offset != self._offset or header.last_offset_delta < 0:
+                raise JournalError(f"the metadata log is damaged at offset {self._offset}: it is {header.base_offset}")
+            self._position = batch.position + header.size_bytes
+            self._offset = header.next_offset
+            yield batch
+        if self._position != file.size:
+            raise JournalError(f"the metadata log is damaged at offset {self._offset}: what follows is no batch")
+
+    def _next(self) -> bool:
+        """Go on to the next segment; False if there is none."""
+        if self._number + 1 == len(self._log.segments):
+            return False
+        self._number += 1
+        self._position = 0
+        return True
