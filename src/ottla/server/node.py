@@ -258,9 +258,8 @@ class Node:
         broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
         self.lifecycle = Lifecycle(loop, self.services, broker)
         self.partitions.on_offline = self._directory_lost
-        self.metadata.on_leader = (
-            self.lifecycle.new_controller
-        )  # a new controller must know whose end it should hear of
+        # A new controller must know whose end it should hear of.
+        self.metadata.on_leader = self.lifecycle.new_controller
         self._steps_back.append(self.lifecycle.stop)
         await self.lifecycle.register()
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
