@@ -55,6 +55,7 @@ def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
 
 
 def _show_status(view: ClusterView) -> None:
+    from ottla.cli.cluster_voters import advice
     from ottla.cli.output import done, note, out, print_table, size_text
 
     out().print(f"[bold]{view.cluster_id}[/bold]  controller {view.quorum.leader_id}  epoch {view.quorum.leader_epoch}")
@@ -80,6 +81,8 @@ def _show_status(view: ClusterView) -> None:
     for kind, names in problems.items():
         more = f" … {len(names)} in all" if len(names) > _SHOWN_PROBLEMS else ""
         out().print(f"[bold red]{kind.replace('_', ' ')}[/bold red]: {', '.join(names[:_SHOWN_PROBLEMS])}{more}")
+    if view.in_doubt:
+        note(advice(view.in_doubt))
     if not problems:
         done(f"all {len(view.partitions)} partitions are in sync" if view.partitions else "there are no partitions yet")
 

@@ -12,7 +12,7 @@ from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.nodes import Feature
-    from ottla.client.admin.voters import QuorumReplica
+    from ottla.client.admin.voters import Quorum, QuorumReplica
 
 NodeId = Annotated[int, typer.Argument(help="The controller's node id.")]
 
@@ -25,12 +25,20 @@ def register(app: typer.Typer) -> None:
 
 
 def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show the metadata quorum: who leads, who votes, who follows, and how far behind each is."""
+    """Show the metadata quorum: who leads, who votes or does not yet, who follows, and how far behind each is.
+
+    The address may be that of a controller, too: it tells, when nobody leads, who does not answer and who is in doubt.
+    """
     from ottla.cli.cluster_view import quorum_of
+    from ottla.cli.cluster_voters import advice, in_doubt
     from ottla.cli.output import note, print_rows
     from ottla.model.ids import uuid_text
 
-    found = run(bootstrap, quorum_of)
+    async def look(admin: Admin) -> tuple[Quorum, tuple[int, ...]]:
+        seen = await quorum_of(admin)
+        return seen, await in_doubt(admin, seen)
+
+    found, doubtful = run(bootstrap, look)
     end = max((each.log_end_offset for each in found.voters), default=0)
 
     def row(each: QuorumReplica, role: str) -> dict[str, Any]:
@@ -38,6 +46,7 @@ def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
         return {
             "node": each.node_id,
             "role": "leader" if each.node_id == found.leader_id else role,
+            "in_doubt": each.node_id in doubtful,
             "end": each.log_end_offset,
             "lag": max(0, end - each.log_end_offset),
             "address": ",".join(f"{at.host}:{at.port}" for at in places) or None,
@@ -46,10 +55,12 @@ def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
         }
 
     rows = [*(row(each, "voter") for each in found.voters), *(row(each, "observer") for each in found.observers)]
-    columns = ["node", "role", "end", "lag", "address", "directory"]
+    columns = ["node", "role", "in_doubt", "end", "lag", "address", "directory"]
     print_rows(rows, columns, as_json=as_json, right=["node", "end", "lag"])
     if not as_json:
         note(f"epoch {found.leader_epoch}, committed up to {found.high_watermark}")
+        if doubtful:
+            note(advice(doubtful))
 
 
 def add_voter(

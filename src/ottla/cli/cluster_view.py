@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.cli.terminal import CommandError
+from ottla.cli.cluster_voters import in_doubt, why_nobody_leads
 from ottla.client.admin.nodes import LogDir
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.admin.voters import Quorum
@@ -79,6 +79,7 @@ class ClusterView(NamedTuple):
     quorum: Quorum
     brokers: tuple[BrokerView, ...]
     partitions: tuple[PartitionView, ...]
+    in_doubt: tuple[int, ...] = ()  # voters that do not vote yet
 
     def problems(self) -> dict[str, list[str]]:
         """What is wrong, by kind; nothing in it when all is well."""
@@ -87,6 +88,7 @@ class ClusterView(NamedTuple):
             "under_min_isr": [str(each.at) for each in self.partitions if each.is_under_min_isr],
             "under_replicated": [str(each.at) for each in self.partitions if each.is_under_replicated],
             "fenced_brokers": [str(each.id) for each in self.brokers if each.broker.is_fenced],
+            "voters_in_doubt": [str(each) for each in self.in_doubt],
         }
         return {kind: names for kind, names in found.items() if names}
 
@@ -97,7 +99,9 @@ class ClusterView(NamedTuple):
 async def look(admin: Admin) -> ClusterView:
     """Everything at once."""
     quorum = await quorum_of(admin)
-    described, moves = await asyncio.gather(admin.nodes.describe(fenced=True), admin.replicas.reassignments())
+    described, moves, doubtful = await asyncio.gather(
+        admin.nodes.describe(fenced=True), admin.replicas.reassignments(), in_doubt(admin, quorum)
+    )
     topics = await admin.topics.all()
     min_isr = await _min_isr(admin, [each.name for each in topics])
     dirs = await disks(admin, [each.node_id for each in described.brokers if not each.is_fenced])
@@ -119,7 +123,7 @@ async def look(admin: Admin) -> ClusterView:
                 )
             )
     brokers = tuple(_broker(each, partitions, dirs) for each in described.brokers)
-    return ClusterView(described.cluster_id, quorum, brokers, tuple(sorted(partitions)))
+    return ClusterView(described.cluster_id, quorum, brokers, tuple(sorted(partitions)), doubtful)
 
 
 async def quorum_of(admin: Admin) -> Quorum:
@@ -128,10 +132,7 @@ async def quorum_of(admin: Admin) -> Quorum:
         async with asyncio.timeout(_LEADER_S):
             return await admin.voters.quorum()
     except TimeoutError:
-        raise CommandError(
-            "no controller leads the cluster: more than half of those that vote do not answer",
-            "start the nodes that are down; what is led by the others can be read meanwhile",
-        ) from None
+        raise await why_nobody_leads(admin) from None
 
 
 def largest(dirs: Mapping[int, list[LogDir]]) -> dict[TopicPartition, int]:

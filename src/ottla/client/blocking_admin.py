@@ -55,6 +55,7 @@ class BlockingReplicas(Face[Replicas]):
 
 class BlockingVoters(Face[Voters]):
     quorum = waits(Voters.quorum)
+    as_seen_by = waits(Voters.as_seen_by)
     controllers = waits(Voters.controllers)
     is_up = waits(Voters.is_up)
     add = waits(Voters.add)

@@ -145,6 +145,11 @@ class Quorum:
         return self.node.is_voter
 
     @property
+    def in_doubt(self) -> bool:
+        """A voter whose vote does not count yet, because its disk was empty (ADR 0022)."""
+        return self.node.is_voter and self.node.doubt is not None
+
+    @property
     def is_alone(self) -> bool:
         """The sole voter: what it appends is committed at once."""
         return self.node.voters.is_only(self.node.me)

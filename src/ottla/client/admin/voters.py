@@ -6,19 +6,22 @@ of in `controller.quorum.voters`. A voter is a node and one of its directories: 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address
 from ottla.client.errors import ClientError, NotConnected, check
+from ottla.model.errors import ErrorCode
 from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.wire.message import Request, Response
 from ottla.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
 from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
+R = TypeVar("R", bound=Response)
+PartitionData = DescribeQuorumResponse.TopicData.PartitionData
 _CONTROLLERS = 2  # the kind of endpoints that controllers are asked for
-_CONTROLLER_LISTENER = "controller listener"  # the purpose of connections to it
 
 
 class VoterEndpoint(NamedTuple):
@@ -27,6 +30,10 @@ class VoterEndpoint(NamedTuple):
     listener: str
     host: str
     port: int
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
 
 
 class QuorumReplica(NamedTuple):
@@ -41,7 +48,10 @@ class QuorumReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The state of the metadata quorum; `endpoints` of the voters, by node id."""
+    """The state of the metadata quorum; `endpoints` of the voters, by node id.
+
+    `in_doubt`: whoever answered is a voter that does not vote yet, because its disk was empty (docs/quorum.md).
+    """
 
     leader_id: int
     leader_epoch: int
@@ -49,6 +59,7 @@ class Quorum:
     voters: tuple[QuorumReplica, ...]
     observers: tuple[QuorumReplica, ...]
     endpoints: dict[int, tuple[VoterEndpoint, ...]]
+    in_doubt: bool = False
 
 
 class Voters:
@@ -58,26 +69,26 @@ class Voters:
         self._cluster = cluster
 
     async def quorum(self) -> Quorum:
-        """As its leader sees it."""
-        kind = DescribeQuorumRequest.TopicData
-        wanted = kind(topic_name=CLUSTER_METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
-        answer = await self._cluster.call(
-            DescribeQuorumRequest(topics=[wanted]), DescribeQuorumResponse, error_of=_quorum_error
-        )
-        check(answer.error_code, answer.error_message)
-        found = answer.topics[0].partitions[0]
-        check(found.error_code, found.error_message)
-        return Quorum(
-            leader_id=found.leader_id,
-            leader_epoch=found.leader_epoch,
-            high_watermark=found.high_watermark,
-            voters=tuple(sorted(_replica(each) for each in found.current_voters)),
-            observers=tuple(sorted(_replica(each) for each in found.observers)),
-            endpoints={
-                node.node_id: tuple(VoterEndpoint(each.name, each.host, each.port) for each in node.listeners)
-                for node in answer.nodes
-            },
-        )
+        """As its leader sees it. A broker passes the question on; a controller, which may be asked as well, says whom
+        to ask instead."""
+
+        async def attempt() -> Quorum:
+            answer = await self._cluster.call(_which_quorum(), DescribeQuorumResponse)
+            found = _partition(answer)
+            if found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                places = _quorum(answer).endpoints.get(found.leader_id)
+                if places:
+                    answer = await self._ask_controller(places[0].address, _which_quorum(), DescribeQuorumResponse)
+                    found = _partition(answer)
+            check(found.error_code, found.error_message)
+            return _quorum(answer)
+
+        return await self._cluster.retry(attempt)
+
+    async def as_seen_by(self, controller: Address) -> Quorum:
+        """As the controller that listens there sees it. How far the others are is known to the leader only: all other
+        answers name no voters and no observers, but who leads (-1: nobody), and the endpoints."""
+        return _quorum(await self._ask_controller(controller, _which_quorum(), DescribeQuorumResponse))
 
     async def controllers(self) -> dict[int, tuple[VoterEndpoint, ...]]:
         """Where each controller of the cluster listens for the others, voter or not. Asks the voters themselves: a
@@ -86,7 +97,7 @@ class Voters:
         failure: ClientError = NotConnected("no voter tells where it listens")
         for end in [end for ends in places.values() for end in ends[:1]]:
             try:
-                answer = await self._ask_controller(end)
+                answer = await self._ask_controller(end.address, _which_controllers(), DescribeClusterResponse)
             except ClientError as error:
                 failure = error
                 continue
@@ -98,18 +109,17 @@ class Voters:
     async def is_up(self, endpoint: VoterEndpoint) -> bool:
         """Whether a controller answers there."""
         try:
-            await self._ask_controller(endpoint)
+            await self._ask_controller(endpoint.address, _which_controllers(), DescribeClusterResponse)
         except ClientError:
             return False
         return True
 
-    async def _ask_controller(self, end: VoterEndpoint) -> DescribeClusterResponse:
-        request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
+    async def _ask_controller(self, address: Address, request: Request, answer: type[R]) -> R:
+        purpose = object()  # a connection of its own, so that several may be asked at once
         try:
-            connection = await self._cluster.connect(Address(end.host, end.port), _CONTROLLER_LISTENER)
-            return await connection.request(request, DescribeClusterResponse)
+            return await (await self._cluster.connect(address, purpose)).request(request, answer)
         finally:
-            self._cluster.disconnect(_CONTROLLER_LISTENER)
+            self._cluster.disconnect(purpose)
 
     async def add(self, node_id: int, directory_id: bytes, endpoints: Iterable[VoterEndpoint]) -> None:
         """Let a controller that follows the quorum vote. VOTER_NOT_FOUND, DUPLICATE_VOTER … say why not."""
@@ -134,10 +144,35 @@ class Voters:
         check(answer.error_code, answer.error_message)
 
 
-def _quorum_error(answer: DescribeQuorumResponse) -> int:
-    if answer.error_code or not answer.topics:
-        return answer.error_code
-    return answer.topics[0].partitions[0].error_code
+def _which_quorum() -> DescribeQuorumRequest:
+    kind = DescribeQuorumRequest.TopicData
+    wanted = kind(topic_name=CLUSTER_METADATA_TOPIC, partitions=[kind.PartitionData(partition_index=0)])
+    return DescribeQuorumRequest(topics=[wanted])
+
+
+def _which_controllers() -> DescribeClusterRequest:
+    return DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
+
+
+def _quorum(answer: DescribeQuorumResponse) -> Quorum:
+    found = _partition(answer)
+    return Quorum(
+        leader_id=found.leader_id,
+        leader_epoch=found.leader_epoch,
+        high_watermark=found.high_watermark,
+        voters=tuple(sorted(_replica(each) for each in found.current_voters)),
+        observers=tuple(sorted(_replica(each) for each in found.observers)),
+        endpoints={
+            node.node_id: tuple(VoterEndpoint(each.name, each.host, each.port) for each in node.listeners)
+            for node in answer.nodes
+        },
+        in_doubt=answer.in_doubt,
+    )
+
+
+def _partition(answer: DescribeQuorumResponse) -> PartitionData:
+    check(answer.error_code, answer.error_message)
+    return answer.topics[0].partitions[0]
 
 
 def _replica(replica: ReplicaState) -> QuorumReplica:

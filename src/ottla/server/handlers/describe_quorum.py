@@ -1,6 +1,8 @@
 """DescribeQuorum (key 55): who leads the metadata journal and how far the others are. Only the leader knows.
 
 v1 when the voters were last heard of   v2 directory ids and the listeners of the controllers
+
+A controller that is asked on its own listener and does not lead says so, who the voters are, and whether it is in doubt.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ def describe_quorum(request: DescribeQuorumRequest, context: Context) -> Describ
             )
             for voter in quorum.voters.values()
         ],
+        in_doubt=quorum.in_doubt,
     )
 
 

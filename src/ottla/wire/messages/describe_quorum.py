@@ -2,12 +2,14 @@
 
 v1   when voters last fetched; response + last_fetch_timestamp, last_caught_up_timestamp
 v2   voters' directory ids and endpoints (KIP-853); response + replica_directory_id, error_message, nodes
+
+`in_doubt` is Ottla's own: a tag that Kafka skips, and that is not sent unless there is something to say.
 """
 
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import NO_ID, Int16, Int32, Int64, String, UInt16, Uuid
+from ottla.wire.types import NO_ID, Bool, Int16, Int32, Int64, String, UInt16, Uuid
 
 
 class ReplicaState(Struct):
@@ -62,3 +64,4 @@ class DescribeQuorumResponse(Response, key=55, versions="0-2", flexible="0+"):
         listeners: list[Listener]
 
     nodes: list[Node] = on("2+", [])
+    in_doubt: Bool = on("0+", False, tag=10_000)
