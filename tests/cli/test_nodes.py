@@ -83,6 +83,8 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 num.partitons=3
+num.replica.fetchers=4
+num.network.threads=3
 """
     )
     process = launch("start", "--config", str(config))
@@ -92,6 +94,8 @@ num.partitons=3
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=5)
     assert err.splitlines()[0] == "warning: there is no setting num.partitons, did you mean num.partitions?"
+    told = [line for line in err.splitlines() if "without effect" in line]
+    assert len(told) == 1 and told[0].endswith(": num.replica.fetchers"), "and not what is set to Kafka's default"
     assert process.returncode == 0
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.model.broker_settings import BROKER_SETTINGS
-from ottla.model.config import declared, unknown
+from ottla.model.config import declared, unknown, without_effect
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
 from ottla.model.settings.node import BROKER_ID, NODE_ID, NUM_IO_THREADS
@@ -123,6 +123,17 @@ def test_unknown_names_come_with_the_nearest_known_one() -> None:
         ("zzz", None),
         ("listener.name.x.nope", None),
     ]
+
+
+def test_what_is_set_in_vain_is_known() -> None:
+    values = {
+        "num.replica.fetchers": "4",
+        "controller.quorum.append.linger.ms": " 25 ",  # as it would be anyway
+        "num.partitions": "7",
+        "listener.name.x.ssl.keystore.location": "/x",
+        "zzz": "1",
+    }
+    assert without_effect(values, BROKER_SETTINGS) == ["num.replica.fetchers", "listener.name.x.ssl.keystore.location"]
 
 
 def test_a_listener_prefix_leads_to_the_declaration() -> None:

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 import errno
+import logging
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -140,7 +141,7 @@ def serve(
     from ottla.log.disk import StorageError
     from ottla.log.snapshot import SnapshotError
     from ottla.model.broker_settings import BROKER_SETTINGS
-    from ottla.model.config import unknown
+    from ottla.model.config import unknown, without_effect
     from ottla.model.errors import ApiError
     from ottla.observe import logs
     from ottla.server import process
@@ -150,6 +151,9 @@ def serve(
     for name, nearest in unknown(values, BROKER_SETTINGS):
         advice = f", did you mean {nearest}?" if nearest else ""
         print_warning(f"there is no setting {name}{advice}")
+    idle = without_effect(values, BROKER_SETTINGS)
+    if idle:
+        logging.getLogger(__name__).info("set, and without effect (docs/settings.md says why): %s", ", ".join(idle))
     try:
         process.run(values, on_ready, on_recovery)
     except ApiError as error:

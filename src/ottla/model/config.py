@@ -125,6 +125,16 @@ def declared(name: str, settings: Mapping[str, Setting[Any]]) -> Setting[Any] | 
     return settings.get(rest) or settings.get(rest.partition(".")[2])
 
 
+def without_effect(values: Mapping[str, str], settings: Mapping[str, Setting[Any]]) -> list[str]:
+    """List the names whose values are other than the default, and change nothing here."""
+    found = []
+    for name, text in values.items():
+        setting = declared(name, settings)
+        if setting is not None and not setting.honoured and setting.render(setting.default) != text.strip():
+            found.append(name)
+    return found
+
+
 def unknown(values: Iterable[str], settings: Mapping[str, Setting[Any]]) -> list[tuple[str, str | None]]:
     """List the names that mean nothing here, each with the known name it looks like most (or None)."""
     strangers = [name for name in values if declared(name, settings) is None and not name.startswith(_FOREIGN_PREFIXES)]

@@ -95,12 +95,9 @@ def check_group_config(node: NodeConfig, new: Mapping[str, str]) -> None:
     _parse_all(new, GROUP_SETTINGS)
     config = node.group(new)
     for setting in GROUP_SETTINGS.values():
-        if not setting.synonyms:
-            continue
-        kind, _, rest = setting.synonyms[0].removeprefix("group.").partition(".")
-        for bound, beyond in (("min", "greater"), ("max", "less")):
-            limit = f"group.{kind}.{bound}.{rest.removeprefix('num.')}"
-            if limit in BROKER_SETTINGS and _is_beyond(config.get(setting), node.broker.get(limit), bound):
+        for bound, limit in group_bounds(setting):
+            if _is_beyond(config.get(setting), node.broker.get(limit), bound):
+                beyond = "greater" if bound == "min" else "less"
                 _refuse(f"{setting.name} must be {beyond} than or equal to {limit}")
     for session, heartbeat in (
         (group_settings.CONSUMER_SESSION_TIMEOUT_MS, group_settings.CONSUMER_HEARTBEAT_INTERVAL_MS),
@@ -109,6 +106,15 @@ def check_group_config(node: NodeConfig, new: Mapping[str, str]) -> None:
     ):
         if config.get(session) <= config.get(heartbeat):
             _refuse(f"{session.name} must be greater than {heartbeat.name}")
+
+
+def group_bounds(setting: Setting[Any]) -> list[tuple[str, str]]:
+    """The broker settings that bound one of a group's: ("min" or "max", name)."""
+    if not setting.synonyms:
+        return []
+    kind, _, rest = setting.synonyms[0].removeprefix("group.").partition(".")
+    names = [(bound, f"group.{kind}.{bound}.{rest.removeprefix('num.')}") for bound in ("min", "max")]
+    return [(bound, name) for bound, name in names if name in BROKER_SETTINGS]
 
 
 def _is_beyond(value: int, limit: int, bound: str) -> bool:

@@ -1,9 +1,13 @@
-"""Which settings have an effect. The others are accepted, checked and shown, and the documentation says so.
+"""Which settings have an effect, and why some never will.
 
-Add a name together with the code that reads it (a test finds claims that no code backs). A name may stand for a broker
-setting and the topic setting of the same name. Broker settings that are only the default of a topic setting count when
-that one does.
+The others are accepted, checked and shown, and the documentation says so.
+
+Add a name together with the code that reads it (a test finds claims that no code backs, and code that nobody claims). A
+name may stand for a broker setting and the topic setting of the same name. Broker settings that are only the default of
+a topic setting count when that one does.
 """
+
+from collections.abc import Mapping
 
 HONOURED: frozenset[str] = frozenset(
     {
@@ -48,10 +52,19 @@ HONOURED: frozenset[str] = frozenset(
         "flush.ms",
         "follower.replication.throttled.rate",
         "follower.replication.throttled.replicas",
+        "group.consumer.assignment.interval.ms",
         "group.consumer.assignors",
+        "group.consumer.heartbeat.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+        "group.consumer.max.session.timeout.ms",
         "group.consumer.max.size",
         "group.consumer.migration.policy",
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.min.session.timeout.ms",
         "group.consumer.regex.refresh.interval.ms",
+        "group.consumer.session.timeout.ms",
         "group.coordinator.rebalance.protocols",
         "group.initial.rebalance.delay.ms",
         "group.max.session.timeout.ms",
@@ -62,15 +75,34 @@ HONOURED: frozenset[str] = frozenset(
         "group.share.delivery.count.limit",
         "group.share.heartbeat.interval.ms",
         "group.share.initialize.retry.interval.ms",
+        "group.share.max.assignment.interval.ms",
+        "group.share.max.delivery.count.limit",
+        "group.share.max.heartbeat.interval.ms",
+        "group.share.max.partition.max.record.locks",
+        "group.share.max.record.lock.duration.ms",
+        "group.share.max.session.timeout.ms",
         "group.share.max.share.sessions",
         "group.share.max.size",
+        "group.share.min.assignment.interval.ms",
+        "group.share.min.delivery.count.limit",
+        "group.share.min.heartbeat.interval.ms",
+        "group.share.min.partition.max.record.locks",
+        "group.share.min.record.lock.duration.ms",
+        "group.share.min.session.timeout.ms",
         "group.share.partition.max.record.locks",
         "group.share.record.lock.duration.ms",
         "group.share.session.timeout.ms",
         "group.streams.assignment.interval.ms",
         "group.streams.heartbeat.interval.ms",
         "group.streams.initial.rebalance.delay.ms",
+        "group.streams.max.assignment.interval.ms",
+        "group.streams.max.heartbeat.interval.ms",
+        "group.streams.max.session.timeout.ms",
         "group.streams.max.size",
+        "group.streams.max.standby.replicas",
+        "group.streams.min.assignment.interval.ms",
+        "group.streams.min.heartbeat.interval.ms",
+        "group.streams.min.session.timeout.ms",
         "group.streams.num.standby.replicas",
         "group.streams.session.timeout.ms",
         "index.interval.bytes",
@@ -135,6 +167,10 @@ HONOURED: frozenset[str] = frozenset(
         "min.insync.replicas",
         "node.id",
         "num.partitions",
+        "offset.metadata.max.bytes",
+        "offsets.commit.timeout.ms",
+        "offsets.retention.check.interval.ms",
+        "offsets.retention.minutes",
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         "offsets.topic.segment.bytes",
@@ -185,6 +221,7 @@ HONOURED: frozenset[str] = frozenset(
         "share.coordinator.state.topic.prune.interval.ms",
         "share.coordinator.state.topic.replication.factor",
         "share.coordinator.state.topic.segment.bytes",
+        "share.coordinator.write.timeout.ms",
         "share.delivery.count.limit",
         "share.heartbeat.interval.ms",
         "share.isolation.level",
@@ -211,3 +248,12 @@ HONOURED: frozenset[str] = frozenset(
         "unclean.leader.election.interval.ms",
     }
 )
+
+# Accepted for the sake of Kafka's files; what they tune is done in another way here.
+NOT_NEEDED: Mapping[str, str] = {
+    "controller.quorum.append.linger.ms": "what is decided is written at once, "
+    "and what is decided during a write goes to disk with the next one",
+    "group.coordinator.append.linger.ms": "what is decided is written at once",
+    "num.replica.fetchers": "one fetcher per source broker carries all partitions",
+    "share.coordinator.append.linger.ms": "what is decided is written at once",
+}
