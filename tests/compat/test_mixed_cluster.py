@@ -14,9 +14,6 @@ from bench.cluster.whole import create, until_in_sync
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.support.clusters import Member, MixedCluster, running
 from tests.support.java import run_tool
-from tests.support.waiting import until
-
-from ottla.cluster.store import DOUBT
 
 TOPIC = "mixed"
 PARTITIONS = 3
@@ -112,9 +109,6 @@ def kill_one_by_one(cluster: MixedCluster) -> None:
     """Every broker once; what is acknowledged before and meanwhile is there, and nothing else."""
     create(cluster, [TOPIC], PARTITIONS, len(cluster.brokers))
     until_in_sync(cluster, [TOPIC], PARTITIONS)
-    # Ours formatted themselves: until they have what is committed, for some seconds after the first election, they do
-    # not vote (ADR 0022), and two of three would be no majority.
-    until(lambda: [id for id in cluster.ids if (cluster.data_directory(id) / DOUBT).exists()], lambda ids: not ids)
     count = 0
     for victim in cluster.brokers:
         produce(cluster, range(count, count + RECORDS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from ottla.client.errors import ConnectionLost, UnsupportedApi
 from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
+from ottla.cluster.store import DOUBT
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import NAMES_PER_REQUEST_MAX
 from ottla.server.answer import Later
@@ -72,6 +72,8 @@ async def running(values: list[dict[str, str]]) -> AsyncIterator[dict[int, Node]
     nodes = {int(each["node.id"]): Node(each, system_ports(each)) for each in values}
     try:
         await asyncio.gather(*(node.start() for node in nodes.values()))
+        # One that formatted itself and heard of the others too late does not vote for some seconds (ADR 0022).
+        await until(lambda: not any((Path(each["log.dirs"]) / DOUBT).exists() for each in values))
         yield nodes
     finally:
         await asyncio.gather(*(node.stop() for node in nodes.values()))
@@ -223,18 +225,15 @@ def test_nodes_may_have_one_role_each(tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_process_is_noticed_at_once(tmp_path: Path) -> None:
-    """Three processes with Kafka's default time-outs, of which the active controller's is killed."""
-    cluster = OttlaCluster(tmp_path)
+    """Three processes, of which the active controller's is killed. Its session would last longer than anybody waits."""
+    cluster = OttlaCluster(tmp_path, properties={"broker.session.timeout.ms": "3600000"})
     try:
         cluster.start()
         _make_topic(cluster)
         gone = cluster.controller()
-        began_s = time.monotonic()
         cluster.kill(gone)
-        eventually(lambda: gone not in [cluster.leader_of("t", index) for index in range(6)], "others lead")
+        eventually(lambda: not {gone, -1} & {cluster.leader_of("t", index) for index in range(6)}, "others lead")
         eventually(lambda: cluster.controller() not in (gone, -1), "there is another controller")
-        # A session lasts 9 s: that it was not waited for is not a matter of how fast the machine is.
-        assert time.monotonic() - began_s < 8
         cluster.start_node(gone)
         eventually(lambda: _isr_is_full(cluster), "it has caught up")
     finally:
