@@ -7,12 +7,12 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import client_report, probe, rebalance, report, sparks, workloads
+from bench import client_report, memory, probe, rebalance, report, sparks, workloads
 from bench.clients import clients
 from bench.commits import commits
 from bench.shares import shares
@@ -70,15 +70,9 @@ class Run:
             for subject in running:
                 for topic, partitions in (("kib", workloads.PARTITIONS), ("small", 4), ("single", 1), ("latency", 1)):
                     probe.create_topics(subject.bootstrap, [topic], partitions)
-            for workload in filter(self.wants, LOADS):
-                for subject in running:
-                    self.say(f"warm up {workload} on {subject.name}")
-                    LOADS[workload](subject, self.warm_up, -1)
-            for round_ in range(self.scale.rounds):
-                for workload in filter(self.wants, LOADS):
-                    for subject in running if round_ % 2 else reversed(running):
-                        self.say(f"{workload} on {subject.name}, round {round_ + 1} of {self.scale.rounds}")
-                        self.note(workload, subject, LOADS[workload](subject, self.scale, round_))
+            self.say("fetch free memory from the host")
+            with memory.in_hand(self.directory):
+                self.loads(running)
             if self.wants("clients"):
                 self.clients(running[-1])
             for subject in running:
@@ -86,6 +80,17 @@ class Run:
         finally:
             for subject in running:
                 subject.stop()
+
+    def loads(self, running: Sequence[Subject]) -> None:
+        for workload in filter(self.wants, LOADS):
+            for subject in running:
+                self.say(f"warm up {workload} on {subject.name}")
+                LOADS[workload](subject, self.warm_up, -1)
+        for round_ in range(self.scale.rounds):
+            for workload in filter(self.wants, LOADS):
+                for subject in running if round_ % 2 else reversed(running):
+                    self.say(f"{workload} on {subject.name}, round {round_ + 1} of {self.scale.rounds}")
+                    self.note(workload, subject, LOADS[workload](subject, self.scale, round_))
 
     def clients(self, subject: Subject) -> None:
         """Clients against each other, not brokers: all of them talk to Ottla."""

@@ -8,13 +8,13 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import report, workloads
+from bench import memory, report, workloads
 from bench.cluster import failover, loads
 from bench.cluster.rows import found_of
 from bench.cluster.subjects import Three
@@ -93,7 +93,12 @@ class Run:
     def loads(self, subject: Three) -> None:
         loads.prepare(subject)
         self.note("memory", subject, {f"idle_{name}": value for name, value in loads.memory(subject).items()})
-        wanted = [load for load in LOADS if self.wants(load)]
+        self.say("fetch free memory from the host")
+        with memory.in_hand(self.directory):
+            self.loads_in_turn(subject, [load for load in LOADS if self.wants(load)])
+        self.note("memory", subject, loads.memory(subject))
+
+    def loads_in_turn(self, subject: Three, wanted: Sequence[str]) -> None:
         for load in wanted:
             self.say(f"warm up {load} on {subject.name}")
             LOADS[load](subject, self.length.warm_up, -1)
@@ -101,7 +106,6 @@ class Run:
             for load in wanted:
                 self.say(f"{load} on {subject.name}, round {round_ + 1} of {self.length.scale.rounds}")
                 self.note(load, subject, LOADS[load](subject, self.length.scale, round_))
-        self.note("memory", subject, loads.memory(subject))
 
     def failover(self, subject: Three) -> None:
         failover.measure(subject, self.length.trials, self.say, self.note)
