@@ -75,7 +75,7 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         subprocess.run(format_, check=True, capture_output=True)
         first.start()
         nodes.make(2).start()
-        nodes.make(3, controller_quorum_auto_join_enable="true", controller_quorum_fetch_timeout_ms="400").start()
+        nodes.make(3, controller_quorum_auto_join_enable="true").start()
         yield nodes
     finally:
         for node in nodes.nodes.values():
@@ -127,7 +127,7 @@ def test_a_controller_joins_by_itself_and_one_is_added(quorum: Nodes, java_comma
 
 def test_a_killed_leader_is_replaced_and_comes_back_as_a_follower(quorum: Nodes, java_commands: JavaServer) -> None:
     quorum.nodes[1].kill()
-    new = until(lambda: (found := leader(quorum, 2)) in (2, 3) and found)
+    until(lambda: leader(quorum, 2) in (2, 3))
     for number in range(3):
         tool(
             java_commands, TOPICS, "--bootstrap-server", f"127.0.0.1:{quorum.brokers[2]}",
@@ -135,7 +135,7 @@ def test_a_killed_leader_is_replaced_and_comes_back_as_a_follower(quorum: Nodes,
         )  # fmt: skip
     quorum.nodes[1].start()
     found = until(lambda: (text := status(java_commands, quorum, 1)) and line(text, "MaxFollowerLag") == "0" and text)
-    assert line(found, "LeaderId") == str(new)
+    assert line(found, "LeaderId") in ("2", "3")  # on a busy machine the one may have followed the other
 
 
 def test_a_fresh_node_begins_with_a_snapshot(quorum: Nodes, java_commands: JavaServer) -> None:
