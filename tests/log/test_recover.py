@@ -8,7 +8,7 @@ import pytest
 from tests.log.logs import DIRECTORY, NOW_MS, append, batch, check_indexes, open_log, read_batches, read_records
 
 from ottla.log.config import LogConfig
-from ottla.log.disk import StorageError
+from ottla.log.disk import DamagedError, StorageError
 from ottla.log.leftovers import is_deleted_directory
 from ottla.log.log import Log, Origin
 from ottla.records.control import EndTxnMarker, end_txn_batch
@@ -114,7 +114,7 @@ def test_matrix(damage: Callable[[SimDisk], None], end: int, closed: bool) -> No
     assert not left
 
 
-REPAIRABLE = [name for name, (_, end) in DAMAGE.items() if end == 30 and "follow" not in name]
+REPAIRABLE = [name for name, (_, end) in DAMAGE.items() if end == 30]
 
 
 @pytest.mark.parametrize("name", REPAIRABLE)
@@ -125,6 +125,55 @@ def test_a_clean_start_repairs_what_it_can(name: str) -> None:
     log = open_log(disk, CONFIG, clean=True)
     assert [record.offset for record in read_records(log)] == list(range(30))
     check_indexes(log)
+
+
+# What cannot be mended from anything else: records that were acknowledged, and closed in order, are not there.
+LOST: dict[str, Callable[[SimDisk], None]] = {
+    "the last batch is cut off": cut(f"{ACTIVE}.log", 2 * SIZE - 1),
+    "only a piece of a header is left": cut(f"{ACTIVE}.log", SIZE + 20),
+    "the last batch is gone without a trace": cut(f"{ACTIVE}.log", SIZE),
+    "the tail is empty": cut(f"{ACTIVE}.log", 0),
+    "the tail is gone": remove(f"{ACTIVE}.log"),
+    "the last batch is zeros": overwrite(f"{ACTIVE}.log", SIZE, bytes(SIZE)),
+    "the last batch is said to be longer": overwrite(f"{ACTIVE}.log", SIZE + 10, b"\7"),
+    "the last batch is said to be negative": overwrite(f"{ACTIVE}.log", SIZE + 8, b"\xff"),
+    "the last batch is said to be shorter": overwrite(f"{ACTIVE}.log", SIZE + 11, b"\x40"),
+    "the last batch has another magic": overwrite(f"{ACTIVE}.log", SIZE + 16, b"\3"),
+    "the batch before it has another magic": overwrite(f"{ACTIVE}.log", 16, b"\0"),
+    "the last batch begins elsewhere": overwrite(f"{ACTIVE}.log", SIZE + 7, b"\2"),
+}
+UNINDEXED = LOST | {
+    "an older segment lost its end": cut(f"{MIDDLE}.log", 2 * SIZE + 7),
+    "a batch of an older segment has another magic": overwrite(f"{MIDDLE}.log", SIZE + 16, b"\3"),
+}
+
+
+@pytest.mark.parametrize(
+    ("damage", "indexed"), [(each, True) for each in LOST.values()] + [(each, False) for each in UNINDEXED.values()]
+)
+def test_a_clean_start_cuts_nothing(damage: Callable[[SimDisk], None], indexed: bool) -> None:
+    """It refuses, again and again. A start after a crash cuts, as Kafka's does."""
+    disk = filled(close=True)
+    if not indexed:
+        remove_all("index")(disk)
+    damage(disk)
+    before = {path: disk.content(path) for path in disk.paths() if path.endswith(".log")}
+    for _ in range(2):
+        with pytest.raises(DamagedError, match=r"closed in order|is no batch"):
+            open_log(disk, CONFIG, clean=True, recovery_point=30)
+        assert {path: disk.content(path) for path in disk.paths() if path.endswith(".log")} == before
+    log = open_log(disk, CONFIG)
+    assert log.next_offset < 30
+    check_whole(log, log.next_offset)
+
+
+def test_a_clean_start_without_a_witness_cuts_nothing() -> None:
+    """Snapshots tell where a log was closed; if they are gone, what is no batch may have been one."""
+    disk = filled(close=True)
+    remove_all(".snapshot")(disk)
+    disk.open(f"{ACTIVE}.log").append(bytes(100))
+    with pytest.raises(DamagedError, match="is no batch"):
+        open_log(disk, CONFIG, clean=True, recovery_point=30)
 
 
 def test_a_clean_start_reads_next_to_nothing() -> None:

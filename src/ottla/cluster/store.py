@@ -23,9 +23,10 @@ from ottla.cluster.state import JournalError
 from ottla.cluster.walk import Walk
 from ottla.log.checkpoint import CheckpointError, read_partition_metadata, write_partition_metadata
 from ottla.log.config import LogConfig
-from ottla.log.disk import Directory, Disk, StorageError
+from ottla.log.disk import DamagedError, Directory, Disk, StorageError
 from ottla.log.durable import Syncable
 from ottla.log.log import Log, Origin
+from ottla.log.salvage import split
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
@@ -74,15 +75,20 @@ class Store:
         )
         directory = Directory(disk, DIRECTORY)
         snapshots = SnapshotFiles(directory)
-        log = Log.open(
-            disk,
-            DIRECTORY,
-            log_config,
-            now_ms=now_ms,
-            recovery_point=snapshots.latest.offset if snapshots.latest is not None else 0,
-            clean=clean,
-            topic_id=METADATA_TOPIC_ID,
-        )
+        spare_below = snapshots.latest.offset if snapshots.latest is not None else 0
+        try:
+            log = Log.open(
+                disk,
+                DIRECTORY,
+                log_config,
+                now_ms=now_ms,
+                recovery_point=spare_below,
+                spare_below=spare_below,
+                clean=clean,
+                topic_id=METADATA_TOPIC_ID,
+            )
+        except DamagedError as error:
+            raise JournalError(f"the metadata log is damaged: {error}") from error
         try:
             read_partition_metadata(directory)
         except CheckpointError:  # a loss of power took it: whose the log is is known anyway
@@ -114,6 +120,8 @@ class Store:
         except JournalError:
             self._snapshots.keep_newest(1)
             self._drop_below(offset, offset)
+            if not split(self.log, offset, self.now_ms()):
+                raise
             return Walk(self.log, offset)
         return walk
 

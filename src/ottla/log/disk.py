@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from errno import EIO
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -26,6 +27,13 @@ class StorageError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+class DamagedError(StorageError):
+    """The disk gave, without complaint, something else than was written. Nothing was changed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(EIO, message)
 
 
 class Sendable(Protocol):

@@ -100,14 +100,18 @@ class Log:
         now_ms: int,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        spare_below: int = 0,
         clean: bool = False,
         progress: Progress | None = None,
         topic_id: bytes | None = None,
     ) -> Log:
-        """Open a partition directory, recovering it unless it was closed cleanly; created if absent."""
+        """Open a partition directory, recovering it unless it was closed cleanly; created if absent.
+
+        `spare_below`: what lies below that offset is not needed any more, so that damage there costs nothing else.
+        """
         log = cls(Directory(disk, directory), config)
         if disk.exists(directory):
-            log._recover(now_ms, recovery_point, clean, progress)
+            log._recover(now_ms, recovery_point, spare_below, clean, progress)
         else:
             disk.make_directory(directory)
             log.durable.names_changed = True
@@ -116,7 +120,9 @@ class Log:
         log._settle_start(log_start_offset, now_ms)
         return log
 
-    def _recover(self, now_ms: int, recovery_point: int, clean: bool, progress: Progress | None) -> None:
+    def _recover(
+        self, now_ms: int, recovery_point: int, spare_below: int, clean: bool, progress: Progress | None
+    ) -> None:
         found = recover(
             self.directory,
             self.config,
@@ -125,6 +131,7 @@ class Log:
             self.snapshots,
             now_ms=now_ms,
             recovery_point=recovery_point,
+            spare_below=spare_below,
             clean=clean,
             progress=progress,
         )

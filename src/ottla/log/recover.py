@@ -1,7 +1,8 @@
 """Bringing a partition directory back to a known state when it is opened.
 
 After a clean stop nothing is scanned: indexes are taken as they are, the producers come from the snapshot at the end
-of the log (and a few headers, see `recall`). After a crash, in this order:
+of the log (and a few headers, see `recall`), if the log still ends where it was closed (`witness`). After a crash, in
+this order:
 
 1. Leftovers: `.deleted` and `.cleaned` files go; complete `.swap` segments replace the originals they were compacted
    from.
@@ -12,6 +13,9 @@ of the log (and a few headers, see `recall`). After a crash, in this order:
 4. Producers begin with the newest sound snapshot at or below the first scanned segment, and everything from there on
    is replayed.
 
+A log may have something that makes its beginning superfluous, as the metadata's has snapshots: damage below
+`spare_below` does not end it. What lies there is left as it is, and everything is checked as if nothing were synced.
+
 The only thing this module decides is what is true; `Log` then goes on from the `Recovered` it gets.
 """
 
@@ -20,20 +24,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.log import leftovers
+from ottla.log import leftovers, witness
 from ottla.log.aborted import AbortedTxn
 from ottla.log.config import LogConfig
-from ottla.log.disk import Directory
+from ottla.log.disk import DamagedError, Directory
 from ottla.log.epochs import Epochs
 from ottla.log.names import LOG, TEMPORARY, parse_name
 from ottla.log.producers import Producers
 from ottla.log.recall import recall
-from ottla.log.scan import Scanned, scan
+from ottla.log.scan import Scanned, find_batch, is_sound, scan
 from ottla.log.segment import Segment
 from ottla.log.snapshot import Snapshots
-from ottla.model.errors import ApiError
 from ottla.model.limits import INT32_MAX, MIB
-from ottla.records.batch import CONTROL_FLAG, BatchHeader, check
+from ottla.records.batch import CONTROL_FLAG, BatchHeader
 from ottla.records.control import read_marker
 
 Progress = Callable[[int, int], None]
@@ -58,6 +61,7 @@ def recover(
     *,
     now_ms: int,
     recovery_point: int,
+    spare_below: int,
     clean: bool,
     progress: Progress | None,
 ) -> Recovered:
@@ -79,8 +83,13 @@ def recover(
         first = min(first, max(sum(base < recovery_point for base in bases) - 1, 0))
     if not epochs_sound:
         first = 0
-    recovery = _Recovery(config, epochs, producers, snapshots, recovery_point, progress, epochs_sound=epochs_sound)
-    result = recovery.run(segments, first, clean=clean, now_ms=now_ms)
+    end = None
+    if clean and segments:
+        first, end = witness.look(segments, first, snapshots, spare_below)
+    recovery = _Recovery(
+        config, epochs, producers, snapshots, recovery_point, spare_below, progress, epochs_sound=epochs_sound
+    )
+    result = recovery.run(segments, first, end, clean=clean, now_ms=now_ms)
     snapshots.keep((segment.base_offset for segment in result.segments), result.next_offset)
     return result
 
@@ -93,6 +102,7 @@ class _Recovery:
         producers: Producers,
         snapshots: Snapshots,
         recovery_point: int,
+        spare_below: int,
         progress: Progress | None,
         *,
         epochs_sound: bool,
@@ -103,15 +113,20 @@ class _Recovery:
         self._producers = producers
         self._snapshots = snapshots
         self._recovery_point = recovery_point
+        self._spare_below = spare_below
+        self._believed_below = 0 if spare_below else recovery_point
         self._progress = progress
         self._done_bytes = 0
         self._total_bytes = 0
 
-    def run(self, segments: list[Segment], first: int, *, clean: bool, now_ms: int) -> Recovered:
+    def run(self, segments: list[Segment], first: int, end: int | None, *, clean: bool, now_ms: int) -> Recovered:
+        """`end`: where the log ends, if that is known."""
         if first < len(segments):
             scan_from = segments[first].base_offset
-        else:
+        elif end is None:
             scan_from = segments[-1].next_offset() if segments else 0
+        else:
+            scan_from = end
         snapshot = self._snapshots.newest(scan_from)
         if snapshot is not None:
             self._producers.restore(snapshot[1], now_ms, self._config.producer_expiration_ms)
@@ -127,12 +142,13 @@ class _Recovery:
         if first < count:
             self._epochs.rewind(scan_from)
         believed = self._set_indexes_aside(segments, first)
+        bases: list[int | None] = [segment.base_offset for segment in segments]
         for number in range(first, len(segments)):
             segment = segments[number]
             if segment.base_offset < next_offset or self._is_torn_off(segment, next_offset):
                 cut_bytes += _drop(segments, number)
                 break
-            next_offset, cut = self._rebuild(segment)
+            next_offset, cut = self._rebuild(segment, bases[number + 1] if number + 1 < count else None)
             cut_bytes += cut
             if cut:
                 cut_bytes += _drop(segments, number + 1)
@@ -171,18 +187,44 @@ class _Recovery:
         Only compaction leaves gaps on purpose; one above the recovery point in another log is a loss.
         """
         gap = segment.base_offset > next_offset and segment.base_offset > self._recovery_point
+        if gap and next_offset < self._spare_below:
+            raise DamagedError(f"{segment.file.path} begins where {next_offset} should be")
         return gap and not self._config.compact
 
-    def _rebuild(self, segment: Segment) -> tuple[int, int]:
+    def _rebuild(self, segment: Segment, following: int | None) -> tuple[int, int]:
         """Scan one segment, cut it at the first bad batch, rebuild what is derived: (next offset, bytes cut)."""
         if segment.base_offset not in self._snapshots.offsets and segment.base_offset > 0:
             self._snapshots.write(segment.base_offset, self._producers.snapshot())
         segment.reset_indexes()
-        next_offset = segment.base_offset
-        end = 0
-        size = segment.size_bytes
+        size, before = segment.size_bytes, self._done_bytes
+        next_offset, end = self._scan(segment, segment.base_offset, 0)
+        if end < size and next_offset < self._spare_below:
+            next_offset, end = self._pass_by(segment, next_offset, end, following)
+        self._done_bytes = before + size
+        if self._progress is not None:
+            self._progress(self._done_bytes, self._total_bytes)
+        if end < size:
+            segment.file.truncate(end)
+        return next_offset, size - end
+
+    def _pass_by(self, segment: Segment, next_offset: int, end: int, following: int | None) -> tuple[int, int]:
+        """Go on behind the damage at `end`, where that begins which is needed."""
+        needed = self._spare_below
+        if following is not None and following <= needed:
+            return following, segment.size_bytes
+        position = find_batch(segment.file, end, needed)
+        if position is not None:
+            return self._scan(segment, needed, position)
+        if following is not None:
+            raise DamagedError(
+                f"{segment.file.path} is damaged at offset {next_offset}, and what was at {needed} is not found"
+            )
+        return next_offset, end  # it never got that far
+
+    def _scan(self, segment: Segment, next_offset: int, end: int) -> tuple[int, int]:
+        """From position `end` on, where `next_offset` should be: what is behind the last batch that is sound."""
         before = self._done_bytes
-        for batch in scan(segment.file, 0, size, whole=True):
+        for batch in scan(segment.file, end, segment.size_bytes, whole=True):
             header = batch.header
             if header.last_offset_delta < 0 or self._is_out_of_place(header, next_offset, segment):
                 break
@@ -197,28 +239,17 @@ class _Recovery:
             if self._progress is not None and before + end - self._done_bytes >= _PROGRESS_BYTES:
                 self._done_bytes = before + end
                 self._progress(self._done_bytes, self._total_bytes)
-        self._done_bytes = before + size
-        if self._progress is not None:
-            self._progress(self._done_bytes, self._total_bytes)
-        if end < size:
-            segment.file.truncate(end)
-        return next_offset, size - end
+        return next_offset, end
 
     def _is_out_of_place(self, header: BatchHeader, next_offset: int, segment: Segment) -> bool:
         """The CRC does not cover the base offset: what was not synced must lie where it was appended."""
         if header.base_offset < next_offset or header.last_offset - segment.base_offset > INT32_MAX:
             return True
-        gap = header.base_offset > next_offset and header.base_offset >= self._recovery_point
+        gap = header.base_offset > next_offset and header.base_offset >= self._believed_below
         return gap and not self._config.compact
 
     def _is_sound(self, batch: Scanned) -> bool:
-        if batch.header.next_offset <= self._recovery_point:
-            return True
-        try:
-            check(batch.data, batch.at, batch.header)
-        except ApiError:
-            return False
-        return True
+        return batch.header.next_offset <= self._believed_below or is_sound(batch)
 
     def _apply(self, segment: Segment, batch: Scanned) -> None:
         header, producers = batch.header, self._producers

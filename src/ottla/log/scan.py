@@ -11,8 +11,9 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ottla.log.disk import File, StorageError
+from ottla.model.errors import ApiError
 from ottla.model.limits import SCAN_READ_BYTES
-from ottla.records.batch import HEADER_BYTES, MAGIC, PREFIX_BYTES, BatchHeader, read_header
+from ottla.records.batch import HEADER_BYTES, MAGIC, PREFIX_BYTES, BatchHeader, check, read_header
 
 # The smallest length field of formats v0 and v1, which Kafka 4 may still find in very old segments.
 _OLD_LENGTH_MIN = 14
@@ -61,6 +62,32 @@ def scan(file: File, start: int, end: int, *, whole: bool, read_bytes: int = SCA
                 return
         yield Scanned(position, header, data, at)
         position += size_bytes
+
+
+def is_sound(batch: Scanned) -> bool:
+    """Whether the checksum is right, of a batch that was read whole."""
+    try:
+        check(batch.data, batch.at, batch.header)
+    except ApiError:
+        return False
+    return True
+
+
+def find_batch(file: File, start: int, offset: int) -> int | None:
+    """Where, from position `start` on, the batch lies that begins with `offset`, whatever there is before it."""
+    wanted = offset.to_bytes(8, "big")
+    position = start
+    while file.size - position >= HEADER_BYTES:
+        data = file.read(position, SCAN_READ_BYTES)
+        at = data.find(wanted)
+        while at >= 0:
+            for batch in scan(file, position + at, file.size, whole=True, read_bytes=HEADER_BYTES):
+                if is_sound(batch):
+                    return position + at
+                break
+            at = data.find(wanted, at + 1)
+        position += len(data) - len(wanted) + 1
+    return None
 
 
 def _read(file: File, position: int, size_bytes: int) -> memoryview:

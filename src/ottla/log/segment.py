@@ -188,11 +188,15 @@ class Segment:
 
     def next_offset(self) -> int:
         """One past the last record, found from the last index entry on."""
-        offset = self.base_offset
-        position = self.offsets.last()[1]
-        for batch in scan(self.file, position, self.file.size, whole=False, read_bytes=INDEX_READ_BYTES):
+        return self.end(self.offsets.last()[1])[0]
+
+    def end(self, start: int) -> tuple[int, int]:
+        """One past the last record, and where its batch ends in the file; looked for from position `start` on."""
+        offset, end = self.base_offset, start
+        for batch in scan(self.file, start, self.file.size, whole=False, read_bytes=INDEX_READ_BYTES):
             offset = batch.header.next_offset
-        return offset
+            end = batch.position + batch.header.size_bytes
+        return offset, end
 
     # --- changing
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from ottla.log import checkpoint
-from ottla.log.disk import Disk, StorageError
+from ottla.log.disk import DamagedError, Disk, StorageError
 from ottla.log.leftovers import is_deleted_directory
+from ottla.log.log import Log
 from ottla.log.names import FUTURE_DIRECTORY, parse_directory
 from ottla.model.config import Config
 from ottla.model.ids import NO_ID, TopicPartition
@@ -28,6 +29,7 @@ class DataDirectory:
         self.partitions: dict[TopicPartition, None] = {}  # those that live here, opened or not
         self.id = NO_ID  # until the node knows who it is, see `identity`
         self.failure: StorageError | None = None
+        self.damaged: dict[TopicPartition, DamagedError] = {}  # which cannot be opened, whatever else can
         self.offline = False  # it failed, and the cluster was told: nothing here is served until the next start
         self.broker_epoch = checkpoint.clean_shutdown_epoch(disk)  # that the broker had when it stopped in order
         self.clean = checkpoint.take_clean_shutdown(disk)
@@ -71,9 +73,44 @@ class DataDirectory:
             log.error("%s: %s; its partitions answer with storage errors until it recovers", self.path, error)
         self.failure = error
 
+    def note_damage(self, partition: TopicPartition, error: DamagedError) -> None:
+        """Nothing of it is served or changed; the other partitions go on."""
+        log.error(
+            "%s: %s-%d answers with storage errors: %s. To have the rest of it, stop the node, remove %s and start "
+            "again: that cuts the log off where the damage is",
+            self.path,
+            *partition,
+            error,
+            checkpoint.CLEAN_SHUTDOWN,
+        )
+        self.damaged[partition] = error
+
+    def tell_cut(self, partition: TopicPartition, opened: Log) -> None:
+        """What recovery threw away: as a rule the end of a write that a crash interrupted."""
+        synced = self.recovery_points.get(partition, 0)
+        if not opened.cut_bytes:
+            return
+        if opened.next_offset < synced:
+            log.error(
+                "%s: %s-%d was damaged and lost records that had been synced: it ends at offset %d, not at %d",
+                self.path,
+                *partition,
+                opened.next_offset,
+                synced,
+            )
+        else:
+            log.warning(
+                "%s: %s-%d: %d bytes behind offset %d were no whole batch; cut off",
+                self.path,
+                *partition,
+                opened.cut_bytes,
+                opened.next_offset,
+            )
+
     def forget(self, partition: TopicPartition) -> None:
         """It was deleted: one of the same name begins anew."""
         self.partitions.pop(partition, None)
+        self.damaged.pop(partition, None)
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
             offsets.pop(partition, None)
 
@@ -81,8 +118,10 @@ class DataDirectory:
         """Whether a checkpoint has an offset of a partition of this name."""
         return any(partition in offsets for offsets in self._remembered.values())
 
-    def mark_clean(self) -> None:
-        if self.failure is None:
+    def mark_clean(self, opened: Container[TopicPartition] = ()) -> None:
+        """Unless a partition still waits for the recovery that the last start owed it."""
+        names = () if self.clean else self.partitions
+        if self.failure is None and not any(name not in opened and self.disk.exists(str(name)) for name in names):
             try:
                 checkpoint.write_clean_shutdown(self.disk, self.broker_epoch)
             except StorageError as error:

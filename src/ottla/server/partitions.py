@@ -30,7 +30,7 @@ from ottla.cluster.state import ClusterState
 from ottla.log import checkpoint
 from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
-from ottla.log.disk import Directory, StorageError
+from ottla.log.disk import DamagedError, Directory, StorageError
 from ottla.log.log import Log
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -174,12 +174,14 @@ class Partitions:
     def _open(self, held: _Held, index: int, progress: Callable[[int, int], None] | None = None) -> Partition:
         name = TopicPartition(held.topic.name, index)
         directory = self._place.get(name)
-        if directory is None or directory.offline:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data directory of {name} is not available")
+        if directory is None or directory.offline or name in directory.damaged:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data of {name} are not available")
         try:
             partition = self._open_in(directory, name, held.topic.id, progress)
             self._assume(partition, held.topic.partitions[index])
         except StorageError as error:
+            if isinstance(error, DamagedError):
+                directory.note_damage(name, error)
             self.directory_failed(directory, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         held.opened[index] = partition
@@ -214,6 +216,7 @@ class Partitions:
             clean=directory.clean,
             progress=progress,
         )
+        directory.tell_cut(name, opened)
         if identity is None:
             checkpoint.write_partition_metadata(opened.directory, topic_id, sync=False)
         return Partition(
@@ -285,8 +288,10 @@ class Partitions:
             self.directory_failed(self._place[TopicPartition(partition.topic, partition.index)], error)
 
     def directory_failed(self, directory: DataDirectory, error: StorageError) -> None:
-        directory.fail(error)
-        if not directory.offline and len(self._state.brokers) > 1:
+        several = len(self._state.brokers) > 1
+        if several or not isinstance(error, DamagedError):
+            directory.fail(error)
+        if several and not directory.offline:
             self._take_offline(directory)
 
     def _take_offline(self, directory: DataDirectory) -> None:
@@ -484,7 +489,7 @@ class Partitions:
                 directory.fail(error)
         self.checkpoints.write_now()
         for directory in closed:
-            directory.mark_clean()
+            directory.mark_clean({name for name, _ in self.opened_in(directory)})
 
 
 def _ignore(_: object) -> None:
