@@ -9,6 +9,8 @@ import threading
 import time
 from pathlib import Path
 
+from tests.support.ports import free_ports
+
 from ottla.cli.local_cluster import LocalNode, found_nodes
 
 READY = "Ottla is up at "
@@ -21,7 +23,10 @@ class LocalCluster:
         self.directory = directory
         self.lines: list[str] = []
         self._coming: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        words = ["up", "--data", str(directory), "--listen", "127.0.0.1:0", "--registry", "off", *arguments]
+        # One that it knows keeps its addresses. To a new one the kernel would give ports that somebody else may have
+        # before its nodes do.
+        listen = "127.0.0.1:0" if found_nodes(directory) else f"127.0.0.1:{free_ports(1)[0]}"
+        words = ["up", "--data", str(directory), "--listen", listen, "--registry", "off", *arguments]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ottla", *words],
             stdin=subprocess.DEVNULL,
