@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,31 @@ def test_three_brokers_and_their_files(local: LocalCluster, ottla: Ottla) -> Non
     assert sorted(each["role"] for each in quorum) == ["leader", "voter", "voter"]
     assert status["controller"] in (1, 2, 3)
     assert ottla("cluster", "balance").err.count("Nothing to move.") == 1
+
+
+def test_what_is_read_counts_as_load(local: LocalCluster, ottla: Ottla) -> None:
+    stopped = threading.Event()
+    with Blocking(local.bootstrap) as client:
+        hot = next(iter(client.read("kept"))).partition
+    partitions = ottla("topic", "describe", "kept", "--json").json[0]["partitions"]
+    leader = next(str(each["leader"]) for each in partitions if each["partition"] == hot)
+
+    def read() -> None:
+        with Blocking(local.bootstrap) as client:
+            while not stopped.is_set():
+                assert list(client.read("kept", hot))
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        try:
+            plan = ottla("cluster", "balance", "--sample", "1s", "--json").json
+            shown = ottla("cluster", "balance", "--sample", "1s").out
+        finally:
+            stopped.set()
+        reading.result()
+    rates = {broker: each["rate"] for broker, each in plan["before"].items()}
+    assert rates.pop(leader) > 0 and set(rates.values()) == {0}, "nobody writes, and one of them is read from"
+    assert "traffic" in shown.splitlines()[0]
 
 
 def test_a_node_that_dies_is_reported_and_may_be_started_again(local: LocalCluster, ottla: Ottla) -> None:

@@ -23,6 +23,7 @@ from ottla.log.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
 from ottla.testing.broker import Broker
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 
@@ -76,6 +77,30 @@ def test_sizes(
 ) -> None:
     answer = connection.call(fetch_request({("a", 0): 0, ("b", 0): 0}, **limits), FETCH_VERSION)  # type: ignore[arg-type]
     assert told(answer) == [("a", 0, 0, sizes[0]), ("b", 0, 0, sizes[1])]
+
+
+def sent_bytes(connection: RawConnection, *, ask: bool = True) -> dict[tuple[str, int], int]:
+    (directory,) = connection.call(DescribeLogDirsRequest(topics=None, with_sent_bytes=ask), 5).results
+    return {
+        (topic.name, part.partition_index): part.sent_bytes for topic in directory.topics for part in topic.partitions
+    }
+
+
+def test_what_consumers_are_given_is_counted(
+    ottla_broker: Broker, connection: RawConnection, topics: dict[str, bytes]
+) -> None:
+    assert set(sent_bytes(connection).values()) == {0}
+    for _ in range(2):
+        connection.call(fetch_request({("a", 0): 0, ("b", 0): 1}), FETCH_VERSION)
+    with Pipeline(ottla_broker.bootstrap) as pipe:
+        pipe.send(fetch_request({("a", 1): 1}, min_bytes=2 * BATCH_BYTES, max_wait_ms=LONG_MS), FETCH_VERSION)
+        eventually(lambda: ottla_broker.node and ottla_broker.node.services.waiters.count == 1, "it waits")
+        for _ in range(2):
+            produce(connection, "a", [b"x" * 100], index=1)
+        pipe.answer()
+    given = {("a", 0): 2 * BATCH_BYTES, ("a", 1): 2 * BATCH_BYTES, ("b", 0): 0, ("b", 1): 0}
+    assert sent_bytes(connection) == given, "each byte once, however often a fetch that waits looks at it"
+    assert set(sent_bytes(connection, ask=False).values()) == {-1}, "nobody else is told"
 
 
 def test_more_than_max_bytes_cannot_be_waited_for(connection: RawConnection, topics: dict[str, bytes]) -> None:

@@ -51,6 +51,14 @@ def test_a_record_is_handed_out_once_and_gone_when_accepted(queue: Queue) -> Non
     assert second.poll() == [(3, 3, 1)]
 
 
+def test_what_is_handed_out_is_counted(broker: Broker, queue: Queue) -> None:
+    queue.put(b"one", b"two", b"three")
+    assert broker.node is not None
+    partition = broker.node.services.partitions.find(queue.topic, 0)
+    assert partition.sent_bytes == 0 and queue.join().poll() == [(0, 2, 1)]
+    assert partition.sent_bytes == partition.log.size_bytes
+
+
 def test_acknowledgements_ride_on_a_fetch_and_may_differ_by_record(queue: Queue) -> None:
     queue.put(b"accepted", b"released", b"rejected")
     member = queue.join()

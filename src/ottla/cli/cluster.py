@@ -153,7 +153,7 @@ def balance(
     leaders_only: Annotated[bool, typer.Option("--leaders-only", help="Copy nothing: only who leads changes.")] = False,
     sample: Annotated[
         str | None,
-        typer.Option("--sample", help="Measure so long (10s) what is written where; spread that, too."),
+        typer.Option("--sample", help="Measure so long (10s) what is written and read where; spread that, too."),
     ] = None,
     capacity: Annotated[
         list[str], typer.Option("--capacity", help="BROKER=SHARE: a broker's fair share, 1 unless told; may repeat.")

@@ -104,7 +104,8 @@ def show_plan(plan: Plan, view: ClusterView) -> None:
         if len(plan.moves) > _SHOWN_MOVES:
             note(f"… and {len(plan.moves) - _SHOWN_MOVES} more")
     disks = {each.id: each.disk_bytes for each in view.brokers}
-    columns = ["broker", "leaders", "replicas", "size", "disk used"]
+    measured = any(each.rate for each in plan.before.values())
+    columns = ["broker", "leaders", "replicas", "size", "disk used", *(["traffic"] if measured else [])]
     brokers: list[list[object]] = []
     for broker, after in plan.after.items():
         before, disk = plan.before[broker], disks.get(broker)
@@ -116,6 +117,7 @@ def show_plan(plan: Plan, view: ClusterView) -> None:
                 _change(before.replicas, after.replicas),
                 _change(size_text(before.size_bytes), size_text(after.size_bytes)),
                 _change(*used),
+                *([_change(*(f"{size_text(int(each.rate))}/s" for each in (before, after)))] if measured else []),
             ]
         )
     print_table(columns, brokers, right=columns)

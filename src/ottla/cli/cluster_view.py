@@ -160,13 +160,33 @@ async def disks(admin: Admin, node_ids: Sequence[int]) -> dict[int, list[LogDir]
 
 
 async def rates(admin: Admin, view: ClusterView, sample_s: float) -> dict[TopicPartition, float]:
-    """Bytes per second that partitions grow by, measured for so long."""
+    """Bytes per second that partitions grow by and that their leaders send to consumers, measured for so long.
+
+    What followers send stays with them whoever leads; and a broker of Kafka's does not tell what it sends.
+    """
     alive = [each.id for each in view.brokers if not each.broker.is_fenced]
+    leaders = {each.at: each.leader for each in view.partitions}
     loop = asyncio.get_running_loop()
-    before, began_s = largest(await disks(admin, alive)), loop.time()
+    before, began_s = await disks(admin, alive), loop.time()
     await asyncio.sleep(sample_s)
-    after, took_s = largest(await disks(admin, alive)), loop.time() - began_s
-    return {at: max(0, size - before.get(at, size)) / took_s for at, size in after.items()}
+    after, took_s = await disks(admin, alive), loop.time() - began_s
+    found: dict[TopicPartition, float] = {}
+    for count in (largest, lambda dirs: _sent(dirs, leaders)):
+        first = count(before)
+        for at, end in count(after).items():
+            found[at] = found.get(at, 0.0) + max(0, end - first.get(at, end)) / took_s
+    return found
+
+
+def _sent(dirs: Mapping[int, list[LogDir]], leaders: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """What the leaders have sent to consumers, of those that tell."""
+    sent: dict[TopicPartition, int] = {}
+    for node_id, found in dirs.items():
+        for replica in (each for directory in found for each in directory.replicas):
+            at = TopicPartition(replica.topic, replica.partition)
+            if not replica.is_future and replica.sent_bytes >= 0 and leaders.get(at) == node_id:
+                sent[at] = replica.sent_bytes
+    return sent
 
 
 async def _min_isr(admin: Admin, names: list[str]) -> dict[str, int]:

@@ -49,6 +49,7 @@ class Readable:
         "is_leader",
         "leader_epoch",
         "log",
+        "sent_bytes",
         "topic",
     )
 
@@ -60,6 +61,7 @@ class Readable:
         self.is_leader = False
         self.epoch_start = -1  # where the log ended when this node began to lead
         self.high_watermark = log.log_start_offset
+        self.sent_bytes = 0  # what consumers were given since it was opened
 
     def require_leader(self) -> None:
         if not self.is_leader:

@@ -9,11 +9,14 @@ idle, or of a smaller, older one; a follower's also that of any consumer's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchRequest
+
+if TYPE_CHECKING:
+    from ottla.replica.partition import Partition
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
@@ -27,7 +30,7 @@ Key = tuple[str | bytes, int]
 class Wanted:
     """One partition that a fetch asks for, and what its session last told about it."""
 
-    __slots__ = ("ask", "index", "told_high_watermark", "told_log_start", "topic")
+    __slots__ = ("ask", "index", "source", "told_high_watermark", "told_log_start", "topic")
 
     def __init__(self, topic: str | bytes, ask: FetchPartition) -> None:
         self.topic = topic  # by name up to version 12, by id since
@@ -35,6 +38,7 @@ class Wanted:
         self.ask = ask
         self.told_high_watermark = -1
         self.told_log_start = -1
+        self.source: Partition | None = None  # where what a fetch has found and not yet answered comes from
 
     def news(self, data: Any) -> bool:
         """Whether an incremental answer must carry `data`; remembers what is told."""

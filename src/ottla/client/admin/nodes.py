@@ -47,13 +47,14 @@ class Upgrade(IntEnum):
 
 
 class ReplicaSize(NamedTuple):
-    """What one replica takes on a disk."""
+    """What one replica takes on a disk, and what was read of it since its broker opened it (-1: that does not tell)."""
 
     topic: str
     partition: int
     size_bytes: int
     offset_lag: int
     is_future: bool
+    sent_bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Nodes:
         return sorted(found)
 
     async def log_dirs(self, node_ids: Iterable[int] | None = None) -> list[LogDir]:
-        """The log directories of the brokers (all, unless told) with every replica's size."""
+        """The log directories of the brokers (all, unless told) with every replica's size and what was read of it."""
         if node_ids is None:
             node_ids = [broker.node_id for broker in (await self.describe()).brokers]
             await self._cluster.refresh()
@@ -112,7 +113,7 @@ class Nodes:
         return [each for dirs in found for each in dirs]
 
     async def _log_dirs_of(self, node_id: int) -> list[LogDir]:
-        request = DescribeLogDirsRequest(topics=None)
+        request = DescribeLogDirsRequest(topics=None, with_sent_bytes=True)
         answer = await self._cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
         check(answer.error_code)
         return [_log_dir(node_id, each) for each in answer.results]
@@ -152,7 +153,14 @@ class Nodes:
 
 def _log_dir(node_id: int, found: DescribeLogDirsResponse.Result) -> LogDir:
     replicas = sorted(
-        ReplicaSize(topic.name, each.partition_index, each.partition_size, each.offset_lag, each.is_future_key)
+        ReplicaSize(
+            topic.name,
+            each.partition_index,
+            each.partition_size,
+            each.offset_lag,
+            each.is_future_key,
+            each.sent_bytes,
+        )
         for topic in found.topics
         for each in topic.partitions
     )

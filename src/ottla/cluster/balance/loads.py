@@ -29,7 +29,8 @@ class BrokerLoad(NamedTuple):
 
 
 class PartitionLoad(NamedTuple):
-    """A partition: its replicas, the preferred leader first; its size, and the bytes per second written to it."""
+    """A partition: its replicas, the preferred leader first; its size, and the bytes per second
+    that clients write to it and read from its leader."""
 
     at: TopicPartition
     replicas: tuple[int, ...]
@@ -61,7 +62,7 @@ class Totals(NamedTuple):
     leaders: int
     replicas: int
     size_bytes: int
-    rate: float  # bytes per second that it is sent by producers, as the preferred leader
+    rate: float  # bytes per second that clients write and read, as the preferred leader
 
 
 class Plan(NamedTuple):

@@ -1,6 +1,8 @@
 """DescribeLogDirs (key 35): the data directories, what lies in them, and how much room is left.
 
 v3 an error for the request as a whole   v4 total and usable bytes   v5 cordoned directories
+
+Our own client asks as well for the bytes that consumers were given: what is read where is in no answer of Kafka's.
 """
 
 from __future__ import annotations
@@ -37,13 +39,16 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Desc
     replication = context.services.replication
     moves = None if replication is None else replication.moves
     closed = context.partitions.cordoned()
-    return DescribeLogDirsResponse(
+    response = DescribeLogDirsResponse(
         error_code=ErrorCode.NONE,
         results=[
             _describe(directory, wanted, opened, [] if moves is None else moves.futures_in(directory), closed)
             for directory in context.partitions.directories
         ],
     )
+    if request.with_sent_bytes:
+        _count_reads(response, opened)
+    return response
 
 
 def _describe(
@@ -86,6 +91,14 @@ def _describe(
         usable_bytes=usable_bytes,
         is_cordoned=directory.id in closed,
     )
+
+
+def _count_reads(response: DescribeLogDirsResponse, opened: dict[TopicPartition, Partition]) -> None:
+    """What consumers were given of each; nothing of what nobody has opened."""
+    for topic in (topic for result in response.results for topic in result.topics):
+        for each in topic.partitions:
+            partition = opened.get(TopicPartition(topic.name, each.partition_index))
+            each.sent_bytes = 0 if partition is None or each.is_future_key else partition.sent_bytes
 
 
 def _size_bytes(disk: Disk, name: TopicPartition) -> int:

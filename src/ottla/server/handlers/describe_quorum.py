@@ -2,7 +2,7 @@
 
 v1 when the voters were last heard of   v2 directory ids and the listeners of the controllers
 
-A controller that is asked on its own listener and does not lead says so, who the voters are, and whether it is in doubt.
+A controller that is asked on its own listener and does not lead says so, who votes, and whether it is in doubt.
 """
 
 from __future__ import annotations

@@ -168,6 +168,8 @@ class _Fetch:
             assert partition is not None, "finding it reads nothing"
             self.context.partitions.storage_failed(partition, error)
             return refusal(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR), True, partition
+        if data.records:
+            wanted.source = partition
         return data, data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0, partition
 
     def _read_one(self, partition: Partition, wanted: Wanted, left: int, first: bool) -> PartitionData:
@@ -214,10 +216,14 @@ class _Fetch:
             found = found + sorted(self.missing, key=_unknown_ids_first)
         if session is not None:
             found = [(wanted, data) for wanted, data in found if wanted.news(data)]
-            for wanted, data in found:
-                if data.records:
+        for wanted, data in found:
+            if data.records:
+                if wanted.source is not None:
+                    wanted.source.sent_bytes += len(data.records)
+                    wanted.source = None
+                if session is not None:
                     session.served(wanted)
-        elif self.request.session_epoch == INITIAL_EPOCH:
+        if session is None and self.request.session_epoch == INITIAL_EPOCH:
             session = self._open_session(found)
         return whole(found, self.by_id, session.id if session is not None else 0, self.version, self.context)
 

@@ -183,6 +183,7 @@ class _ShareFetch:
             if taken.acquired:
                 self.found[name] = taken
                 left_bytes -= len(taken.records)
+                live.partition.sent_bytes += len(taken.records)
                 left_records -= sum(each.last - each.first + 1 for each in taken.acquired)
         return bool(self.found)
 

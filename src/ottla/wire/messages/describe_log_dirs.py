@@ -5,6 +5,8 @@ v2   flexible
 v3   response + error_code
 v4   response + total_bytes, usable_bytes
 v5   response + is_cordoned
+
+`with_sent_bytes` and `sent_bytes` are Ottla's own: tags that Kafka skips, answered only where they were asked for.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible="2+"):
         partitions: list[Int32]
 
     topics: list[DescribableLogDirTopic] | None
+    with_sent_bytes: Bool = on("2+", False, tag=10_000)
 
 
 class DescribeLogDirsResponse(Response, key=35, versions="1-5", flexible="2+"):
@@ -37,6 +40,7 @@ class DescribeLogDirsResponse(Response, key=35, versions="1-5", flexible="2+"):
                 partition_size: Int64
                 offset_lag: Int64
                 is_future_key: Bool
+                sent_bytes: Int64 = on("2+", -1, tag=10_000)
 
             partitions: list[Partition]
 
