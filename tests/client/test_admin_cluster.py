@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
-from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster, running
+from tests.client.nodes import KINDS, run, three_nodes
+from tests.support.clusters import ProcessCluster
 
 from ottla.client import Admin, ApiError, Producer, ProducerOptions
 from ottla.client.admin.nodes import Upgrade
@@ -21,22 +22,9 @@ PROPERTIES = {"min.insync.replicas": "1"}
 T = TypeVar("T")
 
 
-@pytest.fixture(scope="module", params=["ottla", pytest.param("kafka", marks=pytest.mark.compat)])
+@pytest.fixture(scope="module", params=KINDS)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
-    kind = OttlaCluster if request.param == "ottla" else KafkaCluster
-    if request.param == "kafka":
-        request.getfixturevalue("java_tools")
-    made = kind(tmp_path_factory.mktemp("cluster"), racks={1: "a", 2: "b", 3: "c"}, properties=PROPERTIES)
-    with running(made) as started:
-        yield started
-
-
-def run(cluster: ProcessCluster, test: Callable[[Admin], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(90), Admin(cluster.bootstrap) as admin:
-            await test(admin)
-
-    asyncio.run(main())
+    yield from three_nodes(request, tmp_path_factory, PROPERTIES)
 
 
 async def eventually(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:

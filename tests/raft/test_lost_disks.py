@@ -50,11 +50,9 @@ def storm(seed: int, size: int, *, on_disks: bool = False, at_first: bool = Fals
             world.faults.lost, world.faults.repeated = fate.random() * 0.2, fate.random() * 0.3
             world.faults.delay_ms_max = fate.randrange(1, 400)
         elif happens < 0.95:
-            world.faults.lost = world.faults.repeated = 0.0
-            world.faults.delay_ms_max = 5
+            world.faults.calm()
         elif node_id in world.nodes:
-            node = world.nodes[node_id]
-            world.journals[node_id].take_snapshot(node.high_watermark, node.history.controls_at(node.high_watermark))
+            world.take_snapshot(node_id)
     return world
 
 

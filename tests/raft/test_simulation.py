@@ -46,11 +46,9 @@ def storm(seed: int, size: int, *, dynamic: bool, on_disks: bool = False) -> Wor
             world.faults.repeated = rng.random() * 0.3
             world.faults.delay_ms_max = rng.randrange(1, 400)
         elif happens < 0.7:
-            world.faults.lost = world.faults.repeated = 0.0
-            world.faults.delay_ms_max = 5
+            world.faults.calm()
         elif happens < 0.8 and node_id in world.nodes:
-            node = world.nodes[node_id]
-            world.journals[node_id].take_snapshot(node.high_watermark, node.history.controls_at(node.high_watermark))
+            world.take_snapshot(node_id)
         elif happens < 0.9 and dynamic:
             if spare not in world.journals:
                 world.add(spare)

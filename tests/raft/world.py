@@ -48,6 +48,11 @@ class Faults:
     delay_ms_max: int = 5
     cut: set[tuple[int, int]] = field(default_factory=set)  # (from, to)
 
+    def calm(self) -> None:
+        """The network is good again, but for what is cut."""
+        self.lost = self.repeated = 0.0
+        self.delay_ms_max = 5
+
 
 class World:
     def __init__(
@@ -138,6 +143,10 @@ class World:
         self.amnesiacs.add(node_id)
         self.disks[node_id] = bytes([node_id]) + bytes(7) + next(self.order).to_bytes(8, "big")
         self._new_journal(node_id, (), in_doubt)
+
+    def take_snapshot(self, node_id: int) -> None:
+        node = self.nodes[node_id]
+        self.journals[node_id].take_snapshot(node.high_watermark, node.history.controls_at(node.high_watermark))
 
     @property
     def in_doubt(self) -> set[int]:

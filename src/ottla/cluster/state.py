@@ -115,6 +115,11 @@ class ClusterState:
         topic = self.topic_by_id.get(topic_id)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
+    def broker_epoch(self, broker_id: int) -> int:
+        """-1 of one that is not registered."""
+        broker = self.brokers.get(broker_id)
+        return -1 if broker is None else broker.epoch
+
     @property
     def metadata_version(self) -> int:
         return self.features.get(METADATA_VERSION, 0)

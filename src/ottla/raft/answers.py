@@ -3,7 +3,7 @@ others find the leader."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
@@ -20,45 +20,29 @@ if TYPE_CHECKING:
     from ottla.raft.node import RaftNode
 
 TOPIC = CLUSTER_METADATA_TOPIC
+OfAnEpoch = TypeVar("OfAnEpoch", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse)
 
 
 def vote(node: RaftNode, error: ErrorCode, granted: bool = False) -> VoteResponse:
-    topic = VoteResponse.TopicData
-    partition = topic.PartitionData(
-        partition_index=0,
-        error_code=error,
-        leader_id=node.leader_id,
-        leader_epoch=node.epoch,
-        vote_granted=granted,
-    )
-    return VoteResponse(
-        error_code=ErrorCode.NONE,
-        topics=[topic(topic_name=TOPIC, partitions=[partition])],
-        node_endpoints=[VoteResponse.NodeEndpoint(**each) for each in _leader(node)],
-    )
+    return _of_an_epoch(VoteResponse, node, error, vote_granted=granted)
 
 
 def begin_quorum_epoch(node: RaftNode, error: ErrorCode) -> BeginQuorumEpochResponse:
-    topic = BeginQuorumEpochResponse.TopicData
-    partition = topic.PartitionData(
-        partition_index=0, error_code=error, leader_id=node.leader_id, leader_epoch=node.epoch
-    )
-    return BeginQuorumEpochResponse(
-        error_code=ErrorCode.NONE,
-        topics=[topic(topic_name=TOPIC, partitions=[partition])],
-        node_endpoints=[BeginQuorumEpochResponse.NodeEndpoint(**each) for each in _leader(node)],
-    )
+    return _of_an_epoch(BeginQuorumEpochResponse, node, error)
 
 
 def end_quorum_epoch(node: RaftNode, error: ErrorCode) -> EndQuorumEpochResponse:
-    topic = EndQuorumEpochResponse.TopicData
-    partition = topic.PartitionData(
-        partition_index=0, error_code=error, leader_id=node.leader_id, leader_epoch=node.epoch
+    return _of_an_epoch(EndQuorumEpochResponse, node, error)
+
+
+def _of_an_epoch(made: type[OfAnEpoch], node: RaftNode, error: ErrorCode, **more: Any) -> OfAnEpoch:
+    partition = made.TopicData.PartitionData(
+        partition_index=0, error_code=error, leader_id=node.leader_id, leader_epoch=node.epoch, **more
     )
-    return EndQuorumEpochResponse(
+    return made(
         error_code=ErrorCode.NONE,
-        topics=[topic(topic_name=TOPIC, partitions=[partition])],
-        node_endpoints=[EndQuorumEpochResponse.NodeEndpoint(**each) for each in _leader(node)],
+        topics=[made.TopicData(topic_name=TOPIC, partitions=[partition])],
+        node_endpoints=[made.NodeEndpoint(**each) for each in _leader(node)],
     )
 
 

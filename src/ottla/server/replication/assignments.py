@@ -79,10 +79,9 @@ class Assignments:
     async def _send(self, told: dict[Key, bytes]) -> bool:
         """Whether all of it is settled."""
         services = self._services
-        own = services.metadata.state.brokers.get(services.node_id)
         request = AssignReplicasToDirsRequest(
             broker_id=services.node_id,
-            broker_epoch=-1 if own is None else own.epoch,
+            broker_epoch=services.metadata.state.broker_epoch(services.node_id),
             directories=_directories(told),
         )
         answer: AssignReplicasToDirsResponse = await services.channel.ask(request)

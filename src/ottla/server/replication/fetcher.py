@@ -181,9 +181,8 @@ class Fetcher:
         request.min_bytes = get("replica.fetch.min.bytes")
         request.max_bytes = get("replica.fetch.response.max.bytes")
         node_id = self._services.node_id
-        own = self._services.metadata.state.brokers.get(node_id)
         request.replica_id = request.replica_state.replica_id = node_id
-        request.replica_state.replica_epoch = -1 if own is None else own.epoch
+        request.replica_state.replica_epoch = self._services.metadata.state.broker_epoch(node_id)
         timeout_ms = request.max_wait_ms + get("replica.socket.timeout.ms")
         then = partial(self._answered, connection, session.number - 1, opening)
         connection.call_now(request, FetchResponse, then, version=self._version, timeout_ms=timeout_ms)

@@ -111,10 +111,9 @@ class IsrChanges:
     async def _ask(self, proposed: _Proposed) -> _Proposed:
         """Asks the controller; what it has to be asked again."""
         services = self._services
-        own = services.metadata.state.brokers.get(services.node_id)
         request = AlterPartitionRequest(
             broker_id=services.node_id,
-            broker_epoch=-1 if own is None else own.epoch,
+            broker_epoch=services.metadata.state.broker_epoch(services.node_id),
             topics=_topics(proposed),
         )
         answer: AlterPartitionResponse = await services.channel.ask(request)
