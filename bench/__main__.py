@@ -51,8 +51,7 @@ class Run:
         return not self.only or workload in self.only
 
     def note(self, workload: str, subject: Subject, figures: Figures) -> None:
-        for name, value in figures.items():
-            self.samples.setdefault(workload, {}).setdefault(subject.name, {}).setdefault(name, []).append(value)
+        report.note(self.samples, workload, subject.name, figures)
 
     def steady(self) -> None:
         """Start, then the loads, alternating between the brokers."""
@@ -96,8 +95,7 @@ class Run:
         """Clients against each other, not brokers: all of them talk to Ottla."""
         for _ in range(self.scale.rounds):
             for name, figures in clients(subject, self.scale.client_records, self.say):
-                for figure, value in figures.items():
-                    self.samples.setdefault("clients", {}).setdefault(name, {}).setdefault(figure, []).append(value)
+                report.note(self.samples, "clients", name, figures)
 
     def partitions(self) -> None:
         for kind in KINDS:

@@ -65,6 +65,12 @@ ROWS: dict[tuple[str, str], tuple[str, float | None]] = {
 Samples = dict[str, dict[str, dict[str, list[float]]]]  # workload → broker → figure → one value a round
 
 
+def note(samples: Samples, workload: str, subject: str, figures: Mapping[str, float]) -> None:
+    """One round's."""
+    for figure, value in figures.items():
+        samples.setdefault(workload, {}).setdefault(subject, {}).setdefault(figure, []).append(value)
+
+
 def rows(samples: Samples, partitions: int) -> Found:
     """(name, Kafka, Ottla, ratio, goal) of every figure that was measured."""
     found = []

@@ -60,8 +60,7 @@ class Run:
         return not self.only or workload in self.only
 
     def note(self, workload: str, subject: Three, figures: Figures) -> None:
-        for name, value in figures.items():
-            self.samples.setdefault(workload, {}).setdefault(subject.name, {}).setdefault(name, []).append(value)
+        report.note(self.samples, workload, subject.name, figures)
 
     def on_a_cluster(self, name: str, work: Callable[[Three], None]) -> None:
         """What goes wrong with one workload is told and leaves its rows out; the others go on without anybody there."""
