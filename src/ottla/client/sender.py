@@ -23,18 +23,16 @@ from ottla.client.errors import ClientError, DeliveryFailed, error_code
 from ottla.client.links import Link
 from ottla.client.metadata import NO_LEADER
 from ottla.client.produce_errors import FENCED, IN_DOUBT, LOST_TRACK, SUCCESS, TOO_LARGE, has_moved, is_final
+from ottla.client.produce_messages import PartitionAnswer, Sent, by_partition, produce
 from ottla.client.producer_options import ProducerOptions
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import NO_ID, TopicPartition
+from ottla.model.ids import TopicPartition
 from ottla.records.build import Encoded
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
-_BY_ID_SINCE = 13  # Produce names topics by id from this version on
 # The broker itself waits up to timeout_ms for replicas: its answer needs a little longer than that.
 _ANSWER_SPARE_MS = 5_000
 _CONCURRENT_BACKOFF_MS = 20  # the former transaction's end is being written: that takes a moment only
-PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
-Sent = list[tuple[PartitionQueue, Batch]]
 
 
 class Gate(Protocol):
@@ -320,38 +318,17 @@ class Sender:
     def _write(self, link: Link, sent: Sent) -> None:
         connection = link.connection
         assert connection is not None
-        topics: dict[str, ProduceRequest.TopicProduceData] = {}
-        names: dict[bytes, str] = {}
-        for queue, batch in sent:
-            name, index = queue.partition
-            topic = topics.get(name)
-            if topic is None:
-                info = self._cluster.metadata.topics.get(name)  # another broker's failure may have made us forget it
-                topic_id = info.topic_id if info is not None else NO_ID
-                topic = topics[name] = ProduceRequest.TopicProduceData(name=name, topic_id=topic_id, partition_data=[])
-                names[topic_id] = name
-            assert batch.data is not None
-            topic.partition_data.append(
-                ProduceRequest.TopicProduceData.PartitionProduceData(index=index, records=memoryview(batch.data))
-            )
+        request = produce(sent, self._cluster.metadata, self._options)
         at_most = self.gate.produce_version_max if self.gate is not None else None
-        if NO_ID in names:
-            at_most = min(at_most or _BY_ID_SINCE, _BY_ID_SINCE - 1)
-        request = ProduceRequest(
-            transactional_id=self._options.transactional_id,
-            acks=self._options.acks,
-            timeout_ms=self._options.request_timeout_ms,
-            topic_data=list(topics.values()),
-        )
         try:
-            version = connection.version_of(ProduceRequest, at_most=at_most)
+            version = connection.version_of(ProduceRequest, at_most=request.version_max(at_most))
             if self._options.acks == 0:
-                connection.post_now(request, version=version)
+                connection.post_now(request.message, version=version)
                 for queue, batch in sent:
                     self._finish(queue, batch, -1, -1)
                 return
             answer = connection.submit_now(
-                request,
+                request.message,
                 ProduceResponse,
                 version=version,
                 timeout_ms=self._options.request_timeout_ms + _ANSWER_SPARE_MS,
@@ -360,7 +337,7 @@ class Sender:
             self._lost(sent, error)
             return
         link.sent()
-        answer.add_done_callback(partial(self._answered, link, sent, names if version >= _BY_ID_SINCE else None))
+        answer.add_done_callback(partial(self._answered, link, sent, request.names_in(version)))
 
     def _answered(
         self, link: Link, sent: Sent, names: dict[bytes, str] | None, answer: "asyncio.Future[ProduceResponse]"
@@ -374,11 +351,7 @@ class Sender:
             self._lost(sent, error)
             return
         reply = answer.result()
-        found: dict[tuple[str | None, int], PartitionAnswer] = {
-            (topic.name if names is None else names.get(topic.topic_id), each.index): each
-            for topic in reply.responses
-            for each in topic.partition_responses
-        }
+        found = by_partition(reply, names)
         for queue, batch in sent:
             result = found.get(queue.partition)
             if result is not None and result.current_leader.leader_id != NO_LEADER:

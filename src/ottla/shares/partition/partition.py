@@ -13,9 +13,8 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.shares.partition.acks import check, runs
 from ottla.shares.partition.lanes import Lanes
 from ottla.shares.partition.ranges import Range, Ranges
 from ottla.shares.partition.terms import (
@@ -33,10 +32,6 @@ from ottla.shares.partition.terms import (
 from ottla.shares.state.batches import StateBatch
 
 _FAR = 1 << 63
-# What Kafka says, so that whoever searches for it finds it.
-_NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
-_UNKNOWN = "Batch record not found. The request batch offsets are not found in the cache."
-_BEYOND = "Batch record not found. The {} offset in request is past acquired records."
 
 
 class SharePartition:
@@ -274,46 +269,15 @@ class SharePartition:
 
     def acknowledge(self, member: str, acks: Sequence[Ack], now_ms: int) -> Transition:
         """What a consumer says about what it was given; all of it or, with an ApiError, nothing."""
-        before = None
-        for ack in acks:
-            if before is not None and ack.first <= before:
-                raise ApiError(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
-            self._check(member, ack)
-            before = ack.last
+        check(acks, member, self.ranges, self.start_offset)
         token = self._begin()
         dead: list[Dead] = []
         for ack in acks:
             first = max(ack.first, self.start_offset)
-            for kind, low, high in _runs(ack, first):
+            for kind, low, high in runs(ack, first):
                 for item in self.ranges.between(low, high):
                     self._become(item, kind, token, now_ms, dead)
         return self._transition(token, dead)
-
-    def _check(self, member: str, ack: Ack) -> None:
-        """Whether the member has what it acknowledges. Kafka's order of complaints."""
-        if ack.last < self.start_offset:
-            return  # dealt with long ago
-        items = self.ranges.items
-        index = self.ranges.floor(ack.first)
-        if index < 0:
-            index = self.ranges.floor(self.start_offset) if ack.first < self.start_offset else -1
-            if index < 0:
-                raise ApiError(
-                    ErrorCode.INVALID_RECORD_STATE,
-                    "Batch record not found. The request batch offsets are not found in the cache.",
-                )
-        end = self.ranges.floor(ack.last)
-        if items[end].last < max(ack.first, self.start_offset):
-            raise ApiError(ErrorCode.INVALID_REQUEST, _BEYOND.format("first"))
-        if items[end].last < ack.last:
-            raise ApiError(ErrorCode.INVALID_REQUEST, _BEYOND.format("last"))
-        for item in items[index : end + 1]:
-            if item.last < ack.first:
-                continue
-            if item.state is not RecordState.ACQUIRED:
-                raise ApiError(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
-            if item.member != member:
-                raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of batch record")
 
     def release(self, member: str, now_ms: int) -> Transition | None:
         """Gives back all that a member has; None if that is nothing."""
@@ -483,15 +447,3 @@ class SharePartition:
         self.start_offset = offset
         self._low = max(self._low, offset)
         self.scanned = max(self.scanned, offset)
-
-
-def _runs(ack: Ack, first: int) -> Iterable[tuple[AckType, int, int]]:
-    """The offsets from `first` on by what is said about them."""
-    if first > ack.last:
-        return
-    if len(ack.types) == 1:
-        yield AckType(ack.types[0]), first, ack.last
-        return
-    for kind, group in groupby(range(first, ack.last + 1), key=lambda offset: ack.types[offset - ack.first]):
-        offsets = list(group)
-        yield AckType(kind), offsets[0], offsets[-1]

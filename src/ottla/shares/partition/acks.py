@@ -1,0 +1,62 @@
+"""Acknowledgements: whether a member has what it speaks of, and what it says of which offsets.
+
+The complaints, their order and their words are Kafka's, so that whoever searches for them finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.shares.partition.ranges import Ranges
+from ottla.shares.partition.terms import Ack, AckType, RecordState
+
+_NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
+_NOT_OWNED = "Member is not the owner of batch record"
+_UNKNOWN = "Batch record not found. The request batch offsets are not found in the cache."
+_BEYOND = "Batch record not found. The {} offset in request is past acquired records."
+
+
+def check(acks: Sequence[Ack], member: str, ranges: Ranges, start_offset: int) -> None:
+    """Raises unless they are in order, and the member has all of it (but what lies below the start: that is done)."""
+    before = None
+    for ack in acks:
+        if before is not None and ack.first <= before:
+            raise ApiError(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
+        if ack.last >= start_offset:
+            _check_one(ack, member, ranges, start_offset)
+        before = ack.last
+
+
+def _check_one(ack: Ack, member: str, ranges: Ranges, start_offset: int) -> None:
+    index = ranges.floor(ack.first)
+    if index < 0 and ack.first < start_offset:
+        index = ranges.floor(start_offset)
+    if index < 0:
+        raise ApiError(ErrorCode.INVALID_RECORD_STATE, _UNKNOWN)
+    end = ranges.floor(ack.last)
+    last = ranges.items[end].last
+    if last < max(ack.first, start_offset):
+        raise ApiError(ErrorCode.INVALID_REQUEST, _BEYOND.format("first"))
+    if last < ack.last:
+        raise ApiError(ErrorCode.INVALID_REQUEST, _BEYOND.format("last"))
+    for item in ranges.items[index : end + 1]:
+        if item.last < ack.first:
+            continue
+        if item.state is not RecordState.ACQUIRED:
+            raise ApiError(ErrorCode.INVALID_RECORD_STATE, _NOT_ACQUIRED)
+        if item.member != member:
+            raise ApiError(ErrorCode.INVALID_RECORD_STATE, _NOT_OWNED)
+
+
+def runs(ack: Ack, first: int) -> Iterable[tuple[AckType, int, int]]:
+    """The offsets from `first` on by what is said about them."""
+    if first > ack.last:
+        return
+    if len(ack.types) == 1:
+        yield AckType(ack.types[0]), first, ack.last
+        return
+    for kind, group in groupby(range(first, ack.last + 1), key=lambda offset: ack.types[offset - ack.first]):
+        offsets = list(group)
+        yield AckType(kind), offsets[0], offsets[-1]
