@@ -199,3 +199,5 @@ def test_voters_change_one_at_a_time() -> None:
     assert "several voters at once: 2, 2" in wrong.pop()
     electorate.changed(ONE, VoterSet([one]), VoterSet([one, two]), is_settled=False)
     assert "not committed" in wrong.pop()
+    electorate.changed(ONE, VoterSet([Voter(1), Voter(2)]), VoterSet([one, Voter(2)]), is_settled=True)
+    assert "lets node 2 vote, whatever its directory is" in wrong.pop()

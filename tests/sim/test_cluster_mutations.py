@@ -9,10 +9,12 @@ import pytest
 
 from ottla.cluster import walk
 from ottla.cluster.commands import register_broker
+from ottla.cluster.commands.fence import UnregisterBroker
 from ottla.cluster.elect import Elections, _Draft, _Elected
 from ottla.log.recover import _Recovery
+from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
-from ottla.raft import election, leading, membership
+from ottla.raft import election, leading, membership, upgrade
 from ottla.raft.node import RaftNode
 from ottla.replica.isr import Follower, InSync
 from ottla.replica.partition import Partition
@@ -109,12 +111,18 @@ def departures(seed: int) -> ClusterScenario:
     return replace(made, shape=(COMBINED,) * 3 + (BROKER,) * 2, spares=(BROKER,), operations=4, changes=3)
 
 
+def upgrades(seed: int) -> ClusterScenario:
+    """Fixed voters become ones that change, while now one and then another is not there."""
+    made = harsh(seed, Fault.ISOLATE, Fault.KILL, records=10)
+    return replace(made, voting=Voting.UPGRADED, changes=6)
+
+
 def damage(seed: int) -> ClusterScenario:
     """Bits flip in the metadata, now of one node, then of another."""
     return replace(harsh(seed, Fault.METADATA_ROT, records=10), pause_between_faults_seconds=1.0, operations=4)
 
 
-@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage, elections, departures, damage])
+@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage, elections, departures, upgrades, damage])
 def test_without_a_mutation_nothing_is_found(make: Callable[[int], ClusterScenario]) -> None:
     for seed in SEEDS[:3]:
         assert not ClusterSimulation(make(seed)).run().violations
@@ -250,6 +258,17 @@ def test_new_voters_that_count_only_when_they_are_committed(monkeypatch: pytest.
 
     monkeypatch.setattr(RaftNode, "voters", property(committed))
     assert "quorum: " in found(elections)
+
+
+def test_an_upgrade_that_does_not_wait_for_all_voters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From kraft.version 1 on a voter is a node with its directory, and those that are not there have told none."""
+    monkeypatch.setattr(upgrade, "refusal", lambda node, level: None)
+    assert "vote, whatever its directory is" in found(upgrades)
+
+
+def test_brokers_that_are_forgotten_in_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UnregisterBroker, "decide", lambda self, view, now_ms: Result())
+    assert "was forgotten, and is still known" in found(departures)
 
 
 def test_moves_that_do_not_wait_for_the_new_replicas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ Claims:
 5. a new leader has everything that was committed in its epoch or an earlier one. (Who stood still may learn that it
    leads when it does so no more: it lacks what was committed since, and nobody follows it.)
 
-And of the quorum: who votes does so once per epoch, and the voters change one at a time.
+And of the quorum: who votes does so once per epoch; the voters change one at a time; since they can change, each is
+known with its directory, so that a node that lost its disk is not taken for the voter that it was.
 
 A partition may be led uncleanly where that is asked for, and power may be lost by more machines than the settings
 survive: then there is nothing to claim of its records (`lossy`), and only 1 to 3 are checked.
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ottla.model.ids import NO_ID
 from ottla.raft.port import ReplicaKey
 from ottla.raft.voters import VoterSet
 from ottla.sim.replicated.line import Batch, Line
@@ -148,3 +150,6 @@ class Electorate:
         if len(others) > 1:
             names = ", ".join(str(voter.id) for voter in others)
             self._blame(f"quorum: {life} changes several voters at once: {names}")
+        for voter in now.values():
+            if voter.directory == NO_ID:
+                self._blame(f"quorum: {life} lets node {voter.id} vote, whatever its directory is")

@@ -40,6 +40,7 @@ class Members:
         roles = enumerate((*scenario.shape, *scenario.spares), 1)
         self._roles = dict(roles)
         self.brokers = [number for number, role in enumerate(scenario.shape, 1) if role != CONTROLLER]
+        self._forgotten: list[int] = []
         self.spares = list(range(len(scenario.shape) + 1, len(self._roles) + 1))
         self._machines = machines
         self._start = start
@@ -161,10 +162,17 @@ class Members:
             if broker in partition.replicas
         }
 
+    def remembered(self) -> list[int]:
+        """The brokers that are still known although they were forgotten, and do not run."""
+        state = self._state()
+        return [broker for broker in self._forgotten if state is not None and broker in state.brokers]
+
     async def _forget(self, admin: Admin, broker: int) -> None:
         while True:
             try:
-                return await admin.nodes.unregister(broker)
+                await admin.nodes.unregister(broker)
+                self._forgotten.append(broker)
+                return
             except (ClientError, ApiError) as error:
                 state = self._state()
                 if state is not None and broker not in state.brokers:

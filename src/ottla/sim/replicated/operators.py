@@ -112,7 +112,9 @@ class Operators:
             await asyncio.sleep(0.5)
 
     async def look(self) -> None:
-        """Nothing."""
+        """Who was forgotten is, for good."""
+        for broker in self._members.remembered():
+            self._stage.around.history.blame(f"broker {broker} was forgotten, and is still known")
 
     def facts(self) -> dict[str, int]:
         return {f"operator: {name}": count for name, count in self._done.items()}
