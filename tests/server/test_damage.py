@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 from tests.server.talk import FETCH_VERSION, create, delete, fetch_request, produce, values_of
+from tests.server.test_replication_disks import write
+from tests.server.test_three_nodes import create as create_topic
+from tests.server.test_three_nodes import run, running, settings, until
 from tests.support.raw import RawConnection
 
 from ottla.log.checkpoint import CLEAN_SHUTDOWN
 from ottla.log.disk import StorageError
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import MAGIC_AT, headers
+from ottla.server.node import Node, system_ports
 from ottla.server.osdisk import OsFile
 from ottla.testing.broker import Broker
 
@@ -98,3 +102,47 @@ def test_a_recovery_that_failed_is_owed(
         assert values_of(connection.call(fetch_request({("t", 0): 0}), FETCH_VERSION)) == {("t", 0): [b"0", b"1", b"2"]}
         assert "t-0: 4 bytes behind offset 3 were no whole batch; cut off" in caplog.text
         assert produce(connection, "t", [b"x"]) == (0, 3)
+
+
+def test_in_a_cluster_others_lead_and_the_next_start_fetches_it_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        values = settings(tmp_path, 3, min_insync_replicas="2")
+        async with running(values) as nodes:
+            assert (await create_topic(nodes[1], "t", partitions=1)).error_code == ErrorCode.NONE
+            await until(lambda: all("t" in node.metadata.state.topics for node in nodes.values()))
+            number = nodes[1].metadata.state.topics["t"].partitions[0].leader
+            other = nodes[next(each for each in nodes if each != number)]
+            await until(lambda: leads_three(nodes[number]))
+            for _ in range(3):
+                assert await write(nodes[number], "t", 0) == ErrorCode.NONE
+            await nodes[number].stop()
+            path = tmp_path / str(number) / "t-0" / SEGMENT
+            content = bytearray(path.read_bytes())
+            content[last_batch(path) + MAGIC_AT] ^= 1
+            path.write_bytes(content)
+            seen = other.metadata.state.topics["t"].partitions
+
+            await start_again(nodes, values, number)
+            await until(lambda: "was closed in order at offset 3" in caplog.text)
+            await until(lambda: nodes[number].directories[0].offline)
+            assert seen[0].leader != number and number not in seen[0].isr
+            assert path.read_bytes() == content
+            await nodes[number].stop()
+
+            await start_again(nodes, values, number)
+            await until(lambda: number in seen[0].isr)
+            assert nodes[number].partitions.find("t", 0).log.next_offset == 3
+
+    run(test)
+
+
+def leads_three(node: Node) -> bool:
+    partition = node.partitions.get("t", 0)
+    return partition is not None and partition.in_sync is not None and len(partition.in_sync.isr) == 3
+
+
+async def start_again(nodes: dict[int, Node], values: list[dict[str, str]], number: int) -> None:
+    nodes[number] = Node(values[number - 1], system_ports(values[number - 1]))
+    await nodes[number].start()
