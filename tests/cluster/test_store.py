@@ -229,10 +229,11 @@ def test_damage_below_the_newest_snapshot_costs_nothing_that_counts(clean: bool,
     path = f"{DIRECTORY}/{2:020d}.log"
     position = 0 if offset == 2 else read_header(disk.content(path)).size_bytes
     strike(disk, path, position + byte)
-    for _ in range(2):
+    for number in range(2):
         run = Run(disk, clean=clean)
         assert run.names == ["t1", "t2", "t3", "t4", "t5"]
         assert run.store.start_offset == 4 and run.store.earliest_snapshot == Place(4, 1)
+        assert bool(run.store.losses) == (number == 0), "it is gone, and that is told once"
         run.store.close()
 
 

@@ -57,6 +57,7 @@ class Store:
         self._directory = directory
         self._config = config
         self._snapshots = snapshots
+        self.losses: list[str] = []  # what was damaged and had to go
         self._quorum_records: list[QuorumRecord] = []
         self._bytes_since_snapshot = 0
         self._flushed = log.recovery_point
@@ -93,7 +94,10 @@ class Store:
             read_partition_metadata(directory)
         except CheckpointError:  # a loss of power took it: whose the log is is known anyway
             write_partition_metadata(directory, METADATA_TOPIC_ID, sync=True)
-        return cls(log, directory, config, snapshots)
+        store = cls(log, directory, config, snapshots)
+        if log.cut_bytes:
+            store.losses.append(f"{log.cut_bytes} bytes behind offset {log.next_offset} were no whole batch")
+        return store
 
     # --- reading
 
@@ -117,7 +121,8 @@ class Store:
         try:
             for _ in walk.to(offset):
                 pass
-        except JournalError:
+        except JournalError as error:
+            self.losses.append(f"what lies below the snapshot at {offset}: {error}")
             self._snapshots.keep_newest(1)
             self._drop_below(offset, offset)
             if not split(self.log, offset, self.now_ms()):
@@ -132,6 +137,7 @@ class Store:
                 self._take_snapshot(place, self._snapshots.check(place))
             except JournalError as error:
                 problem = error
+                self.losses.append(f"the snapshot at {place.offset}: {error}")
                 self._snapshots.forget(place)
                 continue
             if (place.epoch, place.offset) > (self.log.epochs.latest, self.end_offset) and place.offset:

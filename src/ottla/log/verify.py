@@ -164,8 +164,10 @@ class PartitionCheck:
                 yield Finding(Severity.WARNING, Kind.SNAPSHOT, path, None, str(error))
                 continue
             if offset > self.range.end:
+                # The last one of a clean stop tells where the log ended.
+                severity = Severity.WARNING if self._unclean else Severity.ERROR
                 message = f"a snapshot behind the end of the log at {self.range.end}"
-                yield Finding(Severity.WARNING, Kind.SNAPSHOT, path, None, message)
+                yield Finding(severity, Kind.SNAPSHOT, path, None, message)
             for entry in entries:
                 if max(entry.last_offset, entry.txn_first_offset) >= offset:
                     message = f"producer {entry.producer_id} wrote offset {entry.last_offset}, at or above {offset}"

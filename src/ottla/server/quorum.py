@@ -92,6 +92,8 @@ class Quorum:
         """Read everything; nothing happens before `start`."""
         store.now_ms = ports.now_ms
         store.load()
+        for loss in store.losses:
+            log.warning("the metadata had to do without something that was damaged: %s", loss)
         settings = configs.broker
         node = RaftNode(
             ReplicaKey(identity.node_id, identity.home_id),
