@@ -135,7 +135,7 @@ def test_what_is_held_too_long_goes_to_another(
     group: MakeGroup,
 ) -> None:
     bootstrap, queue = brisk_node.bootstrap, topic()
-    name = group(**{"share.record.lock.duration.ms": "1000"})
+    name = group(**{"share.record.lock.duration.ms": "2000"})
     java_431.produce(bootstrap, queue, 0, [Message(b"%d" % at) for at in range(5)])
     idle = share_client.join(bootstrap, name, queue, explicit=True)
     polled(idle, 5)
