@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, invoke
@@ -14,10 +17,13 @@ from ottla.cli.cluster_brokers import add_local
 from ottla.cli.cluster_plan import plan_for, plan_json, under_way, unfinished
 from ottla.cli.cluster_reassign import parse_rate, plan, targets
 from ottla.cli.cluster_view import BrokerView, ClusterView, PartitionView, status_json
+from ottla.cli.cluster_voters import look_around
 from ottla.cli.local_cluster import define, define_broker, found_nodes, retire
 from ottla.cli.terminal import CommandError
+from ottla.client.address import Address
 from ottla.client.admin.replicas import Reassignment
-from ottla.client.admin.voters import Quorum
+from ottla.client.admin.voters import Quorum, QuorumReplica, VoterEndpoint
+from ottla.client.errors import NotConnected
 from ottla.client.metadata import Broker
 from ottla.model.ids import TopicPartition
 
@@ -37,6 +43,51 @@ def partition(
     index: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...], move: Reassignment | None = None
 ) -> PartitionView:
     return PartitionView(TopicPartition("t", index), leader, replicas, isr, 2, 100, move)
+
+
+# --- a quorum whose leader is not known to whoever was asked
+
+
+class Controllers:
+    """Stands for an admin client: what each controller says of the quorum, by its port; None: no answer."""
+
+    def __init__(self, says: dict[int, Quorum | None]) -> None:
+        self.says = says
+        self.voters = self
+        self.cluster = SimpleNamespace(options=SimpleNamespace(bootstrap=(Address("h", 1),)))
+
+    async def as_seen_by(self, controller: Address) -> Quorum:
+        found = self.says.get(controller.port)
+        if found is None:
+            raise NotConnected("nobody")
+        return found
+
+
+SEATS = {each: (VoterEndpoint("CONTROLLER", "h", each),) for each in (1, 2, 3)}
+FOLLOWING = Quorum(-1, 4, 100, (), (), SEATS)
+DOUBTFUL = Quorum(-1, 4, 0, (), (), SEATS, in_doubt=True)
+LEADING = Quorum(3, 4, 100, (QuorumReplica(3, bytes(16), 100, 0, 0),), (), SEATS)
+
+
+def test_another_controller_may_know_the_leader() -> None:
+    admin: Any = Controllers({1: FOLLOWING, 2: None, 3: LEADING})
+    assert asyncio.run(look_around(admin)) is LEADING
+
+
+@pytest.mark.parametrize(
+    ("says", "told", "hint"),
+    [
+        ({1: FOLLOWING, 2: DOUBTFUL, 3: None}, "no answer from voter 3; voter 2 in doubt", "docs/quorum.md"),
+        ({1: FOLLOWING, 2: None, 3: None}, "no answer from voter 2, 3", "start the nodes that are down"),
+        ({1: DOUBTFUL, 2: DOUBTFUL, 3: DOUBTFUL}, "voter 1, 2, 3 in doubt", "docs/quorum.md"),
+        ({1: None, 2: FOLLOWING, 3: FOLLOWING}, "do not answer, or are in doubt", "the address of a controller"),
+    ],
+)
+def test_why_nobody_leads(says: dict[int, Quorum | None], told: str, hint: str) -> None:
+    admin: Any = Controllers(says)
+    with pytest.raises(CommandError) as caught:
+        asyncio.run(look_around(admin))
+    assert told in str(caught.value) and hint in (caught.value.hint or "")
 
 
 # --- the files of a local cluster

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.cli.cluster_voters import in_doubt, why_nobody_leads
+from ottla.cli.cluster_voters import in_doubt, look_around
 from ottla.client.admin.nodes import LogDir
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.admin.voters import Quorum
@@ -128,11 +129,10 @@ async def look(admin: Admin) -> ClusterView:
 
 async def quorum_of(admin: Admin) -> Quorum:
     """The quorum, if there is anybody who leads it."""
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(_LEADER_S):
             return await admin.voters.quorum()
-    except TimeoutError:
-        raise await why_nobody_leads(admin) from None
+    return await look_around(admin)
 
 
 def largest(dirs: Mapping[int, list[LogDir]]) -> dict[TopicPartition, int]:

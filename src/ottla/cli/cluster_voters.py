@@ -37,21 +37,25 @@ def advice(voters: tuple[int, ...]) -> str:
     )
 
 
-async def why_nobody_leads(admin: Admin) -> CommandError:
-    """What is known of a quorum without a leader: all of it if a controller's listener is among the addresses."""
+async def look_around(admin: Admin) -> Quorum:
+    """As the leader sees it, when those who were asked know none: perhaps others do. CommandError says why not; the
+    more, if a controller's own listener is among the addresses."""
     seen = await asyncio.gather(*(_ask(admin, each) for each in admin.cluster.options.bootstrap))
     places = next((each.endpoints for each in seen if each is not None and each.endpoints), None)
     if places is None:
-        return CommandError(
+        raise CommandError(
             "no controller leads the cluster: more than half of those that vote do not answer, or are in doubt",
             "start the nodes that are down; `ottla cluster quorum -b` with the address of a controller says more",
         )
     words = await _ask_all(admin, places)
+    leading = next((word for word in words.values() if word is not None and word.voters), None)
+    if leading is not None:
+        return leading
     silent = [str(node_id) for node_id, word in words.items() if word is None]
     doubtful = [str(node_id) for node_id, word in words.items() if word is not None and word.in_doubt]
     found = [f"no answer from voter {', '.join(silent)}"] if silent else []
     found += [f"voter {', '.join(doubtful)} in doubt (started with an empty disk)"] if doubtful else []
-    return CommandError(
+    raise CommandError(
         f"no controller leads the cluster: {'; '.join(found) or 'all voters answer, look again'}",
         "start the nodes that are down"
         + ("; if their disks are lost for good, docs/quorum.md says how to go on without them" if doubtful else ""),
