@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import threading
@@ -22,6 +23,7 @@ from tests.server.talk import (
     values_of,
 )
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import until
 
 from ottla.model import limits
 from ottla.server.connection import Connection
@@ -180,19 +182,16 @@ def test_answers_before_a_bad_frame_still_arrive(ottla_broker: Broker) -> None:
 
 
 def test_idle_connections_are_closed_but_not_those_that_wait_for_us(ottla_broker_factory: Factory) -> None:
-    broker = ottla_broker_factory(**{"connections.max.idle.ms": 1_000})
+    broker = ottla_broker_factory(**{"connections.max.idle.ms": 2_000})
     with (
         RawConnection(broker.bootstrap) as idle,
         Pipeline(broker.bootstrap) as waits,
         RawConnection(broker.bootstrap) as active,
     ):
-        idle.call(HELLO, 3)
         create(active, "t")
         waits.send(fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS), FETCH_VERSION)
-        deadline = time.monotonic() + 3.5
-        while time.monotonic() < deadline:
-            active.call(HELLO, 3)
-            time.sleep(0.1)
+        idle.call(HELLO, 3)  # last, so that the one that waits has been quiet for longer
+        until(lambda: active.call(HELLO, 3) and select.select([idle._socket], [], [], 0.1)[0])
         assert is_closed(idle)
         assert produce(active, "t", [b"one"]) == (0, 0)
         assert values_of(waits.answer()) == {("t", 0): [b"one"]}
