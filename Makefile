@@ -27,7 +27,7 @@ run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline
 	@$(BIN)/ottla demo
 
 test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients; WORKERS=2 at a time
-	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m tests.support.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 20 --durations-min 20
 
 check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)

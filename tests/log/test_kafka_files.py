@@ -216,7 +216,7 @@ def _consume(bootstrap: str) -> int:
     count = 0
     try:
         while count < RECORDS + 200:
-            messages = consumer.consume(500, timeout=30)
+            messages = consumer.consume(min(500, RECORDS + 200 - count), timeout=30)  # it waits for all it is asked for
             assert messages, f"only {count} records came"
             assert all(message.error() is None for message in messages)
             count += len(messages)

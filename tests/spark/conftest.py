@@ -1,33 +1,23 @@
 """One Spark session and one node per test process; tests use topics of their own."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support import archives, tools
 from tests.support import spark as sparks
-from tests.support import tools
-from tests.support.java import BRIEF
 from tests.support.node import OttlaNode
-
-CONF = Path(__file__).with_name("conf")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def brief_jvms() -> Iterator[None]:
-    """What `conf` says of drivers and executors, for launchers and daemons too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONF_DIR", str(CONF))
-        patch.setenv("SPARK_LAUNCHER_OPTS", " ".join(BRIEF))
-        patch.setenv("SPARK_DAEMON_JAVA_OPTS", " ".join(BRIEF))
-        yield
 
 
 @pytest.fixture(scope="session")
-def spark_tools(java_tools: None) -> None:
-    """Asks for pyspark and the jars of Spark's own connector, spark-avro and Delta."""
+def spark_tools(java_tools: None) -> Iterator[None]:
+    """Asks for pyspark and the jars of Spark's own connector, spark-avro and Delta. JVMs are told to be brief."""
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ottla[spark]'")
     tools.require(None if tools.SPARK_LIBS.exists() else "the Spark jars are not installed; run scripts/tools")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in archives.spark_environment().items():
+            patch.setenv(name, value)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def shop(tmp_path: Path, node: OttlaNode, request: pytest.FixtureRequest) -> Iterator[Shop]:
+def shop(spark_tools: None, tmp_path: Path, node: OttlaNode, request: pytest.FixtureRequest) -> Iterator[Shop]:
     with Blocking(node.bootstrap) as client:
         made = Shop(tmp_path, node, client, request.node.originalname.removeprefix("test_"), request.param)
         try:

@@ -30,7 +30,8 @@ def place(spark_tools: None, tmp_path: Path) -> Iterator[Callable[[str], Sequenc
             running.append(sparks.ConnectServer(tmp_path / kind))
             return ("--remote", running[-1].remote)
         running.append(sparks.StandaloneCluster(tmp_path / kind))
-        return ("--master", running[-1].master, *(part for each in ON_CLUSTER for part in ("--conf", each)))
+        settings = [*ON_CLUSTER, *(f"{name}={value}" for name, value in sparks.executors().items())]
+        return ("--master", running[-1].master, *(part for each in settings for part in ("--conf", each)))
 
     yield start
     for each in running:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.java import BRIEF
 from tests.support.node import OttlaNode
 from tests.support.spark import Process, environment
 
@@ -39,7 +40,8 @@ def no_java(tmp_path: Path) -> dict[str, str]:
             if program.name != "java" and not (folder / program.name).is_symlink():
                 (folder / program.name).symlink_to(program)
     assert shutil.which("java", path=str(folder)) is None
-    return {"PATH": str(folder), "JAVA_HOME": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    brief = dict.fromkeys(("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"), " ".join(BRIEF))
+    return {"PATH": str(folder), "JAVA_HOME": "", "XDG_CACHE_HOME": str(tmp_path / "cache"), **brief}
 
 
 def test_spark_runs_on_the_runtime_from_the_package_index(no_java: dict[str, str], tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-from tests.support.java import BRIEF
-from tests.support.kafka import CLUSTER_ID, RealKafka
+from tests.support.kafka import BROKER, CLUSTER_ID, RealKafka
 from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
 from tests.support.raw import Closed, RawConnection
@@ -244,7 +243,7 @@ class KafkaCluster(ProcessCluster):
         place: Place | None = None,
         racks: Mapping[int, str] | None = None,
         heap: str = "384m",
-        jvm_options: Sequence[str] = BRIEF,
+        jvm_options: Sequence[str] = BROKER,
     ) -> None:
         self._heap = heap
         self._jvm_options = jvm_options

@@ -7,12 +7,16 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.support.archives import kafka_archive, options
 from tests.support.java import BRIEF, QUICK
 from tests.support.ports import free_ports
 from tests.support.tools import KAFKA_LIBS
 
 CLUSTER_ID = "b3R0bGEtcmVhbC1rYWZrYQ"
 STARTED = "Kafka Server started"
+# Brokers and tools of a test; the benchmark's have the options of Kafka's own start script.
+ARCHIVED = options(kafka_archive())
+BROKER = (*BRIEF, *ARCHIVED)
 LOG_CONFIG = Path(__file__).with_name("log4j2-broker.yaml")
 
 # What one node needs so that internal topics fit on it; nothing else differs from Kafka's defaults.
@@ -42,7 +46,7 @@ class RealKafka:
         *,
         properties: Mapping[str, str] | None = None,
         heap: str = "512m",
-        jvm_options: Sequence[str] = BRIEF,
+        jvm_options: Sequence[str] = BROKER,
         ports: tuple[int, int] | None = None,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -126,7 +130,7 @@ class RealKafka:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
             [
-                *self._java(*QUICK),
+                *self._java(*QUICK, *ARCHIVED),
                 "kafka.tools.StorageTool",
                 "format",
                 "-t",

@@ -44,6 +44,11 @@ def jars(*names: str) -> str:
     return ",".join(map(str, found))
 
 
+def executors() -> dict[str, str]:
+    """Settings by which executors in processes of their own get the JVM options of drivers (archives.py)."""
+    return {"spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "")}
+
+
 def environment() -> dict[str, str]:
     """Workers must be this Python, and nothing may look for other interfaces than loopback's."""
     return {
@@ -62,14 +67,14 @@ def start_session(master: str = "local[2]", *, name: str = "ottla-tests", **sett
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**QUIET, **DELTA, "spark.jars": jars(), **settings}.items():
+    for key, value in {**QUIET, **DELTA, **executors(), "spark.jars": jars(), **settings}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def stop_session(session: Any) -> None:
+def stop_session(session: Any, timeout_s: float = 30) -> None:
     """Stop Spark and the JVM under it: the next session of this process begins anew."""
     from pyspark import SparkContext
 
@@ -80,7 +85,7 @@ def stop_session(session: Any) -> None:
         gateway.shutdown()
         if process is not None:
             process.stdin.close()
-            process.wait(30)
+            process.wait(timeout_s)
         SparkContext._gateway = None
         SparkContext._jvm = None
 

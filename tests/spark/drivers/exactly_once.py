@@ -15,14 +15,7 @@ from tests.support.spark import start_session, stop_session
 from ottla.spark.source import OttlaSource
 
 _STARTS_MAX = 40
-# A JVM that is soon killed need not compile well, and needs none of the jars.
-_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-LEAN = {
-    "spark.jars": "",
-    "spark.sql.extensions": "",
-    "spark.driver.extraJavaOptions": _BRIEF,
-    "spark.executor.extraJavaOptions": _BRIEF,
-}
+LEAN = {"spark.jars": "", "spark.sql.extensions": ""}  # a JVM that is soon killed needs none of the jars
 
 
 def main(master: str, bootstrap: str, topic: str, directory: str, *options: str) -> int:

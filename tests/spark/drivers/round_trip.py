@@ -6,7 +6,7 @@
 import json
 import sys
 
-from tests.support.spark import QUIET
+from tests.support.spark import QUIET, executors
 
 import ottla.spark
 
@@ -14,7 +14,7 @@ where, bootstrap, topic, checkpoint = sys.argv[1:]
 if where.startswith("sc://"):
     spark = ottla.spark.session("round-trip", remote=where, bootstrap=bootstrap)
 else:
-    memory = {"spark.executor.memory": "512m", "spark.cores.max": "2"}
+    memory = {"spark.executor.memory": "512m", "spark.cores.max": "2", **executors()}
     spark = ottla.spark.session("round-trip", master=where, bootstrap=bootstrap, **{**QUIET, **memory})
 broker = {"kafka.bootstrap.servers": bootstrap}
 rows = spark.range(0, 5_000, 1, 4).selectExpr(
