@@ -45,7 +45,7 @@ class InPlace(asyncio.BufferedProtocol):
         start, end = self._start, self._end
         if start and (start == end or start + max(self._wanted, limits.RECEIVE_READ_BYTES_MIN) > len(self._memory)):
             held = end - start
-            self._memory[:held] = bytes(self._memory[start:end])
+            self._memory[:held] = self._memory[start:end]
             self._start, self._end = 0, held
         if self._wanted > len(self._memory):
             larger = bytearray(self._wanted)

@@ -72,6 +72,8 @@ RECEIVE_BUFFER_BYTES = 64 * KIB
 RECEIVE_READ_BYTES_MIN = 4 * KIB
 # A frame up to this size gets its buffer at once; a larger one must send bytes to earn memory (it doubles).
 RECEIVE_EAGER_BYTES = 4 * MIB
+# What is read from one connection before the others have their turn, and before those who wait for it are told.
+RECEIVE_PER_TURN_BYTES = MIB
 # What the connection to a leader keeps for the next answer; more is given back.
 RECEIVE_KEPT_BYTES_MAX = 4 * MIB
 # A grown receive buffer is given back after this long without traffic.

@@ -76,6 +76,7 @@ class Connection:
         self._reading = False
         self._writing = False
         self._waits_for_memory = False
+        self._flush_due = False
         self._on_close = on_close
         self._intercept = context.services.intercept
         self._route = dispatch.controller_route if context.connection.controller else dispatch.route
@@ -95,26 +96,35 @@ class Connection:
             self._loop.remove_reader(self._fileno)
 
     def _readable(self) -> bool:
-        """Reads once and handles what came; whether anything did."""
-        space = self._inbound.space()
-        if space is None:
-            self._pause_reading()
-            self._waits_for_memory = True
-            self._memory.wait(self._inbound.wish_bytes, self._granted)
-            return False
-        try:
-            received = self.sock.recv_into(space)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:
-            received = 0
-        if received == 0:
-            self.close()
-            return False
-        self._inbound.end += received
-        self.last_active = self._loop.time()
-        self._work()
-        return True
+        """Reads what there is, within bounds, and handles what came; whether anything did.
+
+        A read that filled the buffer has left something behind, as a rule: batches that have arrived together are
+        appended before followers and producers hear of them, once instead of one by one.
+        """
+        left_bytes = limits.RECEIVE_PER_TURN_BYTES
+        while left_bytes > 0:
+            space = self._inbound.space()
+            if space is None:
+                self._pause_reading()
+                self._waits_for_memory = True
+                self._memory.wait(self._inbound.wish_bytes, self._granted)
+                break
+            try:
+                received = self.sock.recv_into(space)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                received = 0
+            if received == 0:
+                self.close()
+                return False
+            self._inbound.end += received
+            self.last_active = self._loop.time()
+            self._work()
+            left_bytes -= received
+            if received < len(space) or not self._reading:
+                break
+        return left_bytes < limits.RECEIVE_PER_TURN_BYTES
 
     def _look(self) -> None:
         """Reads although nobody said that there is something to read.
@@ -263,10 +273,19 @@ class Connection:
         while slots and (ready := slots[0].parts) is not None:
             self._outbound.queue.extend(ready)
             slots.popleft()
-        self._flush()
+        if not slots:
+            self._flush()
+        elif not self._flush_due:
+            # What gave this answer is about to give the next ones, too, as a rule: they leave together.
+            self._flush_due = True
+            self._loop.call_soon(self._flush_together)
         if not self._reading and not self._writing:
             # Not inline: whoever gave the answer is in the middle of its own work.
             self._loop.call_soon(self._continue)
+
+    def _flush_together(self) -> None:
+        self._flush_due = False
+        self._flush()
 
     def _continue(self) -> None:
         if not (self.closed or self._reading or self._writing):
@@ -324,6 +343,8 @@ class Connection:
             self._look()
 
     def close(self) -> None:
+        if self._flush_due:
+            self._flush_together()  # answers that were given
         if self.closed:
             return
         self.closed = True

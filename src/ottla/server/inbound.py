@@ -72,7 +72,7 @@ class InboundBuffer:
             fresh[:held] = self.view[self.start : self.end]
             self._use(fresh)
         elif self.start:
-            self.buffer[:held] = bytes(self.view[self.start : self.end])
+            self.view[:held] = self.view[self.start : self.end]
         self.start, self.end = 0, held
         return True
 
