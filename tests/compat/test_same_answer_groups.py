@@ -441,14 +441,14 @@ def test_who_is_late_is_left_behind(both: Both, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         with Crowd(side, group, 9) as crowd:
-            anna = crowd.actor("anna", rebalance_timeout_ms=300)
-            bert = crowd.actor("bert", rebalance_timeout_ms=300)
+            anna = crowd.actor("anna", rebalance_timeout_ms=1_000)
+            bert = crowd.actor("bert", rebalance_timeout_ms=1_000)
             yield anna.join()
             yield bert.start_join()
             yield bert.answer()  # anna never rejoins
             yield anna.heartbeat()
             # Nor does the leader ever sync now, while the other one waits.
-            carl = crowd.actor("carl", rebalance_timeout_ms=300)
+            carl = crowd.actor("carl", rebalance_timeout_ms=1_000)
             yield carl.start_join()
             yield bert.join()
             yield carl.answer()
