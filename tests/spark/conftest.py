@@ -1,6 +1,6 @@
 """One Spark session and one node per test process; tests use topics of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +31,22 @@ def spark(spark_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield session
     finally:
         sparks.stop_session(session)
+
+
+@pytest.fixture(scope="session")
+def elsewhere(spark_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
+    """A standalone cluster or a Connect server: started when the first test asks for it, and there for the others."""
+    kinds = {"standalone": sparks.StandaloneCluster, "connect": sparks.ConnectServer}
+    running: dict[str, Any] = {}
+
+    def find(kind: str) -> Any:
+        if kind not in running:
+            running[kind] = kinds[kind](tmp_path_factory.mktemp(kind))
+        return running[kind]
+
+    yield find
+    for each in running.values():
+        each.close()
 
 
 @pytest.fixture(scope="session")

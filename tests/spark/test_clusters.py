@@ -1,7 +1,7 @@
 """The same job wherever Spark runs: executors of their own, a standalone cluster, and a Connect server."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +15,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 DRIVER = Path(__file__).parent / "drivers" / "round_trip.py"
 
 
-@pytest.fixture(scope="module")
-def master(spark_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """Where a Spark of that kind is; started when it is asked for."""
-    directory = tmp_path_factory.mktemp("sparks")
-    running: list[Any] = []
+@pytest.fixture
+def master(elsewhere: Callable[[str], Any]) -> Callable[[str], str]:
+    """Where a Spark of that kind is."""
 
-    def start(kind: str) -> str:
-        if kind == "standalone":
-            running.append(sparks.StandaloneCluster(directory / kind))
-            return str(running[-1].master)
-        if kind == "connect":
-            running.append(sparks.ConnectServer(directory / kind))
-            return str(running[-1].remote)
-        return "local-cluster[2,1,1024]"
+    def find(kind: str) -> str:
+        if kind == "local-cluster":
+            return "local-cluster[2,1,1024]"
+        found = elsewhere(kind)
+        return str(found.remote if kind == "connect" else found.master)
 
-    yield start
-    for each in running:
-        each.close()
+    return find
 
 
 @pytest.mark.parametrize("kind", ["local-cluster", "standalone", "connect"])

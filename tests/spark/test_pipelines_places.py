@@ -1,7 +1,7 @@
 """A pipeline wherever Spark runs: on a standalone cluster and through Spark Connect, by the command; contents exact."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,16 @@ ON_CLUSTER = ("spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1
 
 
 @pytest.fixture
-def place(spark_tools: None, tmp_path: Path) -> Iterator[Callable[[str], Sequence[str]]]:
-    """How the command is told where Spark is; it is started when it is asked for."""
-    running: list[Any] = []
+def place(elsewhere: Callable[[str], Any]) -> Callable[[str], Sequence[str]]:
+    """How the command is told where Spark is."""
 
-    def start(kind: str) -> Sequence[str]:
+    def find(kind: str) -> Sequence[str]:
         if kind == "connect":
-            running.append(sparks.ConnectServer(tmp_path / kind))
-            return ("--remote", running[-1].remote)
-        running.append(sparks.StandaloneCluster(tmp_path / kind))
+            return ("--remote", elsewhere(kind).remote)
         settings = [*ON_CLUSTER, *(f"{name}={value}" for name, value in sparks.executors().items())]
-        return ("--master", running[-1].master, *(part for each in settings for part in ("--conf", each)))
+        return ("--master", elsewhere(kind).master, *(part for each in settings for part in ("--conf", each)))
 
-    yield start
-    for each in running:
-        each.close()
+    return find
 
 
 @pytest.mark.parametrize("kind", ["standalone", "connect"])

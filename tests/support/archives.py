@@ -20,6 +20,9 @@ from tests.support.tools import KAFKA_LIBS, TOOLS
 
 DIRECTORY = TOOLS / "archives"
 CONF = DIRECTORY / "conf"
+# Spark's home without pyspark.zip: from that, every Python worker would compile some hundred modules (0.6 s each time),
+# and workers that are a few seconds late are given up. Without, they import the installed pyspark, which is the same.
+HOME = DIRECTORY / "spark"
 # The JVM would say on standard output, where some programs say their results, that an archive does not fit.
 SILENT = "-Xlog:disable"
 
@@ -28,8 +31,14 @@ SILENT = "-Xlog:disable"
 def spark_archive() -> Path:
     import pyspark
 
-    CONF.mkdir(parents=True, exist_ok=True)
-    return _place("spark", Path(pyspark.__file__).parent / "jars")
+    for directory in (CONF, HOME):
+        directory.mkdir(parents=True, exist_ok=True)
+    for name in ("bin", "jars"):
+        target = Path(pyspark.__file__).with_name(name)
+        if not (HOME / name).exists() or (HOME / name).resolve() != target.resolve():
+            (HOME / name).unlink(missing_ok=True)
+            (HOME / name).symlink_to(target)
+    return _place("spark", HOME / "jars")
 
 
 @cache
@@ -46,6 +55,7 @@ def spark_environment(*more: str) -> dict[str, str]:
     """For every process that starts a Spark: brief JVMs, with these options or those of the archive."""
     brief = " ".join((*BRIEF, *(more or options(spark_archive()))))
     return {
+        "SPARK_HOME": str(HOME),
         "SPARK_CONF_DIR": str(CONF),
         "SPARK_LAUNCHER_OPTS": " ".join(BRIEF),
         "SPARK_SUBMIT_OPTS": brief,
