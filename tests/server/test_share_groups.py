@@ -81,10 +81,12 @@ def test_the_journal_is_pruned_and_enough_of_it_is_left(broker: Broker, side: Si
     for at in range(20):
         talk.write(0, (at, at, 2, 1), done=at + 1)
     assert offset(side, EARLIEST) == 0
-    # One partition is quiet: only when it has a new snapshot can the journal be cut.
-    broker.clock.advance("6m")
-    eventually(lambda: offset(side, EARLIEST) > 0, "a pruned journal")
-    assert offset(side, LATEST) - offset(side, EARLIEST) <= 5
+    # One partition is quiet: only when it has a new snapshot can the journal be cut. The first look, five minutes after
+    # the coordinator began, may be a moment too early for a partition that was written after that.
+    for _ in range(2):
+        broker.clock.advance("6m")
+        assert offset(side, LATEST) > 20
+    eventually(lambda: offset(side, LATEST) - offset(side, EARLIEST) <= 5, "a pruned journal")
     before = [talk.read(index, 0) for index in range(2)]
     assert before[0]["results"][0]["partitions"][0]["state_batches"][0]["last_offset"] == 19
     broker.restart()
