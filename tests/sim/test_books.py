@@ -175,6 +175,9 @@ def test_one_machine_at_a_time_may_lose_power() -> None:
     assert not power.may_crash(two, Crash.POWER)
     assert not power.may_crash(two, Crash.PROCESS)
     assert power.may_crash(other, Crash.POWER), "it holds nothing"
+    assert power.may_crash(one, Crash.POWER)
+    power.disarm(one)
+    assert power.is_weak(one), "it was so before, and the next loss of power did not come"
     in_sync.append(one)
     assert power.may_crash(two, Crash.POWER)
     power.disarm(two)

@@ -23,18 +23,22 @@ class Power:
         self._limited = limited
         self._weak: dict[Machine, int] = {}  # and how often it had ended when it became so
         self._armed: dict[Machine, None] = {}  # will crash in a coming operation
+        self._again: dict[Machine, None] = {}  # were weak already when they were to lose power once more
 
     def may_crash(self, machine: Machine, kind: Crash) -> bool:
         """Whether it may; if so, it is taken to have done it."""
         if self._limited and machine in self._machines:
             for each in [each for each, ends in self._weak.items() if each.ends > ends and self._in_sync(each)]:
                 del self._weak[each]
+                self._again.pop(each, None)
             others = [each for each in self._machines if each is not machine]
             if any(each in self._weak for each in others):
                 return False
             if kind is Crash.POWER:
                 if any(each in self._armed or not self._in_sync(each) for each in others):
                     return False
+                if machine in self._weak:
+                    self._again[machine] = None
                 self._weak[machine] = machine.ends
         return True
 
@@ -48,4 +52,7 @@ class Power:
         """What was to happen has happened, or never will."""
         self._armed.pop(machine, None)
         if self._weak.get(machine) == machine.ends:
-            del self._weak[machine]
+            if machine in self._again:
+                self._weak[machine] -= 1  # of the time before
+            else:
+                del self._weak[machine]
