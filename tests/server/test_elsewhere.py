@@ -110,8 +110,8 @@ class Asking:
         monkeypatch.setattr(verification, "ask", ask)
         self.verification = Verification(services)
 
-    async def about(self, name: str, *where: TopicPartition) -> Later[Refusals]:
-        asked = self.verification.ask(2, Question(name, 9, 0, where, verify_only=True))
+    async def about(self, name: str, *where: TopicPartition, verify_only: bool = True) -> Later[Refusals]:
+        asked = self.verification.ask(2, Question(name, 9, 0, where, verify_only))
         await asyncio.sleep(0)
         return asked
 
@@ -140,6 +140,21 @@ def test_a_transaction_that_ends_while_it_is_asked_about_takes_no_more(monkeypat
         asked = await asking.about("x", A, B)
         asking.answers[2].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.NONE))
         assert asked.taken() == {}
+
+    asyncio.run(talk())
+
+
+def test_a_marker_of_the_transaction_before_ends_none_that_is_just_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk() -> None:
+        asking = Asking(monkeypatch)
+        asked = await asking.about("x", A, B, verify_only=False)
+        asking.guards.marked(B, 9)
+        asking.answers[0].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.NONE))
+        assert asked.taken() == {B: ErrorCode.NETWORK_EXCEPTION}, "asked again: both handlers tell clients so"
+        asked = await asking.about("x", A, B, verify_only=False)
+        asking.guards.marked(B, 9)
+        asking.answers[1].set(said("x", _0=ErrorCode.NONE, _1=ErrorCode.PRODUCER_FENCED))
+        assert asked.taken() == {B: ErrorCode.PRODUCER_FENCED}, "it was this one that ended"
 
     asyncio.run(talk())
 

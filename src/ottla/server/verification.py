@@ -4,6 +4,11 @@ All transactions that wait for one node's answer go in one AddPartitionsToTxn, o
 way the transaction may end, and its marker come first: a batch that were written then would open a transaction that
 nobody ever ends. So whoever asks has a guard (`server/guards.py`), which the producer's next marker breaks. In a new
 leader epoch nobody knows whether there was one: the answer does not count, and the client asks again.
+
+Who wanted to be added asks again after a marker, too. It may have been that of the transaction before, whose end was
+answered before all its markers were written: with a question that was long on its way that is quite usual, and clients
+take INVALID_TXN_STATE for the end of everything. Were it that of this transaction, the next answer would say so: each
+end of such a transaction raises the epoch.
 """
 
 from __future__ import annotations
@@ -58,9 +63,9 @@ class Verification:
         def judge(refusals: Refusals) -> Refusals:
             guards.end(question.producer_id, question.partitions, broken)
             for where, epoch in self._leader_epochs(question).items():
-                if where in broken:
+                if where in broken and question.verify_only:
                     refusals.setdefault(where, ErrorCode.INVALID_TXN_STATE)
-                elif epochs[where] != epoch:
+                elif where in broken or epochs[where] != epoch:
                     refusals.setdefault(where, ErrorCode.NETWORK_EXCEPTION)  # to be asked again
             return refusals
 
