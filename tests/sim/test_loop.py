@@ -1,12 +1,13 @@
 """The simulated loop: virtual time, order, hosts that die and pause, limits, and the same trace for the same seed."""
 
 import asyncio
+import contextlib
 import os
 import random
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -32,6 +33,27 @@ def test_time_is_virtual_and_timers_fire_in_order(loop: SimLoop) -> None:
 
     loop.run_until_complete(main())
     assert fired == [(10, 10.0), (20, 20.0), (30, 30.0)] and loop.time() == 3000.0
+
+
+def test_who_is_buried_is_in_this_loop_to_its_end() -> None:
+    """Elsewhere it would get a real loop, which nobody closes."""
+    loop = SimLoop(random.Random(1))
+    seen: list[asyncio.AbstractEventLoop] = []
+
+    async def reluctant() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            for _ in range(2):
+                with contextlib.suppress(GeneratorExit):
+                    seen.append(asyncio.get_running_loop())
+                    await asyncio.gather(loop.create_future(), return_exceptions=True)
+
+    task = loop.create_task(reluctant())
+    loop.run_until_complete(asyncio.sleep(1))
+    loop.bury()
+    assert seen == [loop, loop]
+    assert cast("Coroutine[Any, Any, None]", task.get_coro()).cr_frame is None, "nothing is left to the collector"
 
 
 def test_a_deadlock_is_found(loop: SimLoop) -> None:

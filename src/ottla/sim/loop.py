@@ -33,6 +33,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 _TURN = struct.Struct("<dq")
+_CLOSES_MAX = 100  # how often one coroutine may await something while it is being closed
 
 
 class SimulationError(Exception):
@@ -84,6 +85,15 @@ class SimTask(asyncio.Task[Any]):
 
 def _make_task(loop: Any, coroutine: Any, **options: Any) -> asyncio.Future[Any]:
     return SimTask(coroutine, loop=loop, **options)
+
+
+def _close(coroutine: Any) -> None:
+    """Ends a coroutine that may await something again on its way out; what is left of it would end in the collector."""
+    for _ in range(_CLOSES_MAX):
+        with contextlib.suppress(BaseException):
+            coroutine.close()
+        if coroutine.cr_frame is None:
+            return
 
 
 def _refuse_task(loop: Any, coroutine: Any, **_: Any) -> asyncio.Future[Any]:
@@ -286,12 +296,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self.set_task_factory(_refuse_task)
         remains = [*self._graveyard, *asyncio.all_tasks(self)]
         self._graveyard.clear()
+        asyncio._set_running_loop(self)  # who asks on its way out which loop it is in would be given a real one
         for task in remains:
             if isinstance(task, asyncio.Task):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                coroutine = task.get_coro()
-                with contextlib.suppress(BaseException):
-                    coroutine.close()
+                _close(task.get_coro())
+        asyncio._set_running_loop(None)
         self._ready.clear()
         self._scheduled.clear()
         self.close()
