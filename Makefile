@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SEED   ?=
 WORKERS ?= 2
+# What it runs, and all that this starts, ends with it, also on Ctrl-C.
+SUPERVISED := $(BIN)/python -m tests.support.supervised
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check bench bench-full bench-spark bench-cluster chaos sim docs clean
@@ -27,8 +29,8 @@ run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline
 	@$(BIN)/ottla demo
 
 test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients; WORKERS=2 at a time
-	@$(BIN)/python -m tests.support.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 20 --durations-min 20
+	@$(SUPERVISED) $(BIN)/python -m tests.support.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
+	@$(SUPERVISED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
 	@$(BIN)/ruff check src tests scripts bench examples

@@ -10,6 +10,7 @@ from tests.support import tools
 from tests.support.java import CLASSPATH_392, JavaServer
 from tests.support.kafka import RealKafka
 from tests.support.schedule import LongestFirst
+from tests.support.slowest import pytest_terminal_summary as pytest_terminal_summary
 
 # A submission is judged by the same examples each time; at a desk Hypothesis looks for new ones. No example has a
 # deadline: a busy machine is no finding.

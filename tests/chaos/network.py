@@ -12,6 +12,8 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
+from tests.support.supervised import RUN
+
 # Link n has the addresses base+1 (hub) and base+2 (the far end). The block is reserved for benchmarks (RFC 2544).
 BLOCK = "198.18"
 CLIENTS = 0
@@ -21,8 +23,8 @@ class Network:
     """`ids` get a namespace each; the process that makes this, and all clients it starts, are at the end of link 0."""
 
     def __init__(self, ids: Sequence[int]) -> None:
-        self._names = {id: f"ottla{os.getpid() % 10_000}n{id}" for id in ids}
-        self._hub = f"ottla{os.getpid() % 10_000}hub"
+        self._names = {id: _name(f"n{id}") for id in ids}
+        self._hub = _name("hub")
         self._third = os.getpid() % 250
         self.cuts: set[tuple[int, int]] = set()
 
@@ -95,10 +97,15 @@ def unavailable() -> str | None:
     """Why there can be no such network here, or None."""
     if shutil.which("ip") is None:
         return "no ip command (iproute2)"
-    probe = f"ottla{os.getpid() % 10_000}probe"
+    probe = _name("probe")
     done = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True, check=False)
     subprocess.run(["ip", "netns", "del", probe], capture_output=True, check=False)
     return None if done.returncode == 0 else f"network namespaces cannot be made: {done.stderr.strip()}"
+
+
+def _name(part: str) -> str:
+    """That of a namespace: `tests.support.supervised` removes those of its run, should this process be killed."""
+    return f"{os.environ.get(RUN, 'ottla-')}{os.getpid()}-{part}"
 
 
 def _run(*words: str) -> None:
