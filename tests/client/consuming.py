@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from tests.support.waiting import WAIT_S
+
 from ottla.client import Cluster, ConsumedRecord, Consumer, ConsumerOptions, Producer, TopicPartition
 from ottla.client.admin import Admin
 
@@ -47,7 +49,7 @@ def options_of(protocol: str, group_id: str, **changes: object) -> ConsumerOptio
 
 def run(bootstrap: str, test: Callable[[Cluster], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), Cluster(bootstrap) as cluster:
+        async with asyncio.timeout(WAIT_S), Cluster(bootstrap) as cluster:
             await test(cluster)
 
     asyncio.run(main())
@@ -75,7 +77,7 @@ def partitions_of(topic: str, count: int) -> list[TopicPartition]:
 async def until(look: Callable[[], T], what: Callable[[], object] = lambda: "") -> T:
     """Wait until something holds; when it never does, say what was there instead."""
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_S):
             while not (found := look()):  # noqa: ASYNC110 - the broker is another process
                 await asyncio.sleep(0.02)
     except TimeoutError:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
+from tests.support.waiting import WAIT_S
 
 from ottla.client import (
     EARLIEST,
@@ -51,7 +52,7 @@ def name() -> str:
 
 def run(bootstrap: str, test: Callable[[Admin], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), Admin(bootstrap) as admin:
+        async with asyncio.timeout(WAIT_S), Admin(bootstrap) as admin:
             await test(admin)
 
     asyncio.run(main())
@@ -59,7 +60,7 @@ def run(bootstrap: str, test: Callable[[Admin], Awaitable[None]]) -> None:
 
 async def eventually(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
     """A real Kafka's brokers learn of changes a moment after the controller has answered."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_S):
         while not holds(found := await look()):  # noqa: ASYNC110 - the broker is another process
             await asyncio.sleep(0.02)
     return found

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import WAIT_S
+
 from ottla.testing.broker import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
@@ -24,7 +26,7 @@ def test_every_block_runs(ottla_broker_factory: Callable[..., Broker]) -> None:
         for line, source in blocks:
             # Lines are numbered as in the page, so that a traceback points into it.
             code = compile("\n" * (line + 1) + source, PAGE.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(WAIT_S):
                 done = eval(code, names)
                 if inspect.isawaitable(done):
                     await done

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.client.scripted import CLOSE, ScriptedBroker, api_versions, metadata
+from tests.support.waiting import WAIT_S
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
@@ -54,7 +55,7 @@ def with_coordinator(
                 EndTxnRequest: ends(),
             }
             options = ClientOptions(parse_bootstrap(broker.bootstrap), retry_backoff_ms=1, retry_backoff_max_ms=2)
-            async with asyncio.timeout(20), Cluster(options) as cluster:
+            async with asyncio.timeout(WAIT_S), Cluster(options) as cluster:
                 await test(broker, Coordinator(cluster, "t", kind))
 
     asyncio.run(run())
@@ -191,7 +192,7 @@ def test_share_member_asks_for_its_assignment_again() -> None:
                 ShareGroupHeartbeatRequest: heartbeat,
             }
             options = ClientOptions(parse_bootstrap(broker.bootstrap), retry_backoff_ms=1, retry_backoff_max_ms=2)
-            async with asyncio.timeout(20), Cluster(options) as cluster:
+            async with asyncio.timeout(WAIT_S), Cluster(options) as cluster:
                 consumer = ShareConsumer(cluster, ShareOptions(group_id="t", heartbeat_interval_ms=5))
                 consumer.subscribe(["t"])
                 while len(broker.of(ShareGroupHeartbeatRequest)) < 5:

@@ -10,6 +10,7 @@ import pytest
 from tests.client import nodes
 from tests.client.nodes import KINDS, three_nodes
 from tests.support.clusters import ProcessCluster
+from tests.support.waiting import WAIT_S
 
 from ottla.client import (
     Admin,
@@ -133,7 +134,7 @@ def test_bootstrap_with_the_dead(cluster: ProcessCluster) -> None:
             port = silent.getsockname()[1]
             bootstrap = f"127.0.0.1:1,127.0.0.1:{port},{cluster.address(2)}"
             options = ClientOptions(parse_bootstrap(bootstrap), request_timeout_ms=60_000)
-            async with asyncio.timeout(30), Admin(options) as other:
+            async with asyncio.timeout(WAIT_S), Admin(options) as other:
                 # On a busy machine one may be away for a moment.
                 assert len((await other.nodes.describe(fenced=True)).brokers) == 3
 

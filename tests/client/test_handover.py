@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.support.waiting import WAIT_S
 
 from ottla.client import (
     Admin,
@@ -39,7 +40,7 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def run(bootstrap: str, test: Callable[[Cluster, str], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), Cluster(bootstrap) as cluster:
+        async with asyncio.timeout(WAIT_S), Cluster(bootstrap) as cluster:
             name = next(_names)
             await Admin(cluster).topics.create(name, 1)
             await test(cluster, name)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.waiting import WAIT_S
 
 from ottla.client import Producer, ProducerOptions, RangeReader, SaltedKeys, Span, merge_salted
 from ottla.client.admin import Admin
@@ -195,7 +196,7 @@ def test_over_a_broker(request: pytest.FixtureRequest, broker: str) -> None:
     name = f"{next(_names)}-{broker}"
 
     async def main() -> None:
-        async with asyncio.timeout(60), Admin(bootstrap) as admin:
+        async with asyncio.timeout(WAIT_S), Admin(bootstrap) as admin:
             await admin.topics.create(name, 6)
             keys = SaltedKeys(detect=0.2, shards=3, window=200)
             async with Producer(bootstrap, ProducerOptions(salted_keys=keys)) as producer:

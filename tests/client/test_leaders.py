@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.client.scripted import TOPIC_ID, ScriptedBroker
+from tests.support.waiting import WAIT_S
 
 from ottla.client import Cluster, Producer, RangeReader, Span
 from ottla.client.connection import Address
@@ -82,7 +83,7 @@ class Pair:
 
 def run(test: Callable[[Pair], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(20), AsyncExitStack() as stack:
+        async with asyncio.timeout(WAIT_S), AsyncExitStack() as stack:
             first, second = [await stack.enter_async_context(ScriptedBroker()) for _ in range(2)]
             await test(Pair(first, second))
 

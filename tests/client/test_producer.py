@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.partitions import APPEND, APPEND_AND_CLOSE, JUST_CLOSE, ScriptedPartitions
 from tests.client.scripted import ScriptedBroker, api_versions
+from tests.support.waiting import WAIT_S
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import DeliveryFailed
@@ -329,7 +330,7 @@ def test_flush_waits_for_what_was_sent_before_it() -> None:
 
         first = await producer.enqueue("t", b"first")
         noise = asyncio.create_task(chatter())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_S):
             await producer.flush()
         assert first.done()
         noise.cancel()

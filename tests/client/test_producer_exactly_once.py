@@ -6,6 +6,7 @@ import random
 
 import pytest
 from tests.client.proxy import LosingProxy, ProxiedCluster
+from tests.support.waiting import WAIT_S
 
 from ottla.client import Cluster, Producer, ProducerOptions, RangeReader, ReadOptions, Span
 from ottla.client.admin import Admin
@@ -54,7 +55,7 @@ async def read(bootstrap: str, topic: str, options: ReadOptions) -> list[list[by
 
 async def read_to_end(bootstrap: str, topic: str) -> list[list[bytes | None]]:
     """What is committed, up to the record `end`; the coordinator writes its markers after it has answered."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_S):
         while True:
             found = await read(bootstrap, topic, ReadOptions(read_committed=True))
             if all(values[-1:] == [b"end"] for values in found):
@@ -72,7 +73,7 @@ def test_lost_answers_neither_double_nor_reorder(
 
     async def main() -> None:
         proxy, options = losing(bootstrap, seed=4, losses=12, produce=0.2)
-        async with asyncio.timeout(60), proxy, ProxiedCluster(options, proxy.address) as cluster:
+        async with asyncio.timeout(WAIT_S), proxy, ProxiedCluster(options, proxy.address) as cluster:
             await Admin(cluster).topics.create(name, PARTITIONS)
             chosen = ProducerOptions(batch_size_bytes=400, linger_ms=0, codec=codec)
             async with Producer(cluster, chosen) as producer:
@@ -94,7 +95,7 @@ def test_transactions_survive_lost_answers(request: pytest.FixtureRequest, broke
 
     async def main() -> None:
         proxy, options = losing(bootstrap, seed, losses=8, produce=0.15, init=0.5, end=0.2, add=0.2)
-        async with asyncio.timeout(60), proxy, ProxiedCluster(options, proxy.address) as cluster:
+        async with asyncio.timeout(WAIT_S), proxy, ProxiedCluster(options, proxy.address) as cluster:
             await Admin(cluster).topics.create(name, PARTITIONS)
             chosen = ProducerOptions(transactional_id=name, batch_size_bytes=200, linger_ms=0)
             async with Producer(cluster, chosen) as producer:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.support.waiting import WAIT_S
 
 from ottla.client import (
     Admin,
@@ -52,7 +53,7 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def run(bootstrap: str, name: str, test: Callable[[Cluster], Awaitable[None]], partitions: int = 2) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), Cluster(bootstrap) as cluster:
+        async with asyncio.timeout(WAIT_S), Cluster(bootstrap) as cluster:
             await Admin(cluster).topics.create(name, partitions)
             await test(cluster)
 
@@ -71,7 +72,7 @@ async def values(cluster: Cluster, topic: str, partitions: int = 2, *, committed
 
 async def becomes(cluster: Cluster, topic: str, wanted: list[bytes]) -> None:
     """The coordinator answers as soon as the outcome is certain; the markers are in the logs a moment later."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WAIT_S):
         while (found := await values(cluster, topic)) != wanted:
             assert set(found) <= set(wanted)
             await asyncio.sleep(0.02)
@@ -279,7 +280,7 @@ def test_an_interrupted_end_does_not_spoil_the_next_transaction(bootstrap: str, 
                 async with producer.transaction():
                     await producer.post(name, b"whole %02d" % turns, partition=0)
         whole = [b"whole %02d" % turns for turns in range(12)]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WAIT_S):
             while set(whole) - set(found := await values(cluster, name)):  # noqa: ASYNC110 - markers come later
                 await asyncio.sleep(0.02)
         assert [value for value in found if value in whole] == whole

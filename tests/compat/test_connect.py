@@ -41,14 +41,14 @@ def test_file_to_topic_to_file(
     write(50)
     worker.connect("source", connector_class=FILE + "SourceConnector", file=str(source), topic=topic)
     worker.connect("sink", connector_class=FILE + "SinkConnector", file=str(sink), topics=topic)
-    until(arrived, lambda: (worker.state("source"), worker.state("sink")), 60)
+    until(arrived, lambda: (worker.state("source"), worker.state("sink")))
     assert sink.read_text().splitlines() == lines
     assert worker.state("source") == worker.state("sink") == ["RUNNING", "RUNNING"]
 
     worker.kill()
     write(50)
     worker.start()
-    until(arrived, lambda: (worker.state("source"), worker.state("sink")), 90)
+    until(arrived, lambda: (worker.state("source"), worker.state("sink")))
     # The source writes in transactions, with its offsets in them; a sink that was killed may repeat what it wrote.
     assert [each.value for each in java_431.drain(brisk_node.bootstrap, topic)] == lines
     assert list(dict.fromkeys(sink.read_text().splitlines())) == lines

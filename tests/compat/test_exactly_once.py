@@ -42,13 +42,13 @@ def test_each_input_once(copier: App, protocol: str, mortal: Node, java_431: Jav
         for partition in range(PARTITIONS):
             sent = [Message(b"%d" % number) for number in numbers(partition, at)]
             java_431.produce(mortal.bootstrap, source, partition, sent)
-        until(lambda before=before: copying(copier, java_431, mortal, target) > before, copier.said, 60)
+        until(lambda before=before: copying(copier, java_431, mortal, target) > before, copier.said)
         time.sleep(rng.uniform(0, 0.3))
         for victim in (copier, mortal) if at == rounds - 1 else (rng.choice((copier, mortal)),):
             victim.kill()
             victim.start()
     total = rounds * PER_ROUND
-    until(lambda: copying(copier, java_431, mortal, target) >= total, copier.said, 90)
+    until(lambda: copying(copier, java_431, mortal, target) >= total, copier.said)
     copies = java_431.drain(mortal.bootstrap, target)
     for partition in range(PARTITIONS):
         wanted = [f"copy of {number}" for at in range(rounds) for number in numbers(partition, at)]

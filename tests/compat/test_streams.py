@@ -73,14 +73,14 @@ def test_tables_are_right_after_a_crash(applications: list[Application]) -> None
         each.feed(range(HALF))
         each.app.start()
     for each in applications:
-        until(lambda each=each: len(each.counts()["all"]) > HALF // 10, each.app.said, 60)
+        until(lambda each=each: len(each.counts()["all"]) > HALF // 10, each.app.said)
         each.app.kill()
         each.feed(range(HALF, 2 * HALF))
     for each in applications:
         each.app.start()
     for each in applications:
-        until(lambda each=each: len(each.counts()["all"]) >= 2 * HALF, each.app.said, 90)
-        until(lambda each=each: len(each.joined()) >= 2 * HALF, each.app.said, 30)
+        until(lambda each=each: len(each.counts()["all"]) >= 2 * HALF, each.app.said)
+        until(lambda each=each: len(each.joined()) >= 2 * HALF, each.app.said)
         words = [word for at in range(2 * HALF) for word in ("all", f"odd-{at % 2}", f"seventh-{at % 7}")]
         assert each.counts() == {word: list(range(1, words.count(word) + 1)) for word in words}
         wanted = [f"order-{at} for name-{at % 10}" for at in range(2 * HALF)]

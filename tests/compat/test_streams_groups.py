@@ -56,7 +56,7 @@ class Pair:
         return self.first.app.said() + self.second.said()
 
     def counted(self, lines: int) -> None:
-        until(lambda: len(self.first.counts()["all"]) >= lines, self.said, 90)
+        until(lambda: len(self.first.counts()["all"]) >= lines, self.said)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_two_instances(pair: Pair) -> None:
     pair.first.feed(range(HALF))
     pair.first.app.start()
     pair.second.start()
-    until(lambda: pair.shares(2), pair.said, 60)
+    until(lambda: pair.shares(2), pair.said)
     one, other = tasks(pair.group())
     assert not one & other
     pair.counted(HALF)
@@ -86,7 +86,7 @@ def test_two_instances(pair: Pair) -> None:
     assert (after.group_epoch, tasks(after)) == (before.group_epoch, tasks(before))  # nothing was dealt out anew
     pair.second.kill()
     pair.first.feed(range(2 * HALF, 3 * HALF))
-    until(lambda: pair.shares(1), pair.said, 60)
+    until(lambda: pair.shares(1), pair.said)
     assert set().union(*tasks(pair.group())) == one | other
     pair.counted(3 * HALF)
     words = [word for at in range(3 * HALF) for word in ("all", f"odd-{at % 2}", f"seventh-{at % 7}")]
@@ -108,7 +108,7 @@ def test_the_tool(brisk_node: Node, java_431: Java, java_commands: JavaServer, n
     application.feed(range(HALF))
     application.app.start()
     try:
-        until(lambda: len(application.counts()["all"]) >= HALF, application.app.said, 60)
+        until(lambda: len(application.counts()["all"]) >= HALF, application.app.said)
         assert name in run("--list").split()
         assert rows(run("--list", "--state"), name, "Stable")
         assert rows(run("--describe", "--group", name, "--state"), name, "Stable")[0][-1] == "1"
@@ -119,7 +119,7 @@ def test_the_tool(brisk_node: Node, java_431: Java, java_commands: JavaServer, n
         assert "is not EMPTY" in run("--delete", "--group", name)
     finally:
         application.app.kill()
-    until(lambda: described(brisk_node.bootstrap, name).group_state == "Empty", application.app.said, 30)
+    until(lambda: described(brisk_node.bootstrap, name).group_state == "Empty", application.app.said)
     topic = ("--group", name, "--input-topic", f"{name}-lines")
     for mode in ("--dry-run", "--execute"):
         plan = rows(run("--reset-offsets", *topic, "--to-earliest", mode), f"{name}-lines")

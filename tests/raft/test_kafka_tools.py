@@ -14,6 +14,7 @@ from tests.support.java import JavaServer
 from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
 from tests.support.raw import RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
@@ -24,7 +25,6 @@ QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
-WAIT_S = 30.0
 
 
 class Nodes:

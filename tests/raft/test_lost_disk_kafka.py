@@ -24,11 +24,11 @@ def test_doubt_ends_under_a_leader_of_kafkas(tmp_path: Path) -> None:
         return [said.count(words) for words in ("server.identity: formatting", "votes in the quorum from now on")]
 
     with running(MixedCluster(tmp_path, members, properties={"offsets.topic.replication.factor": "1"})) as cluster:
-        until(lambda: told() == [1, 1], 60)
+        until(lambda: told() == [1, 1])
         assert not (cluster.data_directory(OURS) / DOUBT).exists()
         cluster.kill(OURS)
         shutil.rmtree(cluster.data_directory(OURS))
         cluster.start_node(OURS)
         assert cluster.controller() in (1, 2)
-        until(lambda: told() == [2, 2], 60)
+        until(lambda: told() == [2, 2])
         assert not (cluster.data_directory(OURS) / DOUBT).exists()

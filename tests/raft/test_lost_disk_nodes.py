@@ -56,7 +56,7 @@ def test_a_lost_disk_loses_no_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         shutil.rmtree(cluster.data_directory(lost))
         with ThreadPoolExecutor(2) as pool:
             starting = [pool.submit(cluster.start_node, id) for id in (lost, lagging)]
-            until(lambda: said(cluster, lost, ALONE), 60)
+            until(lambda: said(cluster, lost, ALONE))
             assert (cluster.data_directory(lost) / DOUBT).exists()
             with monkeypatch.context() as brisk:
                 brisk.setattr(cluster_view, "_LEADER_S", 0.5)
@@ -66,7 +66,7 @@ def test_a_lost_disk_loses_no_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             for each in starting:
                 each.result()
         assert {"seen", "not-seen-by-all"} <= topics(cluster)
-        until(lambda: said(cluster, lost, "this node votes in the quorum from now on") == 2, 60)
+        until(lambda: said(cluster, lost, "this node votes in the quorum from now on") == 2)
         assert not (cluster.data_directory(lost) / DOUBT).exists()
         assert in_doubt(cluster) == []
         tells_while_somebody_leads(cluster, lost)
@@ -78,7 +78,7 @@ def tells_while_somebody_leads(cluster: OttlaCluster, lost: int) -> None:
     shutil.rmtree(cluster.data_directory(lost))
     with ThreadPoolExecutor(1) as pool:
         starting = pool.submit(cluster.start_node, lost)
-        until(lambda: in_doubt(cluster) == [lost], 60)
+        until(lambda: in_doubt(cluster) == [lost])
         plain = ottla_cluster("quorum", bootstrap=cluster.controllers)
         status = ottla_cluster("status", "--json", bootstrap=cluster.bootstrap)
         if (cluster.data_directory(lost) / DOUBT).exists():  # not over meanwhile

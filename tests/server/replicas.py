@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from tests.support.waiting import WAIT_S
+
 from ottla.client.errors import ConnectionLost, NotConnected
 from ottla.cluster.entities import UNASSIGNED_DIRECTORY
 from ottla.cluster.state import ClusterState
@@ -46,7 +48,7 @@ def topic_id(name: str) -> bytes:
     return name.encode().ljust(16, b"\1")
 
 
-async def eventually(condition: Callable[[], Any], what: str = "the condition", within_s: float = 10) -> None:
+async def eventually(condition: Callable[[], Any], what: str = "the condition", within_s: float = WAIT_S) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, f"{what} never came true"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support.raw import RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.records.batch import headers
 from ottla.records.build import build_batch
@@ -25,7 +26,7 @@ _PartitionData = ProduceRequest.TopicProduceData.PartitionProduceData
 _Alter = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
-def eventually(condition: Callable[[], Any], what: str = "the condition", within_s: float = 20) -> Any:
+def eventually(condition: Callable[[], Any], what: str = "the condition", within_s: float = WAIT_S) -> Any:
     """Waits until `condition` is true and returns what it gave."""
     deadline = time.monotonic() + within_s
     while not (found := condition()):

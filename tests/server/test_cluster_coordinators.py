@@ -16,6 +16,7 @@ from tests.client.sharing import share_group, sharer, take
 from tests.server.three import GROUP, PROPERTIES, TRANSACTION, around, ask, coordinator, create, until
 from tests.support.clusters import OttlaCluster, running
 from tests.support.raw import RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.client import Cluster
 from ottla.client.admin import Admin
@@ -171,7 +172,7 @@ def test_dead_letters_go_to_partitions_that_others_lead(cluster: OttlaCluster) -
     assert producer.flush(20) == 0
 
     async def work() -> None:
-        async with asyncio.timeout(40), Cluster(cluster.bootstrap) as client:
+        async with asyncio.timeout(WAIT_S), Cluster(cluster.bootstrap) as client:
             group = await share_group(client, **{"ottla.share.dlq.topic": "work.dead"})
             async with sharer(client, group, "work", acknowledgement_mode="explicit") as consumer:
                 for delivery in await take(consumer, 3):

@@ -176,7 +176,7 @@ def test_a_pipeline_of_librdkafka_copies_exactly_once_when_its_coordinator_dies(
                 consumer.seek(TopicPartition(each.topic, each.partition, max(each.offset, 0)))
         return copied >= count
 
-    until(copy, 60)
+    until(copy)
     assert victim not in cluster.running
     consumer.close()
     assert sorted(_read_all(cluster, "copy-out")) == list(range(count))

@@ -135,7 +135,7 @@ def test_busy_producers_share_a_small_memory(ottla_broker_factory: Factory) -> N
     threads = [threading.Thread(target=pump, args=(index,), daemon=True) for index in range(8)]
     for thread in threads:
         thread.start()
-    eventually(lambda: min(sent) >= 20, "everybody gets on", within_s=60)
+    eventually(lambda: min(sent) >= 20, "everybody gets on")
     stop.set()
     for thread in threads:
         thread.join(20)

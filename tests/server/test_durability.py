@@ -105,7 +105,7 @@ def test_a_reader_is_woken_by_the_sync_not_by_the_append(
     with Pipeline(ottla_broker.bootstrap) as reader, Pipeline(ottla_broker.bootstrap) as writer:
         reader.send(fetch_request({("t", 0): 0}, max_wait_ms=600_000), FETCH_VERSION)
         writer.send(produce_request({("t", 0): [b"x"]}, acks=1), PRODUCE_VERSION)
-        eventually(lambda: syncs.began == 1, "a sync runs")
+        eventually(lambda: syncs.began >= 1, "a sync runs")
         syncs.open.set()
         assert values_of(reader.answer()) == {("t", 0): [b"x"]}
         assert writer.answer().responses[0].partition_responses[0].error_code == 0, "acks=1 waits for it, too"
@@ -147,7 +147,7 @@ def test_a_topic_deleted_while_a_producer_waits_for_the_disk(
     syncs.open.clear()
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(produce_request({("t", 0): [b"x"]}, timeout_ms=600_000), PRODUCE_VERSION)
-        eventually(lambda: syncs.began == 1, "a sync runs")
+        eventually(lambda: syncs.began >= 1, "a sync runs")
         delete(connection, "t")
         found = pipe.answer().responses[0].partition_responses[0]
         assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -160,7 +160,7 @@ def test_turning_it_off_lets_go_whoever_waits(ottla_broker: Broker, connection: 
     syncs.open.clear()
     with Pipeline(ottla_broker.bootstrap) as pipe:
         pipe.send(produce_request({("t", 0): [b"x"]}, timeout_ms=600_000), PRODUCE_VERSION)
-        eventually(lambda: syncs.began == 1, "a sync runs")
+        eventually(lambda: syncs.began >= 1, "a sync runs")
         alter(connection, TOPIC, "t", ottla_fsync_before_ack="false")
         assert pipe.answer().responses[0].partition_responses[0].error_code == 0
 

@@ -4,6 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from tests.support.waiting import WAIT_S
+
 from ottla.cluster.entities import Broker
 from ottla.server.lifecycle import Lifecycle
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -41,7 +43,7 @@ async def _register_alone() -> None:
     cluster, lifecycle = alone()
     try:
         await lifecycle.register()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_S):
             await cluster.heard.wait()
     finally:
         await lifecycle.stop()
@@ -58,7 +60,7 @@ def test_a_sole_node_that_was_elected_once_more_is_heard() -> None:
             await asyncio.sleep(0)
             assert not cluster.beats, "nobody waits for it"
             lifecycle.new_controller()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(WAIT_S):
                 await cluster.heard.wait()
         finally:
             await lifecycle.stop()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import WAIT_S
 
 from ottla.client.connection import Address
 from ottla.client.errors import ClientError, NotConnected
@@ -37,7 +38,7 @@ def test_the_end_of_a_node_is_heard_and_its_return_found(tmp_path: Path) -> None
         assert {answer.error_code for answer in answers} == {0}
         assert await probe(address, ASK_MS) is Reach.LISTENS
         await asyncio.to_thread(broker.stop)
-        await asyncio.wait_for(lost.wait(), 10)
+        await asyncio.wait_for(lost.wait(), WAIT_S)
         assert await probe(address, ASK_MS) is Reach.REFUSES
         with pytest.raises(NotConnected, match="refused"):
             await peers.ask(address, ASK, timeout_ms=ASK_MS)

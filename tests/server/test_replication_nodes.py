@@ -11,6 +11,7 @@ import pytest
 from tests.server.talk import BROKER, TOPIC, alter, delete, eventually, produce
 from tests.support.clusters import METADATA_VERSION, OttlaCluster
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.log.names import LOG
 from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -63,7 +64,7 @@ def described(cluster: TwoDisks, topic: str, index: int = 0) -> Any:
     return next((each for each in answer.topics[0].partitions if each.partition_index == index), None)
 
 
-def write(cluster: TwoDisks, topic: str, values: list[bytes], *, index: int = 0, within_s: float = 20) -> int:
+def write(cluster: TwoDisks, topic: str, values: list[bytes], *, index: int = 0, within_s: float = WAIT_S) -> int:
     """To the leader, wherever it is; the first offset."""
     deadline = time.monotonic() + within_s
     found: Any = None

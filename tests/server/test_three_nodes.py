@@ -13,6 +13,7 @@ import pytest
 from tests.server.talk import BROKER, TOPIC, eventually
 from tests.support.clusters import OttlaCluster
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_S
 
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ConnectionLost, UnsupportedApi
@@ -36,8 +37,6 @@ from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.envelope import EnvelopeRequest
 from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.messages.metadata import MetadataRequest
-
-WITHIN_S = 30
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
@@ -90,7 +89,7 @@ async def ask(node: Node, request: Request, listener: str = "PLAINTEXT") -> Any:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(WAIT_S):
         while not condition():  # noqa: ASYNC110  # what is waited for is inside of nodes
             await asyncio.sleep(0.01)
 
@@ -251,7 +250,7 @@ def test_a_cluster_that_lost_its_power_waits_for_no_session(tmp_path: Path) -> N
         for id in cluster.ids:
             cluster.kill(id)
         cluster.start()
-        eventually(lambda: _isr_is_full(cluster), "all are back", within_s=60)
+        eventually(lambda: _isr_is_full(cluster), "all are back")
     finally:
         cluster.stop()
 
@@ -337,7 +336,7 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
     def slowly(self: Partitions, progress: Any) -> None:
         if self.node_id == 3:
             recovering.set()
-            assert go_on.wait(WITHIN_S)
+            assert go_on.wait(WAIT_S)
             recovering.clear()
         recover(self, progress)
 
@@ -354,7 +353,7 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
         starting = asyncio.create_task(late.start())  # all three, or fresh voters elect nobody
         async with running(two) as nodes:
             try:
-                await asyncio.to_thread(recovering.wait, WITHIN_S)
+                await asyncio.to_thread(recovering.wait, WAIT_S)
                 await create(nodes[1], "late", replicas=2)
                 await until(lambda: late.metadata.end_offset == nodes[1].metadata.end_offset)
                 host = late.metadata

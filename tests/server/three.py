@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tests.client.consuming import LIVELY
 from tests.support.clusters import OttlaCluster
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.client.admin.topics import NewTopic
 from ottla.client.blocking import Blocking
@@ -30,7 +31,7 @@ PROPERTIES = LIVELY | {
 }
 
 
-def until(condition: Callable[[], T], timeout_s: float = 30) -> T:
+def until(condition: Callable[[], T], timeout_s: float = WAIT_S) -> T:
     """What it gives once that is something."""
     end = time.monotonic() + timeout_s
     while True:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import aiokafka
 import confluent_kafka
 from tests.support.java import JavaServer
+from tests.support.waiting import WAIT_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its import reads resources in a way that Python deprecates
@@ -68,9 +69,6 @@ class Client(Protocol):
 
     def watermarks(self, bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
         """The first offset and the next one to be written."""
-
-
-WAIT_S = 30.0
 
 
 class Java:

@@ -20,7 +20,7 @@ from tests.support.kafka import BROKER, CLUSTER_ID, RealKafka
 from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
 from tests.support.raw import Closed, RawConnection
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.cluster.store import DOUBT
 from ottla.model.ids import random_uuid, uuid_text
@@ -148,7 +148,7 @@ class ProcessCluster:
 
     # --- what is done to it
 
-    def start(self, timeout_s: float = 120) -> ProcessCluster:
+    def start(self, timeout_s: float = 2 * WAIT_S) -> ProcessCluster:
         """All at once: none is ready before a majority of them runs.
 
         All vote then. One of ours that formatted itself, and heard of the others too late, does not for some seconds
@@ -160,11 +160,11 @@ class ProcessCluster:
         until(lambda: [id for id in self.ids if (self.data_directory(id) / DOUBT).exists()], lambda ids: not ids)
         return self
 
-    def start_node(self, id: int, timeout_s: float = 120) -> None:
+    def start_node(self, id: int, timeout_s: float = 2 * WAIT_S) -> None:
         self.nodes[id].start(timeout_s)
         self.running.add(id)
 
-    def stop_node(self, id: int, timeout_s: float = 60) -> None:
+    def stop_node(self, id: int, timeout_s: float = WAIT_S) -> None:
         """In order: it hands its leaderships over."""
         self.running.discard(id)
         self.nodes[id].stop(timeout_s)
@@ -205,7 +205,7 @@ class ProcessCluster:
         answer = self.ask(DescribeQuorumRequest(topics=[topic]), QUORUM_VERSION)
         return int(answer.topics[0].partitions[0].leader_id)
 
-    def ask(self, request: Request, version: int, *, timeout_s: float = 10) -> Any:
+    def ask(self, request: Request, version: int, *, timeout_s: float = 20) -> Any:
         """The answer of the first running broker that gives one."""
         failure: Exception | None = None
         for id in sorted(self.running):
@@ -258,7 +258,7 @@ class KafkaCluster(ProcessCluster):
             ports=(self.ports[id], self.controller_ports[id]),
         )
 
-    def start(self, timeout_s: float = 120) -> ProcessCluster:
+    def start(self, timeout_s: float = 2 * WAIT_S) -> ProcessCluster:
         self._format()
         return super().start(timeout_s)
 
@@ -300,7 +300,7 @@ class MixedCluster(ProcessCluster):
     def bootstrap(self) -> str:
         return ",".join(map(self.address, self.brokers))
 
-    def start(self, timeout_s: float = 120) -> ProcessCluster:
+    def start(self, timeout_s: float = 2 * WAIT_S) -> ProcessCluster:
         super().start(timeout_s)
         self.running &= set(self.brokers)  # only these answer clients
         return self

@@ -53,7 +53,7 @@ class ConnectWorker:
     def connect(self, name: str, **settings: str) -> None:
         """Creates the connector, as soon as the worker is ready to."""
         config = {"tasks.max": "1"} | {key.replace("_", "."): value for key, value in settings.items()}
-        until(lambda: self.ask("PUT", f"/connectors/{name}/config", config), self._app.said, 90)
+        until(lambda: self.ask("PUT", f"/connectors/{name}/config", config), self._app.said)
 
     def state(self, name: str) -> list[str]:
         """The states of the connector and its tasks; none while the worker cannot tell."""

@@ -11,6 +11,7 @@ from tests.support.archives import kafka_archive, options
 from tests.support.java import BRIEF, QUICK
 from tests.support.ports import free_ports
 from tests.support.tools import KAFKA_LIBS
+from tests.support.waiting import WAIT_S
 
 CLUSTER_ID = "b3R0bGEtcmVhbC1rYWZrYQ"
 STARTED = "Kafka Server started"
@@ -73,7 +74,7 @@ class RealKafka:
         assert self._process is not None
         return self._process.pid
 
-    def start(self, timeout_s: float = 120) -> "RealKafka":
+    def start(self, timeout_s: float = 2 * WAIT_S) -> "RealKafka":
         self.prepare()
         self.launch()
         self.wait_until_started(timeout_s)
@@ -103,7 +104,7 @@ class RealKafka:
                 env=os.environ | {"LC_ALL": "C.UTF-8"},
             )
 
-    def stop(self, timeout_s: float = 60) -> None:
+    def stop(self, timeout_s: float = WAIT_S) -> None:
         """A clean shutdown; a broker that does not come down in time is killed and reported."""
         if self._process is None:
             return

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_S
 
 from ottla.cli.local_cluster import LocalNode, found_nodes
 
@@ -37,7 +38,7 @@ class LocalCluster:
         )
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
-        self.bootstrap = self.wait_for(READY, 60).partition(READY)[2]
+        self.bootstrap = self.wait_for(READY).partition(READY)[2]
 
     @property
     def pid(self) -> int:
@@ -55,7 +56,7 @@ class LocalCluster:
                 return pid
         return None
 
-    def wait_for(self, text: str, timeout_s: float = 30) -> str:
+    def wait_for(self, text: str, timeout_s: float = WAIT_S) -> str:
         """The next line that has this in it."""
         deadline_s = time.monotonic() + timeout_s
         while True:
@@ -69,7 +70,7 @@ class LocalCluster:
             if text in line:
                 return line
 
-    def stop(self, timeout_s: float = 30) -> int:
+    def stop(self, timeout_s: float = WAIT_S) -> int:
         """Ctrl-C; its exit code."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)

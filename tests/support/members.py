@@ -10,8 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple, Protocol
 
 from tests.support.lines import HarnessError, LineServer
-
-WAIT_S = 40.0
+from tests.support.waiting import WAIT_S
 
 
 class Received(NamedTuple):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.support.kafka import RealKafka
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_S
 
 # An installed package comes compiled. A start that compiles every module itself takes more than twice the CPU, whatever
 # the environment says about byte code.
@@ -67,7 +68,7 @@ class OttlaNode:
         assert self._process is not None
         return self._process.pid
 
-    def start(self, timeout_s: float = 30) -> "OttlaNode":
+    def start(self, timeout_s: float = WAIT_S) -> "OttlaNode":
         with (self.directory / "ottla.err").open("ab") as err:
             self._process = subprocess.Popen(
                 [*self.prefix, sys.executable, "-m", "ottla", "start", *self._arguments],
@@ -83,7 +84,7 @@ class OttlaNode:
             raise
         return self
 
-    def stop(self, timeout_s: float = 10) -> None:
+    def stop(self, timeout_s: float = WAIT_S) -> None:
         """SIGTERM; the node must be gone in time and say that all was well."""
         if self._process is None:
             return

@@ -5,6 +5,8 @@ import socket
 import struct
 from typing import TypeVar
 
+from tests.support.waiting import WAIT_S
+
 from ottla.wire.api import response_class
 from ottla.wire.compile import decoder
 from ottla.wire.frame import request_frame
@@ -19,7 +21,7 @@ class Closed(Exception):
 
 
 class RawConnection:
-    def __init__(self, bootstrap: str, *, timeout_s: float = 30) -> None:
+    def __init__(self, bootstrap: str, *, timeout_s: float = WAIT_S) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self._next_id = 1

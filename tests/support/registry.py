@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_S
 
 
 class Answer(NamedTuple):
@@ -116,7 +117,7 @@ class RegistryProcess:
         return code
 
 
-def until(condition: Any, timeout_s: float = 30, what: str = "it") -> Any:
+def until(condition: Any, timeout_s: float = WAIT_S, what: str = "it") -> Any:
     """Ask again until it is so."""
     deadline = time.monotonic() + timeout_s
     while True:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tests.support.raw import Closed, RawConnection
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.model.ids import NO_ID
 from ottla.wire.message import Request, Response, Struct, fields
@@ -35,7 +35,6 @@ OF_THE_CLUSTER = {
     "last_timestamp": "TIME",
     "log_append_time_ms": "TIME",
 }
-ANSWER_S = 15.0  # a request that is not answered by then will not be
 MEANINGFUL = (-1, 0, "", NO_ID, None)
 
 
@@ -47,7 +46,7 @@ class Side:
         self.bootstrap = bootstrap
         self.ids: dict[str, bytes] = {}
         self._barriers = 0
-        self._connection = RawConnection(bootstrap, timeout_s=ANSWER_S)
+        self._connection = RawConnection(bootstrap, timeout_s=WAIT_S)
 
     def call(self, request: Request, version: int, *, blank: tuple[str, ...] = ()) -> Plain:
         """The answer as plain data; `blank` names further fields whose values do not matter here."""
@@ -63,7 +62,7 @@ class Side:
             return self._connection.call(request, version)
         except (Closed, TimeoutError):
             self._connection.close()
-            self._connection = RawConnection(self.bootstrap, timeout_s=ANSWER_S)
+            self._connection = RawConnection(self.bootstrap, timeout_s=WAIT_S)
             raise
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:

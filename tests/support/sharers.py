@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import confluent_kafka
 from tests.support.clients import Confluent
 from tests.support.lines import LineServer
+from tests.support.waiting import WAIT_S
 
 
 class Acquired(NamedTuple):
@@ -41,7 +42,7 @@ class ShareClient(Protocol):
     def join(self, bootstrap: str, group: str, topic: str, *, explicit: bool, limit: int = 500) -> Sharer: ...
 
 
-def polled(sharer: Sharer, wanted: int, timeout_s: float = 30) -> list[Acquired]:
+def polled(sharer: Sharer, wanted: int, timeout_s: float = WAIT_S) -> list[Acquired]:
     """At least `wanted` records, accepted as they come where nobody says otherwise (implicit mode)."""
     found: list[Acquired] = []
     deadline = time.monotonic() + timeout_s

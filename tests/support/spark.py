@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.support.ports import free_ports
 from tests.support.tools import SPARK_LIBS
+from tests.support.waiting import WAIT_S
 
 # What every Spark here is told. No UI, no progress bars in the output, few shuffle partitions, RocksDB for keyed state.
 QUIET: Mapping[str, str] = {
@@ -74,7 +75,7 @@ def start_session(master: str = "local[2]", *, name: str = "ottla-tests", **sett
     return session
 
 
-def stop_session(session: Any, timeout_s: float = 30) -> None:
+def stop_session(session: Any, timeout_s: float = WAIT_S) -> None:
     """Stop Spark and the JVM under it: the next session of this process begins anew."""
     from pyspark import SparkContext
 
@@ -116,7 +117,7 @@ class Process:
     def poll(self) -> int | None:
         return self._process.poll()
 
-    def wait(self, timeout_s: float = 120) -> int:
+    def wait(self, timeout_s: float = 2 * WAIT_S) -> int:
         """Its exit code. Raises, with the end of its output, when it does not end in time."""
         try:
             return self._process.wait(timeout_s)
@@ -124,7 +125,7 @@ class Process:
             self.kill()
             raise AssertionError(f"still running after {timeout_s} s:\n{self.output[-4000:]}") from None
 
-    def wait_for(self, text: str, timeout_s: float = 120) -> None:
+    def wait_for(self, text: str, timeout_s: float = 2 * WAIT_S) -> None:
         """Until its output contains `text`."""
         deadline = time.monotonic() + timeout_s
         while text not in self.output:
@@ -222,7 +223,7 @@ def _spark_class() -> str:
     return str(Path(pyspark.__file__).parent / "bin" / "spark-class")
 
 
-def _wait_for_port(port: int, process: Process, timeout_s: float = 60) -> None:
+def _wait_for_port(port: int, process: Process, timeout_s: float = WAIT_S) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         try:

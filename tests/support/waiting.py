@@ -11,7 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-WAIT_S = 60.0
+WAIT_S = 120.0  # of a machine on which a dozen others work
 PAUSE_S = 0.005
 
 
