@@ -188,6 +188,7 @@ HONOURED: frozenset[str] = frozenset(
         "ottla.share.retry.backoff.max.ms",
         "ottla.share.retry.backoff.ms",
         "ottla.spark.groups.enable",
+        "ottla.stall.limit.ms",
         "ottla.worker.threads",
         "process.roles",
         "producer.id.expiration.check.interval.ms",

@@ -339,6 +339,16 @@ FORWARDED_REQUESTS_MAX = 16
 
 # --- observation ------------------------------------------------------------------------------------------------
 
+# A callback of the event loop that runs longer is logged and counted (default of ottla.stall.limit.ms). Everybody waits
+# meanwhile; the goal, which tests/stalls holds every request to, is half of it in CPU time.
+STALL_MS = 100
+# The goal: CPU time of one callback.
+CALLBACK_CPU_MS_MAX = 50
+# Stalls are logged no more often than this, and counted by name for so many names.
+STALL_LOG_INTERVAL_MS = 10_000
+STALL_NAMES_MAX = 1_000
+# A stall that has not ended by then is told already.
+STALL_CRY_MS = 5_000
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.
 LOG_LINE_CHARS_MAX = 4_096
 

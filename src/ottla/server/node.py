@@ -40,6 +40,7 @@ from ottla.server.refusals import check_start
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
 from ottla.server.spark_readers import SparkReaders
+from ottla.server.stalls import Stalls
 from ottla.server.upkeep import Upkeep
 from ottla.server.waiters import Waiters
 from ottla.server.workers import in_worker
@@ -59,6 +60,7 @@ class Node:
         """`values` are server properties by Kafka's names; what is not given has its default."""
         self.values = dict(values)
         self.ports = ports
+        self.stalls = Stalls()
         self._on_recovery = on_recovery or _tell_progress
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
@@ -292,6 +294,9 @@ class Node:
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Everything that goes on by itself."""
+        limit_ms = self.configs.broker.get("ottla.stall.limit.ms")
+        if self.ports.watch is not None and limit_ms:
+            self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms))
         self.upkeep = Upkeep(loop, self)
         self._steps_back.append(self.upkeep.stop)
         self.member.controller.start(loop)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ottla.log.disk import Disk
 from ottla.server.configs import Configs
 from ottla.server.context import Intercept
 from ottla.server.net import Net, OsNet
 from ottla.server.osdisk import OsDisk
+from ottla.server.stalls import Stalls
 from ottla.server.system import lock_directory, open_files_max
+from ottla.server.watchdog import watch
+
+# Watches a loop from outside: the loop, where stalls are counted, how many milliseconds are one; gives what ends it.
+Watch: TypeAlias = Callable[[asyncio.AbstractEventLoop, Stalls, int], Callable[[], None]]
 
 
 class Ports(NamedTuple):
@@ -25,6 +31,7 @@ class Ports(NamedTuple):
     rng: random.Random
     executor: Executor | None
     lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
+    watch: Watch | None = None  # who sees what holds up the event loop
     intercept: Intercept | None = None  # a test's way to put itself before the handlers
 
 
@@ -39,4 +46,5 @@ def system_ports(values: Mapping[str, str] | None = None) -> Ports:
         rng=random.SystemRandom(),
         executor=ThreadPoolExecutor(configs.broker.get("ottla.worker.threads"), thread_name_prefix="ottla-worker"),
         lock=lock_directory,
+        watch=watch,
     )

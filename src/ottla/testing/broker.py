@@ -153,7 +153,9 @@ class Broker:
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        ports = system_ports(self.settings)._replace(now_ms=self.clock.now_ms, intercept=self._faults.intercept)
+        ports = system_ports(self.settings)._replace(
+            now_ms=self.clock.now_ms, intercept=self._faults.intercept, watch=None
+        )
         self.node = Node(self.settings, ports)
         await self.node.start()
         self._ready.set()

@@ -1,6 +1,6 @@
 """Ottla's own. Settings that Kafka does not have; all names begin with `ottla.`, so that none of Kafka's can clash."""
 
-from ottla.model.limits import OPEN_FILES_MAX, WORKER_THREADS_MAX
+from ottla.model.limits import OPEN_FILES_MAX, STALL_MS, WORKER_THREADS_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
 from ottla.model.validators import at_least, between
 
@@ -25,6 +25,12 @@ OTTLA_SPARK_GROUPS_ENABLE = own.boolean(
     True,
     "Show queries of Spark's own Kafka connector as consumer groups, by what their executors fetch.",
     dynamic=CLUSTER_WIDE,
+)
+OTTLA_STALL_LIMIT_MS = own.int32(
+    "ottla.stall.limit.ms",
+    STALL_MS,
+    "What one callback may take of the event loop before it is logged and counted as a stall; 0 turns the watch off.",
+    valid=at_least(0),
 )
 OTTLA_WORKER_THREADS = own.int32(
     "ottla.worker.threads",
