@@ -52,7 +52,6 @@ class Watchdog:
         self._limit_s = limit_ms / 1000
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="ottla-watchdog", daemon=True)
-        self._answered_s: float | None = 0.0  # when the loop called back; None: it was asked and has not yet
         loop.call_soon(self._begin)
 
     def stop(self) -> None:
@@ -87,16 +86,16 @@ class Watchdog:
     def _wait_for_the_loop(self) -> None:
         """From a look that found it busy until it calls back."""
         asked_s, cpu_s = time.monotonic(), self._cpu_s()
-        self._answered_s = None
-        self._loop.call_soon_threadsafe(self._answer)
+        answer: list[tuple[float, float]] = []
+        self._loop.call_soon_threadsafe(lambda: answer.append((time.monotonic(), self._cpu_s())))
         seen: Sighting | None = None
         cried = False
         while not self._stopped.wait(self._limit_s / _LOOKS_PER_LIMIT):
-            if self._answered_s is not None:
-                held_s = self._answered_s - asked_s
-                if held_s >= self._limit_s and seen is not None:
-                    stall = Stall(*seen, held_s * 1000, (self._answered_cpu_s - cpu_s) * 1000)
-                    self._stalls.add(stall, self._answered_s)
+            if answer:
+                answered_s, answered_cpu_s = answer[0]
+                if answered_s - asked_s >= self._limit_s and seen is not None:
+                    stall = Stall(*seen, (answered_s - asked_s) * 1000, (answered_cpu_s - cpu_s) * 1000)
+                    self._stalls.add(stall, answered_s)
                 return
             seen = self._sighting() or seen
             held_ms = (time.monotonic() - asked_s) * 1000
@@ -107,11 +106,6 @@ class Watchdog:
     def _cpu_s(self) -> float:
         """What the loop's thread has computed so far."""
         return time.clock_gettime(self._cpu_clock)
-
-    def _answer(self) -> None:
-        """In the loop."""
-        self._answered_cpu_s = self._cpu_s()
-        self._answered_s = time.monotonic()
 
     def _sighting(self) -> Sighting | None:
         """What runs in the loop. Frames are let go of at once: they keep alive what is in them."""
