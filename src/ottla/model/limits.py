@@ -342,8 +342,6 @@ FORWARDED_REQUESTS_MAX = 16
 # A callback of the event loop that runs longer is logged and counted (default of ottla.stall.limit.ms). Everybody waits
 # meanwhile; the goal, which tests/stalls holds every request to, is half of it in CPU time.
 STALL_MS = 100
-# The goal: CPU time of one callback.
-CALLBACK_CPU_MS_MAX = 50
 # Stalls are logged no more often than this, and counted by name for so many names.
 STALL_LOG_INTERVAL_MS = 10_000
 STALL_NAMES_MAX = 1_000
