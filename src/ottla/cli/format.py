@@ -100,5 +100,7 @@ def _format(
             ignore_formatted=ignore_formatted,
             levels=initial_levels(release, chosen, dynamic=standalone or initial is not None or no_initial),
         )
-    except (ValueError, IdentityError) as error:
+    except ValueError as error:
         raise CommandError(str(error)) from None
+    except IdentityError as error:
+        raise CommandError(str(error), error.hint) from None

@@ -124,6 +124,7 @@ def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple
     from ottla.model.ids import random_uuid, uuid_text
     from ottla.raft.voters import Endpoint, Voter, VoterSet
     from ottla.server.formatting import format_directories
+    from ottla.server.identity import IdentityError
     from ottla.server.osdisk import OsDisk
 
     rng = random.SystemRandom()
@@ -133,15 +134,18 @@ def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple
     )
     for node_id in node_ids:
         path = str(_data_of(directory, node_id))
-        format_directories(
-            [(path, OsDisk(path))],
-            path,
-            node_id=node_id,
-            cluster_id=cluster_id,
-            voters=first,
-            now_ms=time.time_ns() // 1_000_000,
-            rng=rng,
-        )
+        try:
+            format_directories(
+                [(path, OsDisk(path))],
+                path,
+                node_id=node_id,
+                cluster_id=cluster_id,
+                voters=first,
+                now_ms=time.time_ns() // 1_000_000,
+                rng=rng,
+            )
+        except IdentityError as error:
+            raise CommandError(str(error), error.hint) from None
 
 
 def define_broker(directory: Path, rack: str | None = None, node_id: int | None = None) -> LocalNode:

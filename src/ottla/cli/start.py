@@ -165,7 +165,10 @@ def serve(
             str(error), "is another node running here? --listen HOST:PORT takes another address" if taken else None
         )
         return 1
-    except (StorageError, IdentityError, JournalError, CheckpointError, SnapshotError) as error:
+    except IdentityError as error:
+        print_error(str(error), error.hint)
+        return 1
+    except (StorageError, JournalError, CheckpointError, SnapshotError) as error:
         print_error(str(error))
         return 1
     finally:

@@ -1,6 +1,6 @@
 """What a process that ended in the middle of something leaves in a partition directory, and what becomes of it.
 
-- `.deleted` and `.tmp`: was on its way out, or never complete. Removed.
+- `.deleted` and `.tmp`: was on its way out, or never complete. Removed, if the rest of its name is a partition's.
 - `.cleaned`: compaction was still writing it. Removed; the originals are untouched.
 - `.swap`: compaction was complete. It takes the place of the originals, unless others of its group are still
   `.cleaned`.
@@ -25,6 +25,7 @@ from ottla.log.names import (
     file_name,
     parse_name,
 )
+from ottla.log.ours import is_partition_file
 from ottla.log.scan import scan
 from ottla.log.segment import Segment
 
@@ -69,7 +70,7 @@ def _finish(directory: Directory, config: LogConfig, now_ms: int, names: list[st
         for kind in kinds:
             directory.rename(file_name(base, kind, SWAP), file_name(base, kind))
     for name in names:
-        if name.endswith(TEMPORARY):
+        if name.endswith(TEMPORARY) and is_partition_file(name):
             directory.remove(name)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 
 from ottla.log import checkpoint
-from ottla.log.disk import DamagedError, Disk, StorageError
+from ottla.log.disk import DamagedError, Directory, Disk, StorageError
 from ottla.log.leftovers import is_deleted_directory
 from ottla.log.log import Log
 from ottla.log.names import FUTURE_DIRECTORY, parse_directory
+from ottla.log.ours import is_partition
 from ottla.model.config import Config
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.names import CLUSTER_METADATA_TOPIC
@@ -36,12 +38,15 @@ class DataDirectory:
         self.recovery_points = self._read(checkpoint.RECOVERY_POINTS)
         self.log_starts = self._read(checkpoint.LOG_STARTS)
         self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS)
-        # What lay here at the start: partitions, whose topics may exist or not, and what is left of deleted ones.
+        # What lay here at the start: partitions, by their names only, whose topics may exist or not, and what is left
+        # of deleted ones.
         names = disk.list("")
         self.found = {TopicPartition(*parsed): None for name in names if (parsed := parse_directory(name)) is not None}
         self.found.pop(_METADATA, None)
-        self.futures = {found: name for name in names if (found := _future(name)) is not None}  # moves not finished
-        self.deleted = [name for name in names if is_deleted_directory(name)]
+        ours = partial(_is_partition, disk)
+        self.futures = {found: name for name in names if (found := _future(name)) and ours(name)}  # moves not finished
+        self.deleted = [name for name in names if is_deleted_directory(name) and ours(name)]
+        self.adopted = False  # formatted by this start although partitions lay there
         self._writing = threading.Lock()
         self._written: dict[str, int] = {}
         # What is in the files of the checkpoints now.
@@ -85,6 +90,12 @@ class DataDirectory:
         )
         self.damaged[partition] = error
 
+    def note_foreign(self, partition: TopicPartition) -> None:
+        """Where its files should lie there are others, which are nobody's business here."""
+        text = f"the directory {partition} holds files of somebody else"
+        log.error("%s: %s answers with storage errors: %s. Move them away and start again", self.path, partition, text)
+        self.damaged[partition] = DamagedError(text)
+
     def tell_cut(self, partition: TopicPartition, opened: Log) -> None:
         """What recovery threw away: as a rule the end of a write that a crash interrupted."""
         synced = self.recovery_points.get(partition, 0)
@@ -126,6 +137,10 @@ class DataDirectory:
                 checkpoint.write_clean_shutdown(self.disk, self.broker_epoch)
             except StorageError as error:
                 self.fail(error)
+
+
+def _is_partition(disk: Disk, name: str) -> bool:
+    return is_partition(Directory(disk, name))
 
 
 def _future(name: str) -> TopicPartition | None:

@@ -28,6 +28,7 @@ from ottla.raft.port import Place
 from ottla.raft.voters import Endpoint, Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
 from ottla.server.identity import IdentityError, write_bootstrap, write_identity
+from ottla.server.vacancy import check_vacant
 
 
 def parse_controllers(text: str, listener: str) -> VoterSet:
@@ -102,6 +103,7 @@ def format_directories(
         if not fresh and voters is None and any(_vouch(disk, cluster_id) for _, disk in disks):
             return done
         raise IdentityError(f"{', '.join(done)}: formatted already")
+    check_vacant((path for path, _ in fresh), dict(fresh).__getitem__)
     for path, disk in fresh:
         disk.make_directory("")
         directory_id = random_uuid(rng)

@@ -30,7 +30,11 @@ _VOTERS_WITH_DOUBT = 3  # of fewer a majority is all of them
 
 
 class IdentityError(Exception):
-    """The data directories do not belong to this node, or not to each other."""
+    """The data directories do not belong to this node, or not to each other; `hint` says what would help."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class Identity(NamedTuple):
@@ -66,6 +70,7 @@ def identify(
     for directory, properties in zip(directories, found, strict=True):
         if properties is None:
             directory_id = random_uuid(rng)
+            directory.adopted = bool(directory.found)
             _format(directory, node_id, cluster_id, directory_id)
         else:
             _check_node(directory, properties, node_id)

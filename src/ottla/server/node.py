@@ -42,6 +42,7 @@ from ottla.server.sessions import Sessions
 from ottla.server.spark_readers import SparkReaders
 from ottla.server.stalls import Stalls
 from ottla.server.upkeep import Upkeep
+from ottla.server.vacancy import check_vacant
 from ottla.server.waiters import Waiters
 from ottla.server.workers import in_worker
 
@@ -74,6 +75,7 @@ class Node:
         """Returns when clients may connect. A start that fails leaves everything as it was."""
         try:
             loop = asyncio.get_running_loop()
+            check_vacant(Configs(self.values).log_dirs(), self.ports.disk)
             if "controller.quorum.bootstrap.servers" in self.values:
                 await self._find_cluster()
             self._open()

@@ -32,6 +32,7 @@ from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
 from ottla.log.disk import DamagedError, Directory, StorageError
 from ottla.log.log import Log
+from ottla.log.ours import is_partition
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
@@ -41,7 +42,7 @@ from ottla.replica.terms import Terms
 from ottla.server.checkpoints import Checkpoints
 from ottla.server.directories import DataDirectory
 from ottla.server.followers import Followers
-from ottla.server.placing import assigned_directory, choose_directory, identity_of, settle_futures
+from ottla.server.placing import assigned_directory, choose_directory, identity_of, set_stray_aside, settle_futures
 from ottla.server.removal import Doomed, Removal, mark_deleted, set_aside
 
 log = logging.getLogger(__name__)
@@ -206,6 +207,9 @@ class Partitions:
             identity = None
         if not directory.disk.exists(home_path):
             self._begin_anew(directory, name)
+        elif identity is None and home.list() and not is_partition(home):
+            directory.note_foreign(name)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home_path} holds files of somebody else")
         opened = Log.open(
             directory.disk,
             str(name),
@@ -339,21 +343,14 @@ class Partitions:
             for name in directory.deleted:
                 self.removal.add(0, Doomed(Directory(directory.disk, name)))
             for partition in directory.found:
-                if partition not in directory.partitions:
-                    self._set_aside_stray(Directory(directory.disk, str(partition)))
+                if partition in directory.partitions:
+                    continue
+                home = Directory(directory.disk, str(partition))
+                # A node that is alone keeps what it does not know: nobody else could have the records.
+                if set_stray_aside(directory, home) and len(state.brokers) > 1:
+                    delay_ms = self._config_of("").file_delete_delay_ms
+                    self.removal.add(self._now_ms() + delay_ms, Doomed(home))
             directory.deleted, directory.found = [], {}
-
-    def _set_aside_stray(self, home: Directory) -> None:
-        """What the cluster deleted or gave to others while this node was away is removed; a node that is alone keeps
-        it, since nobody else could have the records."""
-        try:
-            set_aside(home, identity_of(home) or NO_ID)
-        except StorageError as error:
-            log.warning("%s", error)
-            return
-        if len(self._state.brokers) > 1:
-            delay_ms = self._config_of("").file_delete_delay_ms
-            self.removal.add(self._now_ms() + delay_ms, Doomed(home))
 
     def apply(self, changes: Sequence[Change]) -> None:
         reconfigured: dict[str, None] = {}  # once each, however many of its settings changed
@@ -468,7 +465,7 @@ class Partitions:
         """Out of the way at once, so that a new topic may have the name; removed later."""
         if opened is not None:
             home, config = opened.log.directory, opened.log.config
-        elif directory.disk.exists(str(name)):
+        elif is_partition(Directory(directory.disk, str(name))):
             home, config = Directory(directory.disk, str(name)), self._config_of(topic.name)
         else:
             return

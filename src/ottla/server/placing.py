@@ -7,13 +7,18 @@ nowhere while a directory is missing may lie there: it is not begun anew and emp
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 
 from ottla.cluster.entities import PartitionState
 from ottla.log import checkpoint
 from ottla.log.disk import Directory, StorageError
-from ottla.model.ids import TopicPartition
+from ottla.log.ours import is_partition
+from ottla.model.ids import NO_ID, TopicPartition
 from ottla.server.directories import DataDirectory
+from ottla.server.removal import set_aside
+
+log = logging.getLogger(__name__)
 
 # Ids up to this one do not name a directory: unassigned, lost, and what migrations used.
 _LAST_RESERVED = 100
@@ -68,6 +73,21 @@ def settle_futures(directories: Sequence[DataDirectory]) -> None:
                     continue
                 del directory.futures[name]
                 directory.found[name] = None
+
+
+def set_stray_aside(directory: DataDirectory, home: Directory) -> bool:
+    """What the cluster deleted or gave to others while this node was away; whether that is sure, so that it may be
+    removed. What is no partition's is left alone."""
+    if not is_partition(home):
+        log.warning("%s/%s is not the directory of a partition and is left alone", directory.path, home.path)
+        return False
+    topic_id = identity_of(home)
+    try:
+        set_aside(home, topic_id or NO_ID)
+    except StorageError as error:
+        log.warning("%s", error)
+        return False
+    return topic_id is not None and not directory.adopted
 
 
 def identity_of(home: Directory) -> bytes | None:

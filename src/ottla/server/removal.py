@@ -4,6 +4,8 @@ The directory of a deleted partition is renamed at once (Kafka's `-delete`) and 
 because answers that are being sent may still point into it. What a stop or crash leaves behind is found at the next
 start. A directory that the cluster knows nothing of, or that belongs to an older topic of the same name (a crash came
 between the deletion in the metadata and the renaming), is set aside under Kafka's name for that, `-stray`, and kept.
+
+Only files of a partition are removed. What somebody else put beside them stays, and so does the directory.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Iterable
 from ottla.log.disk import Directory, StorageError
 from ottla.log.log import Log
 from ottla.log.names import DELETE_DIRECTORY, STRAY_DIRECTORY
+from ottla.log.ours import is_partition_file
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +38,15 @@ class Doomed:
         try:
             if self.opened is not None:
                 self.opened.release()
-            for name in self.directory.list():
-                self.directory.remove(name)
-            self.directory.disk.remove(self.directory.path)
+            names = self.directory.list()
+            left = [name for name in names if not is_partition_file(name)]
+            for name in names:
+                if name not in left:
+                    self.directory.remove(name)
+            if left:
+                log.warning("%s is left: it holds files of somebody else (%s)", self.directory.path, ", ".join(left))
+            else:
+                self.directory.disk.remove(self.directory.path)
         except StorageError as error:
             log.warning("%s", error)
 

@@ -1,0 +1,178 @@
+"""What is not provably ours is neither renamed nor removed nor formatted."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ottla.cluster.entities import Broker
+from ottla.cluster.state import ClusterState
+from ottla.log.config import LogConfig
+from ottla.log.disk import Directory
+from ottla.log.leftovers import settle
+from ottla.log.log import Log
+from ottla.log.ours import is_partition
+from ottla.server.directories import DataDirectory
+from ottla.server.formatting import format_directories
+from ottla.server.identity import IdentityError, write_identity
+from ottla.server.partitions import Partitions
+from ottla.server.placing import settle_futures
+from ottla.server.removal import Doomed, remove_all
+from ottla.server.vacancy import check_vacant
+from ottla.sim.disk import SimDisk
+from ottla.testing.broker import Broker as Node
+
+ID = bytes(range(16))
+PHOTOS = {
+    "photos-2024/a.jpg": b"a",
+    "photos-2024.backup-delete/a.jpg": b"b",
+    "photos-7.0123-future/a.jpg": b"c",
+    "photos-8.x-stray/a.jpg": b"d",
+}
+
+
+def put(disk: SimDisk, path: str, content: bytes = b"") -> None:
+    home = path.rpartition("/")[0]
+    if home:
+        disk.make_directory(home)
+    disk.open(path, create=True).append(content)
+
+
+def content(disk: SimDisk, path: str) -> bytes:
+    return disk.open(path).read(0, 100)
+
+
+def joined(disk: SimDisk, clock: list[int]) -> Partitions:
+    """A broker of a cluster of two, which just came back."""
+    directories = [DataDirectory("/data", disk)]
+    settle_futures(directories)
+    partitions = Partitions(directories, lambda _: LogConfig(), lambda: clock[0], 1 << 20, all_usable=True, node_id=1)
+    state = ClusterState()
+    for node_id in (1, 2):
+        state.brokers[node_id] = Broker(node_id, 0, ID, (), (), None, fenced=False)
+    partitions.load(state)
+    return partitions
+
+
+def test_folders_that_look_like_partitions_stay_when_a_broker_joins() -> None:
+    disk, clock = SimDisk(), [0]
+    write_identity(disk, 1, "c", ID)
+    for path, data in PHOTOS.items():
+        put(disk, path, data)
+    partitions = joined(disk, clock)
+    clock[0] = 10**9
+    remove_all(partitions.removal.take_due(clock[0], 100))
+    assert {path: content(disk, path) for path in PHOTOS} == PHOTOS
+
+
+def test_a_replica_that_is_no_longer_ours_goes_without_what_lies_beside_it() -> None:
+    disk, clock = SimDisk(), [0]
+    write_identity(disk, 1, "c", ID)
+    for name in ("gone-0", "mixed-0"):
+        Log.open(disk, name, LogConfig(), now_ms=0, topic_id=ID).close()
+    put(disk, "mixed-0/notes.txt", b"mine")
+    partitions = joined(disk, clock)
+    clock[0] = 10**9
+    remove_all(partitions.removal.take_due(clock[0], 100))
+    (left,) = [name for name in disk.list("") if "-0" in name]
+    assert left.startswith("mixed-0") and disk.list(left) == ["notes.txt"]
+
+
+def test_partitions_of_a_directory_that_was_never_formatted_are_set_aside_only() -> None:
+    disk, clock = SimDisk(), [0]
+    Log.open(disk, "gone-0", LogConfig(), now_ms=0, topic_id=ID).close()
+    check_vacant(["/data"], lambda _: disk)
+    directory = DataDirectory("/data", disk)
+    directory.adopted = True
+    partitions = Partitions([directory], lambda _: LogConfig(), lambda: 0, 1 << 20, all_usable=True, node_id=1)
+    state = ClusterState()
+    for node_id in (1, 2):
+        state.brokers[node_id] = Broker(node_id, 0, ID, (), (), None, fenced=False)
+    partitions.load(state)
+    assert len(partitions.removal) == 0
+    assert disk.list("") == [f"gone-0.{ID.hex()}-stray"]
+    assert clock == [0]
+
+
+def test_only_a_partitions_own_files_are_leftovers() -> None:
+    disk = SimDisk()
+    Log.open(disk, "t-0", LogConfig(), now_ms=0, topic_id=ID).close()
+    ours = ["00000000000000000007.log.deleted", "partition.metadata.tmp", "00000000000000000000.index.tmp"]
+    others = ["notes.tmp", "old.deleted", "x.swap", "y.cleaned", "0.log.deleted", "00000000000000000007.log.orig"]
+    for name in ours + others:
+        put(disk, f"t-0/{name}")
+    left = settle(Directory(disk, "t-0"), LogConfig(), 0)
+    assert set(others) <= set(left) and not set(ours) & set(left)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("t-0/partition.metadata", True),
+        ("t-0/00000000000000000000.log", True),
+        ("t-0/00000000000000000005.timeindex.deleted", True),
+        ("t-0/a.jpg", False),
+        ("t-0/00000000000000000000.jpg", False),
+        ("t-0/0.log", False),
+    ],
+)
+def test_a_partition_is_known_by_its_files(path: str, expected: bool) -> None:
+    disk = SimDisk()
+    put(disk, path)
+    assert is_partition(Directory(disk, "t-0")) is expected
+
+
+def test_an_interrupted_removal_is_finished() -> None:
+    disk, clock = SimDisk(), [0]
+    write_identity(disk, 1, "c", ID)
+    for name in (f"t-0.{ID.hex()}-delete", "t-0.backup-delete"):
+        disk.make_directory(name)
+    remove_all(joined(disk, clock).removal.take_due(0, 10))
+    assert "t-0.backup-delete" in disk.list("")
+    assert f"t-0.{ID.hex()}-delete" not in disk.list("")
+
+
+def test_the_removal_of_a_directory_with_something_else_in_it_leaves_that() -> None:
+    disk = SimDisk()
+    put(disk, "t-0/a.jpg", b"a")
+    put(disk, "t-0/00000000000000000000.log")
+    Doomed(Directory(disk, "t-0")).remove()
+    assert disk.list("t-0") == ["a.jpg"]
+
+
+@pytest.mark.parametrize("path", ["thesis.txt", "photos/a.jpg", "photos-2024/a.jpg", "x-1.y-delete/z"])
+def test_a_directory_of_somebody_else_is_not_formatted(path: str) -> None:
+    disk = SimDisk()
+    put(disk, path, b"mine")
+    with pytest.raises(
+        IdentityError, match=r"/data is no data directory: .* holds " + path.partition("/")[0]
+    ) as raised:
+        format_directories(
+            [("/data", disk)], "/data", node_id=1, cluster_id="c", voters=None, now_ms=0, rng=random.Random(1)
+        )
+    assert raised.value.hint
+    assert content(disk, path) == b"mine"
+    assert disk.list("") == [path.partition("/")[0]]
+
+
+def test_what_a_crash_within_formatting_leaves_is_no_obstacle() -> None:
+    disk = SimDisk()
+    for path in (".lock", "bootstrap.checkpoint", "meta.properties.tmp", "lost+found/x", "__cluster_metadata-0/y"):
+        put(disk, path)
+    check_vacant(["/data"], lambda _: disk)
+
+
+def test_a_node_does_not_start_in_a_folder_of_somebody_else(ottla_broker: Node) -> None:
+    data = ottla_broker.data_dir
+    ottla_broker.stop()
+    (data / "photos-2024").mkdir()
+    (data / "photos-2024" / "a.jpg").write_text("a")
+    ottla_broker.start()
+    assert (data / "photos-2024" / "a.jpg").read_text() == "a", "beside partitions it is left alone"
+    ottla_broker.stop()
+    (data / "meta.properties").unlink()
+    before = sorted(each.name for each in data.iterdir())
+    with pytest.raises(IdentityError, match=r"holds photos-2024"):
+        ottla_broker.start()
+    assert sorted(each.name for each in data.iterdir()) == before
