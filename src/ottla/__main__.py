@@ -6,9 +6,12 @@ not pay for colours and help texts it never shows.
 
 import sys
 
+from ottla.cli import outlet
+
 
 def main() -> None:
     """Run the command line."""
+    outlet.install()
     arguments = sys.argv[1:]
     if arguments[:1] == ["start"] and "--help" not in arguments:
         from ottla.cli import start

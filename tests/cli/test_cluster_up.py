@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -222,6 +224,21 @@ def test_leaders_leave_for_a_restart(local: LocalCluster, ottla: Ottla) -> None:
     assert done["executed"] and done["copied_bytes"] == 0 and done["failed"] == {}
     status = ottla("cluster", "status", "--json").json
     assert [each["leaders"] for each in status["brokers"]] == [2, 2, 2]
+
+
+def test_a_reader_that_goes_away_cancels_no_move(local: LocalCluster, ottla: Ottla) -> None:
+    """As with `| head -1`: it used to move nothing, and to say success."""
+    ottla("cluster", "balance", "--leaders-only", "--execute")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = ["cluster", "drain", "2", "--leaders-only", "--execute", "-b", local.bootstrap]
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", *words], stdout=writing, stderr=writing, timeout=120, check=False
+    )
+    os.close(writing)
+    assert done.returncode == 0
+    status = ottla("cluster", "status", "--json").json
+    assert [each["leaders"] for each in status["brokers"]] == [3, 0, 3]
 
 
 def test_the_end(local: LocalCluster) -> None:

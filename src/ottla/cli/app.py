@@ -5,10 +5,9 @@ Rules:
   needs when it runs, so that `ottla --help` answers at once.
 - What a user can cause (a broker that is not there, a wrong name, a full disk) is one red line with a hint and exit
   code 1; wrong usage is exit code 2; a traceback means that Ottla itself is wrong.
+- A reader that goes away (`| head`) ends no change: see `outlet`.
 """
 
-import os
-import sys
 from typing import Any
 
 import typer
@@ -36,6 +35,8 @@ from ottla.cli import (
     txn,
     wire,
 )
+from ottla.cli.outlet import UnreadError, unwritten
+from ottla.cli.terminal import CommandError
 
 
 class _Guarded(TyperGroup):
@@ -43,12 +44,15 @@ class _Guarded(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
+            try:
+                result = super().invoke(ctx)
+            except typer.Exit as end:
+                if end.exit_code == 0:
+                    _check_written()
+                raise
+            _check_written()
             return result
-        except BrokenPipeError:
-            # The reader of our output went away (`| head`): no error, and Python's last flush must not trip on it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except UnreadError:
             raise typer.Exit(0) from None
         except (typer.Exit, typer.Abort):
             raise
@@ -58,6 +62,12 @@ class _Guarded(TyperGroup):
             if not isinstance(error, EXPECTED):
                 raise
             raise typer.Exit(report(error)) from error
+
+
+def _check_written() -> None:
+    failure = unwritten()
+    if failure is not None:
+        raise CommandError(f"the output could not be written: {failure.strerror}", "the command itself was finished")
 
 
 app = typer.Typer(

@@ -16,6 +16,7 @@ from ottla.cli.options import (
     parse_duration_ms,
     parse_timestamp_ms,
 )
+from ottla.cli.outlet import stop_when_unread
 from ottla.cli.terminal import CommandError, is_coloured
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def consume(
     if group is not None and (partition or last is not None or from_offset is not None or from_timestamp or since):
         raise typer.BadParameter("a group decides where its members read: --group goes with --from-beginning at most")
     start = _start(from_beginning, from_offset, from_timestamp, since, follow)
+    stop_when_unread()
     show = formatter(fmt, pattern)
     try:
         if group is not None:

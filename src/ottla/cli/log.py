@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.options import Json
+from ottla.cli.outlet import stop_when_unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ def dump(
     from ottla.cli.output import print_json, print_table
     from ottla.cli.terminal import CommandError
 
+    stop_when_unread()
     if not path.exists():
         raise CommandError(f"{path} does not exist")
     if path.is_dir() and not log_lines.is_partition(path):

@@ -10,6 +10,7 @@ import typer
 from ottla.cli import group
 from ottla.cli.consume import OutputFormat, formatter
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from ottla.cli.outlet import stop_when_unread
 
 app = typer.Typer(help="Look at share groups, take from their queues, move where they go on.", no_args_is_help=True)
 
@@ -56,6 +57,7 @@ def consume(
 
     if accept + release + reject > 1:
         raise typer.BadParameter("give only one of --accept, --release and --reject")
+    stop_when_unread()
     acknowledgement = "release" if release else "reject" if reject else "accept"
     reading = Reading(bootstrap, topic, group, from_beginning, follow, max_records, formatter(fmt, pattern))
     try:
