@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import confluent_kafka as ck
 import pytest
 from tests.server.talk import (
     FETCH_VERSION,
@@ -25,6 +26,7 @@ from tests.support.transactional import Transactional
 
 from ottla.log.disk import StorageError
 from ottla.log.producers import Origin
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import headers
 from ottla.records.record import records
@@ -397,3 +399,45 @@ def test_compaction_leaves_an_open_transaction_alone(side: Side, connection: Raw
     plain.produce("t", version=BY_NAME, value=b"last" + PADDING)
     plain.ended()
     eventually(lambda: cleaned(b"open", b"after 0", b"after 1"), "the second cleaning")
+
+
+def test_a_reader_of_committed_records_is_told_of_every_abort(
+    broker: Broker, connection: RawConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real client, more aborted transactions than an answer may name, and one that was aborted a segment later."""
+
+    monkeypatch.setattr(limits, "ABORTED_PER_FETCH_MAX", 5)
+    create(connection, "t", segment_bytes=1 << 20)
+    common = {"bootstrap.servers": broker.bootstrap}
+    late, often = (ck.Producer({**common, "transactional.id": name}) for name in ("late", "often"))
+    plain = ck.Producer(common)
+
+    def write(producer: Any, value: bytes) -> None:
+        producer.produce("t", value, partition=0)
+        assert producer.flush(60) == 0
+
+    def abort(times: int) -> None:
+        for _ in range(times):
+            often.begin_transaction()
+            write(often, b"aborted")
+            often.abort_transaction(60)
+
+    late.init_transactions(60)
+    often.init_transactions(60)
+    late.begin_transaction()
+    write(late, b"aborted late")
+    abort(12)
+    write(plain, PADDING)
+    write(plain, PADDING)  # in the next segment
+    abort(3)
+    late.abort_transaction(60)
+    write(plain, b"end")
+    consumer = ck.Consumer({**common, "group.id": "g", "isolation.level": "read_committed", "fetch.wait.max.ms": 50})
+    consumer.assign([ck.TopicPartition("t", 0, 0)])
+    seen: list[bytes] = []
+    while b"end" not in seen:
+        message = consumer.poll(60)
+        assert message is not None and message.error() is None
+        seen.append(message.value())
+    consumer.close()
+    assert seen == [PADDING, PADDING, b"end"]

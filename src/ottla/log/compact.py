@@ -78,7 +78,7 @@ class Compaction:
         self._next_bases = [*(segment.base_offset for segment in self._segments), first_uncleanable_offset][1:]
         self._aborted: list[AbortedTxn] = []
         for segment in log.segments:
-            segment.aborted.collect(0, first_uncleanable_offset, self._aborted)
+            self._aborted += [txn for txn in segment.aborted.entries() if txn.first_offset < first_uncleanable_offset]
         producers = {state.producer_id: LastRecord(state.last_offset, state.epoch) for state in log.producer_states()}
         self._filter = BatchFilter(
             offsets,

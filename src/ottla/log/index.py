@@ -105,6 +105,11 @@ class OffsetIndex:
         at = bisect_right(block, relative)
         return self._block_positions[at - 1] if at else 0
 
+    def offset_behind(self, position: int) -> int | None:
+        """The offset of the first entry at or behind file position `position`; None if there is none."""
+        number = bisect_left(range(self.count), position, key=lambda number: self.entry(number)[1])
+        return self.entry(number)[0] if number < self.count else None
+
     def _load_block(self, relative: int) -> None:
         low, high = 0, self._tail_first
         while high - low > _BLOCK:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 from zlib import crc32
 
 from ottla.log import append as appending
-from ottla.log import closing, cut, lookup, replicate, retain, swap
+from ottla.log import closing, committed, cut, lookup, replicate, retain, swap
 from ottla.log.aborted import AbortedTxn
 from ottla.log.append import Appended
 from ottla.log.checkpoint import PARTITION_METADATA, write_partition_metadata
+from ottla.log.committed import Fetched
 from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, FileSlice
 from ottla.log.durable import Durable, Syncable
@@ -33,7 +33,6 @@ from ottla.log.snapshot import Snapshots
 from ottla.log.trash import Trash
 from ottla.log.validate import header_is_enough
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import ABORTED_PER_FETCH_MAX
 
 __all__ = ["Appended", "Fetched", "Log", "Origin"]
 
@@ -41,17 +40,8 @@ __all__ = ["Appended", "Fetched", "Log", "Origin"]
 _new = tuple.__new__
 
 
-class Fetched(NamedTuple):
-    """A readable range: `slice` None if there is nothing. `end_offset`: no record of the slice lies at or above it."""
-
-    slice: FileSlice | None
-    size_bytes: int
-    end_offset: int
-
-
 class Log:
     __slots__ = (
-        "_last_read",
         "active",
         "bases",
         "batch_bytes_max",
@@ -62,6 +52,7 @@ class Log:
         "durable",
         "epochs",
         "header_enough",
+        "last_read",
         "log_start_offset",
         "name",
         "next_offset",
@@ -154,7 +145,7 @@ class Log:
             self.next_offset = self.durable.recovery_point = log_start_offset
             self.add_segment(now_ms)
         self.bases = [segment.base_offset for segment in self.segments]
-        self._last_read = self.active
+        self.last_read = self.active
         self.log_start_offset = max(log_start_offset, self.bases[0])
         self.epochs.truncate_from_start(self.log_start_offset)
 
@@ -253,10 +244,10 @@ class Log:
                 return Fetched(None, 0, offset)
             found = segments[number].find(offset)
         segment = segments[number]
-        if segment is not self._last_read:
+        if segment is not self.last_read:
             # Only one closed segment per log keeps a piece of its index in memory.
-            self._last_read.offsets.forget()
-            self._last_read = segment
+            self.last_read.offsets.forget()
+            self.last_read = segment
         position, first_bytes = found
         end_offset = self.bases[number + 1] if number + 1 < len(segments) else self.next_offset
         end = segment.file.size
@@ -289,14 +280,17 @@ class Log:
     def first_unstable_offset(self) -> int | None:
         return self.producers.first_unstable_offset()
 
+    def read_committed(
+        self, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
+    ) -> tuple[Fetched, list[AbortedTxn]]:
+        """`read`, and the aborted transactions with records in the range, which are the reason to shorten it."""
+        return committed.read(
+            self, offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one, aborted_max=aborted_max
+        )
+
     def aborted(self, start: int, end: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions with records in [start, end)."""
-        found: list[AbortedTxn] = []
-        first = max(bisect_right(self.bases, start) - 1, 0)
-        for segment in self.segments[first:]:
-            if segment.aborted.collect(start, end, found) or len(found) >= ABORTED_PER_FETCH_MAX:
-                break
-        return [(txn.producer_id, txn.first_offset) for txn in found]
+        return [(txn.producer_id, txn.first_offset) for txn in committed.aborted(self, start, end)]
 
     def producer_states(self) -> Iterator[Producer]:
         return iter(self.producers)

@@ -186,6 +186,13 @@ class Segment:
             want = HEADER_BYTES if at > INDEX_READ_BYTES else INDEX_READ_BYTES
         return None
 
+    def offset_behind(self, position: int) -> int | None:
+        """An offset that no batch which begins before file position `position` reaches; None: that of the end."""
+        recent = self._recent_position
+        if recent and position > recent[0]:
+            return self._recent_last[bisect_left(recent, position) - 1] + 1
+        return self.offsets.offset_behind(position)
+
     def next_offset(self) -> int:
         """One past the last record, found from the last index entry on."""
         return self.end(self.offsets.last()[1])[0]

@@ -215,8 +215,10 @@ PARTITIONS_VISITED_PER_TURN = 200
 DIRECTORIES_REMOVED_AT_ONCE = 50
 # Threads for blocking work: fsync, compaction, recovery, big codecs.
 WORKER_THREADS_MAX = 4
-# Transactions that one read_committed fetch may report as aborted; the index is searched no further.
-ABORTED_PER_FETCH_MAX = 100_000
+# Aborted transactions in one answer to a read_committed fetch: about 20 ms of work. More make its records fewer.
+ABORTED_PER_FETCH_MAX = 10_000
+# Blocks of a transaction index that one such fetch reads for the first time (see `log.committed`): about 20 ms.
+ABORTED_BLOCKS_LEARNED_MAX = 600
 # Records decoded in one go: enough to make the rest cheap, few enough that a hostile batch cannot fill the memory.
 RECORDS_DECODED_AT_ONCE_MAX = 1_024
 # When what a coordinator's timer wanted could not be written, it is tried again after this long.

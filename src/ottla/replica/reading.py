@@ -11,6 +11,7 @@ from ottla.log.disk import FileSlice, StorageError
 from ottla.log.log import Log
 from ottla.log.lookup import TimeOffset
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import ABORTED_PER_FETCH_MAX
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
@@ -82,6 +83,7 @@ class Readable:
         last_fetched_epoch: int = NO_EPOCH,
         at_least_one: bool = True,
         only_leader: bool = True,
+        aborted_max: int = ABORTED_PER_FETCH_MAX,
     ) -> Fetch:
         """What a consumer may read from `offset` on; a follower serves those who know that it may be one (KIP-392).
 
@@ -100,9 +102,13 @@ class Readable:
         limit = stable if isolation == READ_COMMITTED else self.high_watermark
         aborted: list[tuple[int, int]] = []
         try:
-            fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
-            if isolation == READ_COMMITTED and fetched.slice is not None:
-                aborted = log.aborted(offset, fetched.end_offset)
+            if isolation == READ_COMMITTED:
+                fetched, txns = log.read_committed(
+                    offset, max_bytes, max_offset=limit, at_least_one=at_least_one, aborted_max=aborted_max
+                )
+                aborted = [(txn.producer_id, txn.first_offset) for txn in txns]
+            else:
+                fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))

@@ -7,12 +7,14 @@ The answer leaves at once when it has `min_bytes`, an error of reading, or no ti
 for its partitions to grow. Partitions that do not exist come last in the answer and do not hasten it, so that a client
 which asks for them again and again is slowed down; one that is deleted while the request waits ends the waiting.
 `max_bytes` bounds the whole answer and `partition_max_bytes` each partition, but the first batch of the first partition
-that has data is always given whole, so that a consumer can never be stuck before a large batch.
+that has data is always given whole, so that a consumer can never be stuck before a large batch. What a reader with
+READ_COMMITTED must be told of aborted transactions is bounded in the same way (see `log.committed`).
 """
 
 from __future__ import annotations
 
 from ottla.log.disk import StorageError
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Fetch, Partition
 from ottla.replica.selector import RACK_AWARE, preferred
@@ -67,6 +69,7 @@ class _Fetch:
     """One fetch while it is being answered; it may try several times before it has enough."""
 
     __slots__ = (
+        "aborted_left",
         "by_id",
         "context",
         "found",
@@ -94,6 +97,7 @@ class _Fetch:
         self.missing: list[Found] = []  # what did not exist at the first try
         self.found: list[Found] = []
         self.size_bytes = 0  # of what was found
+        self.aborted_left = limits.ABORTED_PER_FETCH_MAX  # how many more may be told of
         self.place: dict[Partition, int] = {}  # of a partition in `found`, while the request waits
         self.later: Later[FetchResponse] | None = None
 
@@ -125,6 +129,7 @@ class _Fetch:
         """
         wanted, before = self.found[at]
         others_bytes = self.size_bytes - len(before.records)  # type: ignore[arg-type]  # never None here
+        self.aborted_left += len(before.aborted_transactions or ())
         data, urgent, _ = self._look(wanted, max(self.max_bytes - others_bytes, 0), others_bytes == 0)
         self.found[at] = wanted, data
         self.size_bytes = others_bytes + len(data.records)  # type: ignore[arg-type]
@@ -140,6 +145,7 @@ class _Fetch:
         """Looks at every wanted partition; whether the answer must not wait, and the partitions it may wait for."""
         self.found = []
         partitions: list[Partition] = []
+        self.aborted_left = limits.ABORTED_PER_FETCH_MAX
         total_bytes = 0
         urgent = False
         for wanted in self.wanted:
@@ -190,7 +196,9 @@ class _Fetch:
             last_fetched_epoch=ask.last_fetched_epoch,
             at_least_one=first,
             only_leader=self.version < FIRST_VERSION_WITH_RACK,
+            aborted_max=max(self.aborted_left, 0),
         )
+        self.aborted_left -= len(fetched.aborted)
         return told(wanted.index, fetched, isolation)
 
     def _nearer(self, partition: Partition, offset: int, rack: str) -> int | None:

@@ -1,0 +1,155 @@
+"""What a reader with READ_COMMITTED is given: a range of the log, and every aborted transaction with records in it.
+
+Rules:
+- The list is complete, whatever it costs: a reader takes what it is not told of for committed. Where the list would
+  get longer than `aborted_max`, the range is shortened. Only a first batch that must be given is given with a longer
+  one.
+- A transaction overlaps [start, end) if it begins below `end` and its marker lies at or above `start`. Those with a
+  marker below `end` lie next to each other in the index. The others, still open at `end`, may have been aborted
+  anywhere behind it, until an entry says that no transaction which ended later began before (its last stable offset).
+- Blocks of the index that no such transaction is in are passed over, once they are known. A read learns a bounded
+  number of them and gives nothing if that was not enough; the next one goes on where it ended.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.log.aborted import BLOCK_ENTRIES, AbortedIndex, AbortedTxn
+from ottla.log.disk import FileSlice
+from ottla.log.scan import scan
+from ottla.model.limits import ABORTED_BLOCKS_LEARNED_MAX, INT64_MAX
+from ottla.records.batch import HEADER_BYTES
+
+if TYPE_CHECKING:
+    from ottla.log.log import Log
+
+_FIRST_STEP_ENTRIES = 16
+
+
+class Fetched(NamedTuple):
+    """A readable range: `slice` None if there is nothing. `end_offset`: no record of the slice lies at or above it."""
+
+    slice: FileSlice | None
+    size_bytes: int
+    end_offset: int
+
+
+class _Unfinished(Exception):
+    """More blocks have to be learned than one read may."""
+
+
+def read(
+    log: Log, offset: int, max_bytes: int, *, max_offset: int, at_least_one: bool, aborted_max: int
+) -> tuple[Fetched, list[AbortedTxn]]:
+    """`Log.read`, with the transactions that the reader has to leave out."""
+    fetched = log.read(offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one)
+    if fetched.slice is None:
+        return fetched, []
+    indexes = _indexes(log, offset)
+    if not indexes:
+        return fetched, []
+    segment = log.last_read
+    behind = segment.offset_behind(fetched.slice.position + fetched.size_bytes)
+    end = fetched.end_offset if behind is None else min(behind, fetched.end_offset)
+    nothing = Fetched(None, 0, offset), list[AbortedTxn]()
+    try:
+        search = _Search(indexes, offset, end, aborted_max)
+        if search.end == end:
+            return fetched, search.found
+        # Batches go as a whole: the one that holds the new end is not given.
+        limit = segment.find(search.end)
+        size_bytes = limit[0] - fetched.slice.position if limit is not None else 0
+        if size_bytes <= 0:
+            if not at_least_one:
+                return nothing
+            first = next(
+                scan(segment.file, fetched.slice.position, segment.file.size, whole=False, read_bytes=HEADER_BYTES)
+            ).header
+            search = _Search(indexes, offset, first.next_offset, INT64_MAX)
+            size_bytes = first.size_bytes
+    except _Unfinished:
+        return nothing
+    slice_ = FileSlice(segment.file, fetched.slice.position, size_bytes)
+    return Fetched(slice_, size_bytes, search.end), search.found
+
+
+def aborted(log: Log, start: int, end: int) -> list[AbortedTxn]:
+    """All aborted transactions with records in [start, end)."""
+    while True:
+        try:
+            return _Search(_indexes(log, start), start, end, INT64_MAX).found
+        except _Unfinished:
+            continue
+
+
+def _indexes(log: Log, start: int) -> list[AbortedIndex]:
+    """Where the transactions are that were aborted at `start` or later."""
+    first = max(bisect_right(log.bases, start) - 1, 0)
+    return [segment.aborted for segment in log.segments[first:] if segment.aborted.count]
+
+
+class _Search:
+    """`found` are the transactions that overlap [start, end), at most so many; else `end` is lower than asked for."""
+
+    def __init__(self, indexes: Sequence[AbortedIndex], start: int, end: int, most: int) -> None:
+        self.end = end
+        self.found: list[AbortedTxn] = []
+        self._blocks_left = ABORTED_BLOCKS_LEARNED_MAX
+        at, number = self._take_ended(indexes, start, most)
+        for index in indexes[at:]:
+            if self._take_open(index, number):
+                break
+            number = 0
+        if len(self.found) > most:
+            # Fewer records, fewer transactions: those that begin first.
+            self.found.sort(key=lambda txn: txn.first_offset)
+            self.end = self.found[most].first_offset
+            del self.found[most:]
+
+    def _take_ended(self, indexes: Sequence[AbortedIndex], start: int, most: int) -> tuple[int, int]:
+        """Those with a marker in the range; which entry, of which index, is the first behind them."""
+        for at, index in enumerate(indexes):
+            first, end = 0 if at else index.number_at(start), index.number_at(self.end)
+            room = most - len(self.found)
+            if end - first > room:
+                end = first + room
+                self.end = index.entry(end).last_offset
+            self.found += index.entries(first, end)
+            if end < index.count:
+                return at, end
+        return len(indexes), 0
+
+    def _take_open(self, index: AbortedIndex, number: int) -> bool:
+        """Those from an entry on that began in or before the range; True when there can be no more of them."""
+        end = self.end
+        step = _FIRST_STEP_ENTRIES
+        while number < index.count:
+            block, within = divmod(number, BLOCK_ENTRIES)
+            if not within and block < index.count // BLOCK_ENTRIES:
+                first_offset, stable = self._block(index, block)
+                if first_offset >= end:
+                    if stable >= end:
+                        return True
+                    number += BLOCK_ENTRIES
+                    continue
+                step = BLOCK_ENTRIES
+            entries = index.entries(number, min(number + step, (block + 1) * BLOCK_ENTRIES))
+            for txn in entries:
+                if txn.first_offset < end:
+                    self.found.append(txn)
+                if txn.last_stable_offset >= end:
+                    return True
+            number += len(entries)
+            step *= 2
+        return False
+
+    def _block(self, index: AbortedIndex, number: int) -> tuple[int, int]:
+        while index.known_blocks <= number:
+            if not self._blocks_left:
+                raise _Unfinished
+            self._blocks_left -= 1
+            index.learn_block()
+        return index.block(number)
