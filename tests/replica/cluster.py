@@ -87,10 +87,9 @@ class Node:
     def sync(self) -> None:
         partition = self.partition
         if partition is not None and partition.needs_sync:
-            end = partition.log.next_offset
             for file in partition.log.files_to_sync():
                 file.sync()
-            partition.synced(end)
+            partition.synced()
 
 
 class Answer(NamedTuple):

@@ -170,16 +170,16 @@ def test_durable_records_count_when_they_are_on_disk(config: LogConfig) -> None:
     partition = fill(make(config), 2)
     assert (partition.high_watermark, partition.needs_sync) == (0, True)
     assert fetched(partition, 0) == []
-    files, end = partition.log.files_to_sync(), partition.log.next_offset
+    files = partition.log.files_to_sync()
     fill(partition, 1)
     for file in files:
         file.sync()
-    partition.synced(end)
+    partition.synced()
     assert (partition.high_watermark, partition.log.recovery_point, partition.needs_sync) == (4, 4, True)
     assert fetched(partition, 0) == [0, 2]
     assert partition.list_offset(-1) == TimeOffset(4, -1, 3)
     partition.log.files_to_sync()
-    partition.synced(6)
+    partition.synced()
     assert (partition.high_watermark, partition.needs_sync) == (6, False)
 
 
@@ -197,10 +197,9 @@ def test_what_was_counted_survives_a_loss_of_power() -> None:
         partition = make(DURABLE, disk)
         for _ in range(3):
             fill(partition, 2)
-            end = partition.log.next_offset
             for file in partition.log.files_to_sync():
                 file.sync()
-            partition.synced(end)
+            partition.synced()
         fill(partition, 2)
         counted = partition.high_watermark
         log = open_log(disk.crash(Crash.POWER), DURABLE, recovery_point=0)
@@ -212,7 +211,7 @@ def test_a_failed_sync_takes_back_what_nobody_was_promised() -> None:
     disk = SimDisk(faults=DiskFaults())
     partition = fill(make(DURABLE, disk), 2)
     partition.log.files_to_sync()
-    partition.synced(4)
+    partition.synced()
     fill(partition, 2)
     partition.sync_failed(NOW_MS)
     assert (partition.log.next_offset, partition.high_watermark) == (4, 4)

@@ -61,7 +61,6 @@ class Store:
         self._quorum_records: list[QuorumRecord] = []
         self._bytes_since_snapshot = 0
         self._flushed = log.recovery_point
-        self._flushing = 0  # what a flush that is under way covers
         self._failure: StorageError | None = None
 
     @classmethod
@@ -227,7 +226,6 @@ class Store:
     def _cut(self, offset: int) -> None:
         self.log.truncate_to(offset, now_ms=self.now_ms())
         self._flushed = min(self._flushed, self.end_offset)
-        self._flushing = min(self._flushing, self.end_offset)
 
     def sync(self, start: int) -> None:
         """Put everything on disk now, or cut it back to `start`: a change that was refused must not come back."""
@@ -247,12 +245,10 @@ class Store:
 
     def begin_flush(self) -> list[Syncable]:
         """What must be synced, in this order, by whoever; `end_flush` or `flush_failed` before the next."""
-        self._flushing = self.end_offset
         return self.log.files_to_sync()
 
     def end_flush(self) -> None:
-        self.log.mark_synced(self._flushing)
-        self._flushed = max(self._flushed, self._flushing)
+        self._flushed = max(self._flushed, self.log.mark_synced())
 
     def flush_failed(self) -> None:
         self.log.sync_failed()
@@ -336,7 +332,6 @@ class Store:
 
     def _begin_at(self, offset: int) -> None:
         self.log.truncate_fully_and_start_at(offset, now_ms=self.now_ms())
-        self._flushing = offset
         self.flush()  # so that nothing of the old log comes back
 
     def close(self) -> None:

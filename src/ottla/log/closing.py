@@ -50,5 +50,5 @@ def close_logs(disk: Disk, logs: Sequence[Log]) -> None:
         log.files_to_sync()
     disk.sync_all()
     for log in dirty:
-        log.mark_synced(log.next_offset)
+        log.mark_synced()
         log.release()

@@ -25,6 +25,7 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
     if offset >= log.next_offset and log.cut_at is None:
         return False
     log.cut_at = offset if log.cut_at is None else min(offset, log.cut_at)
+    log.durable.cut(log.cut_at)  # also if the cut fails now: a sync under way must not vouch for what has to go
     finish(log, now_ms)
     return True
 
@@ -50,6 +51,7 @@ def finish(log: Log, now_ms: int) -> None:
 
 def start_anew(log: Log, offset: int, now_ms: int) -> None:
     """Throw everything away and go on at `offset`."""
+    log.durable.cut(offset)
     drop_all(log)
     log.next_offset = offset
     log.add_segment(now_ms)

@@ -1,7 +1,8 @@
 """What of a log is not known to be on disk yet, and the recovery point that follows from it.
 
 Rules:
-- One sync at a time: `files` tells what to sync, then either `done` or `failed` before the next `files`.
+- One sync at a time: `files` tells what to sync, then either `done` or `failed` before the next `files`. A sync may
+  claim what was there when it began; what is cut meanwhile it may not, whatever is written in its place.
 - The recovery point says: everything below it is on disk *with its indexes and producer snapshot*, so that a start
   after a crash need not look at it. A segment that was rolled while a sync was running therefore holds it back.
 - New names (files created or renamed) last only once their directory was synced.
@@ -25,7 +26,7 @@ class Syncable(Protocol):
 
 
 class Durable:
-    __slots__ = ("_directory", "_suspect", "_taken", "names_changed", "recovery_point", "rolled")
+    __slots__ = ("_claim", "_directory", "_suspect", "_taken", "names_changed", "recovery_point", "rolled")
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -33,10 +34,11 @@ class Durable:
         self.rolled: list[Segment] = []  # ended, not yet synced as a whole; oldest first
         self.names_changed = False
         self._taken = 0
+        self._claim: int | None = None  # up to where the sync under way makes the log last
         self._suspect = False  # the last sync failed
 
-    def files(self, active: Segment, extra: list[File]) -> list[Syncable]:
-        """What to sync, in this order, so that everything appended up to now lasts."""
+    def files(self, active: Segment, extra: list[File], end_offset: int) -> list[Syncable]:
+        """What to sync, in this order, so that everything appended up to now, up to `end_offset`, lasts."""
         contents = [file for segment in self.rolled for file in segment.files()]
         contents += [active.file, *extra]
         if self._suspect:
@@ -44,21 +46,26 @@ class Durable:
                 _write_again(file)
             self._suspect = False
         self._taken = len(self.rolled)
+        self._claim = end_offset
         files: list[Syncable] = [*contents]
         if self.names_changed:
             files += [self._directory, Directory(self._directory.disk, "")]
             self.names_changed = False
         return files
 
-    def done(self, offset: int) -> None:
-        """The files of the last `files` are on disk; `offset` was the end of the log when they were asked for."""
+    def done(self) -> int:
+        """The files of the last `files` are on disk; up to where the log's content lasts by that (0: nothing)."""
+        claim, self._claim = self._claim, None
+        if claim is None:
+            return 0  # another sync, which began after this one, ended before it
         del self.rolled[: self._taken]
         self._taken = 0
-        if self.rolled:
-            offset = min(offset, self.rolled[0].base_offset)
-        self.recovery_point = max(self.recovery_point, offset)
+        complete = min(claim, self.rolled[0].base_offset) if self.rolled else claim
+        self.recovery_point = max(self.recovery_point, complete)
+        return claim
 
     def failed(self) -> None:
+        self._claim = None
         self._taken = 0
         self._suspect = True
         self.names_changed = True
@@ -70,7 +77,9 @@ class Durable:
             self.rolled.remove(segment)
 
     def cut(self, offset: int) -> None:
-        """The log was cut at `offset`."""
+        """The log is cut at `offset`, or about to be."""
+        if self._claim is not None:
+            self._claim = min(self._claim, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.names_changed = True
 

@@ -323,16 +323,19 @@ class Log:
         if self.cut_at is not None:
             cut.finish(self, 0)
         if not self.durable.names_changed:
-            return self.durable.files(self.active, [])
+            return self.durable.files(self.active, [], self.next_offset)
         # Whose the directory is must last as well: without it the log would be taken for that of another topic.
         identity = PARTITION_METADATA if self.directory.exists(PARTITION_METADATA) else None
         extra = [self.epochs.file(), self.directory.open(identity) if identity else None]
         extra += map(self.snapshots.file, [*self.bases[-2:], self.next_offset])
-        return self.durable.files(self.active, [file for file in extra if file is not None])
+        return self.durable.files(self.active, [file for file in extra if file is not None], self.next_offset)
 
-    def mark_synced(self, offset: int) -> None:
-        """The files of the last `files_to_sync` are on disk; `offset` was `next_offset` then."""
-        self.durable.done(offset)
+    def mark_synced(self) -> int:
+        """The files of the last `files_to_sync` are on disk: up to where the content lasts by that.
+
+        That is the `next_offset` of then, or less where the log was cut since.
+        """
+        return self.durable.done()
 
     def sync_failed(self) -> None:
         """The sync of the last `files_to_sync` failed: what it covered is not known to be on disk."""
@@ -340,14 +343,13 @@ class Log:
 
     def flush(self) -> None:
         """Sync everything now, in this thread."""
-        end = self.next_offset
         try:
             for file in self.files_to_sync():
                 file.sync()
         except BaseException:
             self.sync_failed()
             raise
-        self.mark_synced(end)
+        self.mark_synced()
 
     # --- cutting and deleting
 

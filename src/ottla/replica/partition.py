@@ -270,9 +270,9 @@ class Partition(Readable):
         unflushed = log.next_offset - log.recovery_point
         return unflushed > 0 and (self.durable or unflushed >= log.config.flush_messages)
 
-    def synced(self, offset: int) -> None:
-        """Everything below `offset` is on disk (`log.files_to_sync` was taken when it was the end)."""
-        self.log.mark_synced(offset)
+    def synced(self) -> None:
+        """The files of the last `log.files_to_sync` are on disk."""
+        self.log.mark_synced()
         if self.durable and self.is_leader:
             self._advance(self._when_last_heard())
 

@@ -39,7 +39,6 @@ class Syncer:
         return partition in self._running
 
     def _start(self, partition: Partition) -> None:
-        end_offset = partition.log.next_offset
         try:
             files = partition.log.files_to_sync()
         except StorageError as error:
@@ -47,15 +46,15 @@ class Syncer:
             return
         self._running[partition] = False
         future = self._loop.run_in_executor(self._executor, _sync_all, files)
-        future.add_done_callback(lambda done: self._finished(partition, end_offset, done))
+        future.add_done_callback(lambda done: self._finished(partition, done))
 
-    def _finished(self, partition: Partition, end_offset: int, done: Any) -> None:
+    def _finished(self, partition: Partition, done: Any) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
             self._running[partition] = False  # what was appended meanwhile is cut off, too
             self._failed(partition, error)
         else:
-            partition.synced(end_offset)
+            partition.synced()
             self._changed(partition)
         # Only now is it not running any more: whoever was told may have appended and asked for the next sync already.
         if self._running.pop(partition):
