@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.model.properties import PropertiesError, parse_properties
+from ottla.model.properties import PropertiesError, parse_entries
 
 # Java's strings are UTF-16, so a lone surrogate can be a value too; a text file cannot hold one, and neither do we.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def values_of(text: str) -> dict[str, str]:
+    return {entry.name: entry.value for entry in parse_entries(text)}
 
 
 def escape(text: str, *, is_key: bool) -> str:
@@ -33,13 +37,13 @@ def escape(text: str, *, is_key: bool) -> str:
 @given(st.dictionaries(TEXT, TEXT, max_size=5))
 def test_round_trip(values: dict[str, str]) -> None:
     lines = (f"{escape(key, is_key=True)}={escape(value, is_key=False)}\n" for key, value in values.items())
-    assert parse_properties("#made by a test\n" + "".join(lines)).values == values
+    assert values_of("#made by a test\n" + "".join(lines)) == values
 
 
 @given(TEXT)
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(PropertiesError):
-        parse_properties(text)
+        values_of(text)
 
 
 def test_the_grammar_of_java() -> None:
@@ -60,8 +64,7 @@ def test_the_grammar_of_java() -> None:
             "path=C:\\\\dir\\\\",
         ]
     )
-    parsed = parse_properties(text)
-    assert parsed.values == {
+    assert values_of(text) == {
         "a": "last",
         "b": "2  ",
         "c": "3",
@@ -71,22 +74,23 @@ def test_the_grammar_of_java() -> None:
         "k": "=",
         "path": "C:\\dir\\",
     }
-    assert parsed.lines["a"] == 12
-    assert parsed.lines["e"] == 7
+    entries = list(parse_entries(text))
+    assert [entry.line for entry in entries] == [3, 4, 5, 6, 7, 10, 11, 12, 13]
+    assert [entry.separator for entry in entries] == ["=", ":", "", "", "=", "=", "=", "=", "="]
 
 
 def test_line_ends_of_all_systems() -> None:
-    assert parse_properties("a=1\r\nb=2\rc=3\\\r\n 4").values == {"a": "1", "b": "2", "c": "34"}
+    assert values_of("a=1\r\nb=2\rc=3\\\r\n 4") == {"a": "1", "b": "2", "c": "34"}
 
 
 def test_a_file_may_end_in_a_backslash() -> None:
-    assert parse_properties("a=1\\").values == {"a": "1"}
+    assert values_of("a=1\\") == {"a": "1"}
 
 
 def test_a_broken_escape_names_its_line() -> None:
     with pytest.raises(PropertiesError, match="line 2: "):
-        parse_properties("a=1\nb=\\u00g0")
+        values_of("a=1\nb=\\u00g0")
 
 
 def test_characters_beyond_16_bits() -> None:
-    assert parse_properties("a=\\uD83D\\uDE00\n").values == {"a": "\U0001f600"}
+    assert values_of("a=\\uD83D\\uDE00\n") == {"a": "\U0001f600"}

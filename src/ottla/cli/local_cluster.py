@@ -19,8 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ottla.cli.settings_file import read_settings
 from ottla.cli.terminal import CommandError
-from ottla.model.properties import PropertiesError, parse_properties
 
 FIRST_CONTROLLER_ID = 101
 _CONTROLLER_PORT_OFFSET = 1_000
@@ -80,11 +80,7 @@ def found_nodes(directory: Path) -> list[LocalNode]:
     for path in directory.glob("node-*.properties") if directory.is_dir() else ():
         match = _NAME.fullmatch(path.name)
         if match is not None:
-            try:
-                values = parse_properties(path.read_text("utf-8")).values
-            except (PropertiesError, UnicodeDecodeError) as error:
-                raise CommandError(f"{path}: {error}") from None
-            nodes.append(LocalNode(int(match[1]), path, values))
+            nodes.append(LocalNode(int(match[1]), path, read_settings(path)))
     return sorted(nodes)
 
 
@@ -197,7 +193,7 @@ def _point_at_controllers(directory: Path) -> None:
         return
     line = f"{_CONTROLLERS_AT}={','.join(each.controller_address for each in nodes if each.is_controller)}"
     for node in nodes:
-        lines = node.path.read_text("utf-8").splitlines()
+        lines = node.path.read_text("utf-8", "surrogateescape").splitlines()
         changed = [line if each.startswith(f"{_CONTROLLERS_AT}=") else each for each in lines]
         if changed != lines:
             _replace(node.path, changed)
@@ -243,7 +239,7 @@ def _write(directory: Path, node_id: int, broker: str | None, controller: str | 
 
 def _replace(path: Path, lines: Sequence[str]) -> None:
     draft = path.with_name(f".{path.name}")
-    draft.write_text("\n".join(lines) + "\n", "utf-8")
+    draft.write_text("\n".join(lines) + "\n", "utf-8", "surrogateescape")
     draft.rename(path)  # whoever sees it sees all of it
 
 

@@ -17,7 +17,6 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.terminal import CommandError, print_error, print_warning
-from ottla.model.properties import PropertiesError, parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,8 +53,8 @@ def main(arguments: list[str]) -> int:
     except UsageError as error:
         print_error(str(error), f"usage: {USAGE}")
         return 2
-    except (OSError, CommandError) as error:
-        print_error(str(error))
+    except CommandError as error:
+        print_error(str(error), error.hint)
         return 1
     if options.until_eof:
         stop_at_eof()
@@ -99,11 +98,11 @@ def node_values(options: StartOptions) -> dict[str, str]:
     """The node's properties: the file, then what the options say."""
     values: dict[str, str] = {}
     if options.config is not None:
-        try:
-            with open(options.config, encoding="utf-8") as file:
-                values.update(parse_properties(file.read()).values)
-        except (PropertiesError, UnicodeDecodeError) as error:
-            raise CommandError(f"{options.config}: {error}") from None
+        from ottla.cli.settings_file import read_settings
+
+        values.update(read_settings(options.config))
+        if not values and not (options.data or options.settings):
+            raise CommandError(f"{options.config} sets nothing", "log.dirs and listeners at least, or give --data DIR")
     elif options.data is None:
         raise UsageError("give --config FILE or --data DIR")
     if options.data is not None:

@@ -438,6 +438,8 @@ BALANCE_CANDIDATES_MAX = 16
 RAFT_OBSERVER_MS_MAX = 300_000
 # How often a fresh node asks for the cluster it is to join.
 JOIN_RETRY_MS = 500
+# A server.properties that is larger is none.
+SETTINGS_FILE_BYTES_MAX = 4 * MIB
 # A node without a working disk: how often it looks for one, and what must fit on it.
 DISK_PROBE_INTERVAL_MS = 1_000
 DISK_PROBE_BYTES = 16 * MIB

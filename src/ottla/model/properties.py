@@ -1,7 +1,7 @@
-"""Java's `.properties` text: what Kafka's configuration files and `meta.properties` are written in.
+"""Java's `.properties` text: what Kafka's configuration files are written in.
 
 The grammar is that of `java.util.Properties`: `#` and `!` comments, `=`, `:` or blanks between key and value, a
-backslash at the end of a line joins the next one, `\\uXXXX` and the usual escapes, the last of several equal keys wins.
+backslash at the end of a line joins the next one, `\\uXXXX` and the usual escapes. The last of several equal keys wins.
 """
 
 import re
@@ -13,30 +13,27 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-class Properties(NamedTuple):
-    """What a file says, and on which line (from 1) it says so."""
+class Entry(NamedTuple):
+    """What one line (or several that are joined) says."""
 
-    values: dict[str, str]
-    lines: dict[str, int]
+    line: int
+    name: str
+    separator: str  # `=`, `:`, or nothing but blanks
+    value: str
 
 
 class PropertiesError(ValueError):
     """The text breaks the grammar; the message names the line."""
 
 
-def parse_properties(text: str) -> Properties:
-    """Read a file; `PropertiesError` on a broken escape."""
-    values: dict[str, str] = {}
-    lines: dict[str, int] = {}
+def parse_entries(text: str) -> Iterator[Entry]:
+    """Each entry in turn; `PropertiesError` on a broken escape."""
     for number, line in _logical_lines(text):
-        key, value = _split(line)
+        key, separator, value = _split(line)
         try:
-            name = _unescape(key)
-            values[name] = _unescape(value)
+            yield Entry(number, _unescape(key), separator, _unescape(value))
         except ValueError:
             raise PropertiesError(f"line {number}: malformed \\uXXXX escape") from None
-        lines[name] = number
-    return Properties(values, lines)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -58,15 +55,15 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield start, pending
 
 
-def _split(line: str) -> tuple[str, str]:
-    """Cut at the first separator that is not escaped."""
+def _split(line: str) -> tuple[str, str, str]:
+    """Cut at the first separator that is not escaped: key, `=` or `:` if there is one, value."""
     position = 0
     while position < len(line) and line[position] not in "=:" + _BLANKS:
         position += 2 if line[position] == "\\" else 1
     rest = line[position:].lstrip(_BLANKS)
     if rest and rest[0] in "=:":
-        rest = rest[1:].lstrip(_BLANKS)
-    return line[:position], rest
+        return line[:position], rest[0], rest[1:].lstrip(_BLANKS)
+    return line[:position], "", rest
 
 
 def _unescape(text: str) -> str:

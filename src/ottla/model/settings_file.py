@@ -1,0 +1,48 @@
+"""A file of settings, Kafka's server.properties: its text, and which of its lines cannot be one.
+
+`java.util.Properties` takes any text for a file of properties: `not a kafka dir` is a key `not`. So a wrong file would
+start a node with all the defaults. Here a line has to look like a setting:
+
+- its name has no characters that no name has (quotes, brackets, control characters);
+- where only blanks divide name and value, or there is no value, the name is one that is known, or has a dot.
+
+Kafka reads such files as ISO-8859-1. What is UTF-8 is read as that, so that nobody has to escape anything.
+"""
+
+import re
+from collections.abc import Container
+
+from ottla.model.properties import Entry, PropertiesError, parse_entries
+
+_NAME = re.compile(r"[\w.$%@/+~#*-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_SHOWN_CHARS = 60
+
+
+def parse_settings(data: bytes, known: Container[str]) -> dict[str, str]:
+    """What the file sets; `PropertiesError`, with the line's number, if it is none."""
+    text = _decode(data)
+    found = _CONTROL.search(text)
+    if found is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise PropertiesError(f"line {line} is no text: it holds the byte 0x{ord(found[0]):02x}")
+    values = {}
+    for entry in parse_entries(text):
+        if not _is_setting(entry, known):
+            shown = f"{entry.name}{entry.separator or ' '}{entry.value}".strip()[:_SHOWN_CHARS]
+            raise PropertiesError(f"line {entry.line} is no setting: {shown!r}")
+        values[entry.name] = entry.value
+    return values
+
+
+def _is_setting(entry: Entry, known: Container[str]) -> bool:
+    if entry.separator:
+        return _NAME.fullmatch(entry.name) is not None
+    return entry.name in known or ("." in entry.name and _NAME.fullmatch(entry.name) is not None)
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
