@@ -16,6 +16,11 @@ from tests.support.ports import free_ports
 from tests.support.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
+from ottla.cluster.journal import snapshot_items
+from ottla.cluster.store import DIRECTORY
+from ottla.model.ids import uuid_text
+from ottla.raft.voters import VoterSet
+from ottla.server.osdisk import OsDisk
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
@@ -24,6 +29,8 @@ CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
+STORAGE = "kafka.tools.StorageTool"
+CHECKPOINT = f"{DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 
 
@@ -168,3 +175,35 @@ def test_a_controller_is_removed(quorum: Nodes, java_commands: JavaServer) -> No
     found = status(java_commands, quorum, 2)
     assert '"id": 1' not in line(found, "CurrentVoters")
     until(lambda: '"id": 1' in line(status(java_commands, quorum, 2), "CurrentObservers"))
+
+
+def test_a_first_controller_formats_itself_as_kafkas_tool_does(java_commands: JavaServer, tmp_path: Path) -> None:
+    """Kafka's own server.properties names nobody but the node itself."""
+    found = []
+    for maker in ("kafka", "ottla"):
+        nodes = Nodes(tmp_path / maker, 1)
+        node = nodes.make(1)
+        if maker == "kafka":
+            tool(java_commands, STORAGE, "format", "-t", CLUSTER_ID, "-c", str(nodes.path(1)), "--standalone")
+        else:
+            node.start()
+            node.kill()
+        disk = OsDisk(str(nodes.data(1)))
+        quorum_, features = (_decoded(disk, name) for name in (CHECKPOINT, "bootstrap.checkpoint"))
+        voters = VoterSet.decode(quorum_[1].value)
+        assert uuid_text(voters[1].directory) == nodes.directory_id(1)
+        assert [end.port for end in voters[1].endpoints] == [nodes.controllers[1]]
+        shape = [each._replace(port=0) for each in voters[1].endpoints]
+        found.append((quorum_[0], list(voters), shape, sorted(map(str, features)), sorted(_meta(nodes.data(1)))))
+    assert found[0] == found[1]
+
+
+def _decoded(disk: OsDisk, name: str) -> list[Any]:
+    """The contents of a snapshot, without the marks of its beginning and end."""
+    items = snapshot_items(disk.open(name).read(0, disk.open(name).size), name)
+    return [item.content for item in items]
+
+
+def _meta(data: Path) -> dict[str, str]:
+    lines = (data / "meta.properties").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)

@@ -38,7 +38,8 @@ def format_(
 
     Only needed where the voters of the metadata quorum shall be changed while it runs (kraft.version 1), or where a
     cluster shall begin with the features of an older release: a node that
-    has `controller.quorum.voters`, or is alone, formats what is fresh when it starts.
+    has `controller.quorum.voters`, is alone, or is its own only `controller.quorum.bootstrap.servers`, formats what is
+    fresh when it starts.
     """
     if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
         raise CommandError("--standalone, --initial-controllers and --no-initial-controllers exclude each other")

@@ -114,6 +114,10 @@ class Node:
             self._steps_back.append(ports.lock(path))
         self.directories = open_directories(self.configs.log_dirs(), ports.disk)
         self._steps_back.append(self._close_disks)
+        if "controller.quorum.bootstrap.servers" in self.values:
+            from ottla.server.joining import begin_cluster
+
+            begin_cluster(self.configs, self.directories, ports.now_ms(), ports.rng)
         self.peers = Peers(f"node-{self.configs.node_id}")
         self.member = Member.open(self.directories, self.configs, ports, self.peers)
         self.metadata = self.member.metadata

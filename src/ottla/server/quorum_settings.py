@@ -5,10 +5,12 @@ from __future__ import annotations
 from ottla.model.config import Config
 from ottla.raft.config import RaftConfig
 from ottla.raft.voters import Endpoint, Voter, VoterSet
-from ottla.server.endpoints import controller_endpoints
+from ottla.server.endpoints import controller_endpoints, controller_names
+from ottla.server.listeners import EVERY_INTERFACE, listened
 
 _CONTROLLER = "controller"
 _DEFAULT_LISTENER = "CONTROLLER"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def raft_config(settings: Config) -> RaftConfig:
@@ -55,6 +57,21 @@ def bootstrap_servers(settings: Config) -> list[Endpoint]:
         host, _, port = entry.rpartition(":")
         found.append(Endpoint("", host.strip("[]"), int(port)))
     return found
+
+
+def is_only_bootstrap(settings: Config) -> bool:
+    """Whether the controllers that this one is told of are all itself, as in Kafka's own server.properties: nobody
+    else can begin the quorum. Names are compared and not looked up: one that may be somebody else's is."""
+    servers = bootstrap_servers(settings)
+    if not (servers and is_controller(settings)) or settings.get("controller.quorum.voters"):
+        return False
+    own = {(each.host.lower(), each.port) for each in own_endpoints(settings)}
+    for each in listened(settings):
+        if each.name in controller_names(settings):
+            own.add((each.host.lower(), each.port))
+            if each.host in (EVERY_INTERFACE, *_LOOPBACK):
+                own.update((name, each.port) for name in _LOOPBACK)
+    return all((server.host.lower(), server.port) in own for server in servers)
 
 
 def own_endpoints(settings: Config) -> tuple[Endpoint, ...]:
