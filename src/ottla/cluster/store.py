@@ -72,6 +72,7 @@ class Store:
             retention_ms=-1,
             retention_bytes=-1,
             file_delete_delay_ms=0,
+            dense=True,
         )
         directory = Directory(disk, DIRECTORY)
         snapshots = SnapshotFiles(directory)

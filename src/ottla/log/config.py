@@ -44,6 +44,7 @@ class LogConfig(NamedTuple):
     file_delete_delay_ms: int = 60_000
     max_message_bytes: int = BATCH_BYTES_MAX
     compact: bool = False
+    dense: bool = False  # no offset is ever missing: the metadata's log
     delete: bool = True
     delete_retention_ms: int = _DAY_MS
     min_compaction_lag_ms: int = 0

@@ -87,3 +87,4 @@ def _remove(log: Log, segment: Segment) -> None:
     log.durable.forget(segment)
     segment.remove()
     log.snapshots.remove_range(segment.base_offset, segment.base_offset + 1)
+    log.durable.seams.remove_range(segment.base_offset, segment.base_offset + 1)

@@ -6,6 +6,7 @@ Rules:
 - The recovery point says: everything below it is on disk *with its indexes and producer snapshot*, so that a start
   after a crash need not look at it. A segment that was rolled while a sync was running therefore holds it back.
 - New names (files created or renamed) last only once their directory was synced.
+- What is rolled has a seam behind it until it is on disk as a whole, see `seams`.
 - After a failed sync the kernel takes the pages for clean although they may never have reached the disk: a second sync
   would succeed and prove nothing. So whatever it covered is written again before the next one.
 """
@@ -14,9 +15,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ottla.log.disk import Directory, File
+from ottla.log.disk import Directory, File, StorageError
+from ottla.log.seams import Seams
 from ottla.log.segment import Segment
-from ottla.model.limits import SCAN_READ_BYTES
+from ottla.model.limits import INT64_MAX, SCAN_READ_BYTES
 
 
 class Syncable(Protocol):
@@ -26,16 +28,22 @@ class Syncable(Protocol):
 
 
 class Durable:
-    __slots__ = ("_claim", "_directory", "_suspect", "_taken", "names_changed", "recovery_point", "rolled")
+    __slots__ = ("_claim", "_directory", "_suspect", "_taken", "names_changed", "recovery_point", "rolled", "seams")
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.recovery_point = 0
+        self.seams = Seams(directory)
         self.rolled: list[Segment] = []  # ended, not yet synced as a whole; oldest first
         self.names_changed = False
         self._taken = 0
         self._claim: int | None = None  # up to where the sync under way makes the log last
         self._suspect = False  # the last sync failed
+
+    def roll(self, segment: Segment, end_offset: int) -> None:
+        """The segment ends; the next one, which does not exist yet, begins at `end_offset`."""
+        if segment.ends_at(end_offset):
+            self.seams.make(end_offset)
 
     def files(self, active: Segment, extra: list[File], end_offset: int) -> list[Syncable]:
         """What to sync, in this order, so that everything appended up to now, up to `end_offset`, lasts."""
@@ -62,7 +70,14 @@ class Durable:
         self._taken = 0
         complete = min(claim, self.rolled[0].base_offset) if self.rolled else claim
         self.recovery_point = max(self.recovery_point, complete)
+        self._close_seams()
         return claim
+
+    def _close_seams(self) -> None:
+        try:
+            self.seams.remove_range(0, self.rolled[0].base_offset + 1 if self.rolled else INT64_MAX)
+        except StorageError:
+            pass  # they say nothing wrong, and go with the next sync
 
     def failed(self) -> None:
         self._claim = None

@@ -27,7 +27,9 @@ from ottla.log.names import (
 )
 from ottla.log.ours import is_partition_file
 from ottla.log.scan import scan
+from ottla.log.seams import Seams
 from ottla.log.segment import Segment
+from ottla.model.limits import INT64_MAX
 
 # What marks a directory as a deleted partition's: `topic-0.0123abcd-delete`. No live one can end so.
 _DELETED_DIRECTORY = re.compile(rf"\S+-\d+\.\S+{DELETE_DIRECTORY}")
@@ -83,6 +85,11 @@ def _finish_swap(directory: Directory, config: LogConfig, now_ms: int, base: int
         if base <= original < next_offset:
             for kind in (*SEGMENT_KINDS, SNAPSHOT) if original != base else SEGMENT_KINDS:
                 directory.remove(file_name(original, kind))
+    # Between the segments that are left now gaps may lie.
+    left = [original for original in originals if original > base and original >= next_offset]
+    seams = Seams(directory)
+    seams.discover(directory.list())
+    seams.remove_range(base, min(left, default=INT64_MAX) + 1)
     swap.rename("")
 
 

@@ -120,6 +120,7 @@ class Log:
             self.epochs,
             self.producers,
             self.snapshots,
+            self.durable.seams,
             now_ms=now_ms,
             recovery_point=recovery_point,
             spare_below=spare_below,
@@ -197,6 +198,7 @@ class Log:
         old = self.active
         if old.base_offset == self.next_offset and not old.size_bytes:
             return old
+        self.durable.roll(old, self.next_offset)
         old.seal()
         self.snapshots.write(self.next_offset, self.producers.snapshot())
         segment = self.add_segment(now_ms)

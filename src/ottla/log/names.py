@@ -2,7 +2,7 @@
 
 A segment's files carry its base offset as twenty digits. Suffixes behind that mark files in transition: `.cleaned`
 (compaction is writing it), `.swap` (complete, about to replace the originals), `.deleted` (out of the log, removed
-after file.delete.delay.ms).
+after file.delete.delay.ms). Of the kinds only `.seam` is not Kafka's, see `seams`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TXN_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
+SEAM = ".seam"
 SEGMENT_KINDS = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 DELETED = ".deleted"
@@ -42,6 +43,11 @@ def parse_name(name: str) -> tuple[int, str, str] | None:
     if kind != SNAPSHOT and kind not in SEGMENT_KINDS:
         return None
     return int(digits), kind, dot + suffix
+
+
+def is_seam(name: str) -> bool:
+    digits = name.removesuffix(SEAM)
+    return digits != name and len(digits) == _DIGITS and digits.isascii() and digits.isdigit()
 
 
 def parse_directory(name: str) -> tuple[str, int] | None:

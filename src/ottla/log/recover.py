@@ -8,8 +8,9 @@ this order:
    from.
 2. Segments that end at or below the recovery point are believed (they were synced with their indexes before it moved).
 3. The others are scanned: every batch above the recovery point must be whole, in order and have the right CRC. The
-   first that is not ends the log; what lies behind it is cut off. Indexes, leader epochs, producers and the
-   transaction index are rebuilt on the way.
+   first that is not ends the log; what lies behind it is cut off. Offsets that are missing are no damage, except where
+   it is known that they were there (`seams`, and logs that are dense by nature). Indexes, leader epochs, producers and
+   the transaction index are rebuilt on the way.
 4. Producers begin with the newest sound snapshot at or below the first scanned segment, and everything from there on
    is replayed.
 
@@ -33,10 +34,11 @@ from ottla.log.names import LOG, TEMPORARY, parse_name
 from ottla.log.producers import Producers
 from ottla.log.recall import recall
 from ottla.log.scan import Scanned, find_batch, is_sound, scan
+from ottla.log.seams import Seams
 from ottla.log.segment import Segment
 from ottla.log.snapshot import Snapshots
 from ottla.model.limits import INT32_MAX, MIB
-from ottla.records.batch import CONTROL_FLAG, BatchHeader
+from ottla.records.batch import CONTROL_FLAG, HEADER_BYTES, read_header
 from ottla.records.control import read_marker
 
 Progress = Callable[[int, int], None]
@@ -58,6 +60,7 @@ def recover(
     epochs: Epochs,
     producers: Producers,
     snapshots: Snapshots,
+    seams: Seams,
     *,
     now_ms: int,
     recovery_point: int,
@@ -68,6 +71,7 @@ def recover(
     names = leftovers.settle(directory, config, now_ms)
     bases = sorted(found[0] for found in map(parse_name, names) if found is not None and found[1:] == (LOG, ""))
     snapshots.discover(names)
+    seams.discover(names)
     # After a loss of power an empty or missing checkpoint says nothing: then the epochs come from the batches, too.
     epochs_sound = epochs.load() and (clean or bool(epochs.entries))
     interval, index_bytes = config.index_interval_bytes, config.index_bytes
@@ -87,10 +91,12 @@ def recover(
     if clean and segments:
         first, end = witness.look(segments, first, snapshots, spare_below)
     recovery = _Recovery(
-        config, epochs, producers, snapshots, recovery_point, spare_below, progress, epochs_sound=epochs_sound
+        config, epochs, producers, snapshots, seams, recovery_point, spare_below, progress, epochs_sound=epochs_sound
     )
     result = recovery.run(segments, first, end, clean=clean, now_ms=now_ms)
     snapshots.keep((segment.base_offset for segment in result.segments), result.next_offset)
+    # What was scanned, but for the last segment, has yet to be synced as a whole.
+    seams.keep([segment.base_offset for segment in result.segments[result.scanned_from + 1 :]])
     return result
 
 
@@ -101,6 +107,7 @@ class _Recovery:
         epochs: Epochs,
         producers: Producers,
         snapshots: Snapshots,
+        seams: Seams,
         recovery_point: int,
         spare_below: int,
         progress: Progress | None,
@@ -112,6 +119,7 @@ class _Recovery:
         self._epochs = epochs
         self._producers = producers
         self._snapshots = snapshots
+        self._seams = seams
         self._recovery_point = recovery_point
         self._spare_below = spare_below
         self._believed_below = 0 if spare_below else recovery_point
@@ -182,14 +190,12 @@ class _Recovery:
         return believed
 
     def _is_torn_off(self, segment: Segment, next_offset: int) -> bool:
-        """Whether the segment before lost its end, exactly between two batches, when the power failed.
-
-        Only compaction leaves gaps on purpose; one above the recovery point in another log is a loss.
-        """
-        gap = segment.base_offset > next_offset and segment.base_offset > self._recovery_point
-        if gap and next_offset < self._spare_below:
+        """Whether the segment before lost its end, exactly between two batches, when the power failed."""
+        if segment.base_offset <= max(next_offset, self._recovery_point):
+            return False
+        if self._config.dense and next_offset < self._spare_below:
             raise DamagedError(f"{segment.file.path} begins where {next_offset} should be")
-        return gap and not self._config.compact
+        return self._config.dense or segment.base_offset in self._seams.offsets
 
     def _rebuild(self, segment: Segment, following: int | None) -> tuple[int, int]:
         """Scan one segment, cut it at the first bad batch, rebuild what is derived: (next offset, bytes cut)."""
@@ -197,7 +203,7 @@ class _Recovery:
             self._snapshots.write(segment.base_offset, self._producers.snapshot())
         segment.reset_indexes()
         size, before = segment.size_bytes, self._done_bytes
-        next_offset, end = self._scan(segment, segment.base_offset, 0)
+        next_offset, end = self._scan(segment, segment.base_offset, 0, following)
         if end < size and next_offset < self._spare_below:
             next_offset, end = self._pass_by(segment, next_offset, end, following)
         self._done_bytes = before + size
@@ -214,19 +220,19 @@ class _Recovery:
             return following, segment.size_bytes
         position = find_batch(segment.file, end, needed)
         if position is not None:
-            return self._scan(segment, needed, position)
+            return self._scan(segment, needed, position, following)
         if following is not None:
             raise DamagedError(
                 f"{segment.file.path} is damaged at offset {next_offset}, and what was at {needed} is not found"
             )
         return next_offset, end  # it never got that far
 
-    def _scan(self, segment: Segment, next_offset: int, end: int) -> tuple[int, int]:
+    def _scan(self, segment: Segment, next_offset: int, end: int, following: int | None) -> tuple[int, int]:
         """From position `end` on, where `next_offset` should be: what is behind the last batch that is sound."""
         before = self._done_bytes
         for batch in scan(segment.file, end, segment.size_bytes, whole=True):
             header = batch.header
-            if header.last_offset_delta < 0 or self._is_out_of_place(header, next_offset, segment):
+            if header.last_offset_delta < 0 or self._is_out_of_place(batch, next_offset, segment, following):
                 break
             if not self._is_sound(batch):
                 break
@@ -241,12 +247,22 @@ class _Recovery:
                 self._progress(self._done_bytes, self._total_bytes)
         return next_offset, end
 
-    def _is_out_of_place(self, header: BatchHeader, next_offset: int, segment: Segment) -> bool:
-        """The CRC does not cover the base offset: what was not synced must lie where it was appended."""
+    def _is_out_of_place(self, batch: Scanned, next_offset: int, segment: Segment, following: int | None) -> bool:
+        """Whether the base offset, which the CRC does not cover, cannot be what was written."""
+        header = batch.header
         if header.base_offset < next_offset or header.last_offset - segment.base_offset > INT32_MAX:
             return True
-        gap = header.base_offset > next_offset and header.base_offset >= self._believed_below
-        return gap and not self._config.compact
+        if header.base_offset == next_offset or header.base_offset < self._believed_below:
+            return False
+        # A gap. What lies behind it tells whether it was always there: offsets ascend.
+        if self._config.dense or (following is not None and header.last_offset >= following):
+            return True
+        behind = batch.at + header.size_bytes
+        if len(batch.data) - behind >= HEADER_BYTES and read_header(batch.data, behind).base_offset > header.last_offset:
+            return False
+        behind = batch.position + header.size_bytes
+        after = next(scan(segment.file, behind, segment.size_bytes, whole=True, read_bytes=HEADER_BYTES), None)
+        return after is not None and after.header.base_offset <= header.last_offset and is_sound(after)
 
     def _is_sound(self, batch: Scanned) -> bool:
         return batch.header.next_offset <= self._believed_below or is_sound(batch)

@@ -197,6 +197,11 @@ class Segment:
         """One past the last record, found from the last index entry on."""
         return self.end(self.offsets.last()[1])[0]
 
+    def ends_at(self, offset: int) -> bool:
+        """Whether the last record lies right before `offset`; what was appended last is known without a look."""
+        recent = self._recent_last
+        return (recent[-1] + 1 if recent else self.next_offset()) == offset
+
     def end(self, start: int) -> tuple[int, int]:
         """One past the last record, and where its batch ends in the file; looked for from position `start` on."""
         offset, end = self.base_offset, start

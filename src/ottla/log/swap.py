@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.log.names import SWAP
+from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
@@ -21,6 +22,9 @@ def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: in
     fresh = sorted(new, key=lambda segment: segment.base_offset)
     for segment in reversed(fresh):
         segment.rename(SWAP)
+    old = list(old)
+    following = next((base for base in log.bases if base > old[-1].base_offset), INT64_MAX)
+    log.durable.seams.remove_range(fresh[0].base_offset, following + 1)  # from now on gaps may lie there
     log.directory.sync()
     bases = [segment.base_offset for segment in fresh]
     for segment in old:
