@@ -1,8 +1,7 @@
-"""Offsets that are missing: no damage behind a sound CRC, whatever the topic's policy is by now, unless it is known that
-they were there."""
+"""Offsets that are missing: no damage behind a sound CRC, whatever the topic's policy is by now, unless it is known
+that they were there."""
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from tests.log.compacting import CONFIG as COMPACTED
@@ -151,14 +150,10 @@ def test_a_cut_takes_the_seams_with_it() -> None:
     assert seams(disk) == []
 
 
-def steps() -> Iterator[int]:
-    yield from range(1, 60)
-
-
 @pytest.mark.parametrize("kind", list(Crash))
 def test_compaction_of_what_was_never_synced(kind: Crash) -> None:
     """A crash anywhere: the gaps that it leaves are never taken for a lost end."""
-    for step in steps():
+    for step in range(1, 60):
         model = Model(disk=SimDisk(random.Random(step)))
         for number in range(12):
             model.append([(b"k%d" % (number % 2), b"v%d" % number)])
@@ -188,6 +183,7 @@ def test_compaction_of_what_was_never_synced(kind: Crash) -> None:
 
 
 # --- a base offset that changed
+
 
 @pytest.mark.parametrize("shift", [1 << 4, 1 << 20])
 @pytest.mark.parametrize("at", [0, 1, 2])

@@ -258,7 +258,10 @@ class _Recovery:
         if self._config.dense or (following is not None and header.last_offset >= following):
             return True
         behind = batch.at + header.size_bytes
-        if len(batch.data) - behind >= HEADER_BYTES and read_header(batch.data, behind).base_offset > header.last_offset:
+        if (
+            len(batch.data) - behind >= HEADER_BYTES
+            and read_header(batch.data, behind).base_offset > header.last_offset
+        ):
             return False
         behind = batch.position + header.size_bytes
         after = next(scan(segment.file, behind, segment.size_bytes, whole=True, read_bytes=HEADER_BYTES), None)
