@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 from ottla.log.disk import Directory, File, StorageError
@@ -74,10 +75,8 @@ class Durable:
         return claim
 
     def _close_seams(self) -> None:
-        try:
+        with suppress(StorageError):  # then they go with the next sync: they say nothing wrong
             self.seams.remove_range(0, self.rolled[0].base_offset + 1 if self.rolled else INT64_MAX)
-        except StorageError:
-            pass  # they say nothing wrong, and go with the next sync
 
     def failed(self) -> None:
         self._claim = None
