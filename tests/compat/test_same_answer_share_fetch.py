@@ -1,7 +1,4 @@
-"""ShareFetch and ShareAcknowledge: the same answers as a real Kafka, for sessions, acknowledgements and bad input.
-
-Kafka tells acquired records by its own batches, we by runs of neighbours: compared is each offset with its count.
-"""
+"""ShareFetch and ShareAcknowledge: the same answers as a real Kafka, for sessions, acknowledgements and bad input."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +8,7 @@ from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, Member, conf
 from tests.server.talk import produce
 from tests.support.raw import RawConnection
 from tests.support.same import Both, Plain, Side
+from tests.support.waiting import until
 
 from ottla.records.build import build_batch
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
@@ -50,22 +48,17 @@ class Talk:
     def put(self, size: int) -> None:
         assert produce(self.connection, self.topic, build_batch([(None, b"x")] * size, timestamp=1_000))[0] == 0
 
-    def join(self, name: str) -> Member:
-        member = Member(self.side.bootstrap, self.group, name, self.topic, self.topic_id)
+    def join(self, name: str, *, joins: bool = True) -> Member:
+        member = Member(self.side.bootstrap, self.group, name, self.topic, self.topic_id, joins=joins)
         self.members.append(member)
         return member
 
     def shown(self, answer: Any) -> Plain:
-        """The answer, with acquired records by offset; partitions with nothing to tell are left out, as Kafka may."""
+        """The answer, without the bytes and partitions with nothing to tell: Kafka may not have loaded them."""
         plain = self.side.plain(answer, 2)
         for topic in plain["responses"]:
             for data in topic["partitions"]:
                 if "acquired_records" in data:
-                    data["acquired_records"] = {
-                        offset: each["delivery_count"]
-                        for each in data["acquired_records"]
-                        for offset in range(each["first_offset"], each["last_offset"] + 1)
-                    }
                     data["records"] = len(data["records"] or b"")
             topic["partitions"] = [each for each in topic["partitions"] if _says_something(each)]
         plain["responses"] = [topic for topic in plain["responses"] if topic["partitions"]]
@@ -292,6 +285,80 @@ def test_delivery_limit_and_deleted_records(both: Both, new_name: Names) -> None
         yield member.fetch()
 
     both_say(both, new_name, script, 10, share_delivery_count_limit=2)
+
+
+def test_what_is_delivered_often(both: Both, new_name: Names) -> None:
+    """It comes in portions, smaller with each delivery, the last time alone."""
+
+    def script(talk: Talk) -> Iterator[Any]:
+        member = talk.join("anna")
+        answer = first_fetch(member)
+        for _ in range(14):
+            yield answer
+            (data,) = [each for topic in answer.responses for each in topic.partitions if each.acquired_records]
+            acks = [(each.first_offset, each.last_offset, [RELEASE]) for each in data.acquired_records]
+            yield member.acknowledge_answer({0: acks})
+            answer = member.fetch()
+
+    both_say(both, new_name, script, 9, 5, share_delivery_count_limit=6)
+
+
+def test_what_is_delivered_often_does_not_come_with_others(both: Both, new_name: Names) -> None:
+    def script(talk: Talk) -> Iterator[Any]:
+        anna, ben = talk.join("anna"), talk.join("ben")
+        yield first_fetch(anna, max_records=1)
+        for _ in range(4):
+            yield ben.fetch(max_records=2)
+            yield ben.acknowledge_answer({0: [(1, 1, [RELEASE])]})
+        yield anna.acknowledge_answer({0: [(0, 0, [RELEASE])]})
+        yield ben.fetch(max_records=2)
+        yield ben.fetch(max_records=2)
+        yield ben.fetch(max_records=2)
+
+    both_say(both, new_name, script, 1, 1, 1)
+
+
+def test_what_is_named_without_records(both: Both, new_name: Names) -> None:
+    """All that was read, in the first answer of a session; later only what was added. A wish for 0 bytes is granted."""
+    topic, group = new_name("topic"), new_name("group")
+
+    def named(answer: Any) -> list[tuple[int, int]]:
+        assert answer.error_code == 0, answer
+        return sorted((data.partition_index, data.error_code) for each in answer.responses for data in each.partitions)
+
+    def run(side: Side) -> Iterator[Plain]:
+        talk = Talk(side, topic, group)
+        try:
+            member = talk.join("anna")
+
+            def opened(partitions: tuple[int, ...]) -> list[tuple[int, int]]:
+                member.epoch = 0
+                return named(member.fetch(partitions=partitions, min_bytes=0, max_wait_ms=60_000))
+
+            until(lambda: opened((0, 1)), lambda found: len(found) == 2)
+            yield opened((0,))
+            yield named(member.fetch(max_wait_ms=10))
+            yield named(member.fetch(add=(1,), max_wait_ms=10))
+            yield named(member.fetch(add=(1,), max_wait_ms=10))
+            yield named(member.fetch(add=(7,), max_wait_ms=10))
+            yield named(member.fetch(max_wait_ms=10))
+            yield named(member.fetch(epoch=-1, max_wait_ms=10))
+        finally:
+            talk.close()
+
+    both.same(run)
+
+
+def test_a_group_that_nobody_joined(both: Both, new_name: Names) -> None:
+    def script(talk: Talk) -> Iterator[Any]:
+        member = talk.join("anna", joins=False)
+        yield member.fetch(max_wait_ms=2_000)
+        yield member.acknowledge_answer({0: [(0, 0, [ACCEPT])]})
+        talk.join("ben")
+        yield first_fetch(member)
+        yield member.acknowledge_answer({0: [(0, 2, [ACCEPT])]})
+
+    both_say(both, new_name, script, 3)
 
 
 def test_every_version(both: Both, new_name: Names) -> None:

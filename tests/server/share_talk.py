@@ -64,8 +64,9 @@ class Queue:
         configure(connection, self.group, **{"share_auto_offset_reset": "earliest"} | settings)
         self._members: list[Member] = []
 
-    def join(self, name: str = "member") -> Member:
-        member = Member(self.broker.bootstrap, self.group, name, self.topic, self.topic_id)
+    def join(self, name: str = "member", *, joins: bool = True) -> Member:
+        """Without `joins` it never sends a heartbeat."""
+        member = Member(self.broker.bootstrap, self.group, name, self.topic, self.topic_id, joins=joins)
         self._members.append(member)
         return member
 
@@ -85,7 +86,9 @@ class Queue:
 class Member:
     """Joins the group, then speaks of one topic's partitions by its id. The session's epoch is kept for it."""
 
-    def __init__(self, bootstrap: str, group_id: str, member_id: str, topic: str, topic_id: bytes) -> None:
+    def __init__(
+        self, bootstrap: str, group_id: str, member_id: str, topic: str, topic_id: bytes, *, joins: bool = True
+    ) -> None:
         self.connection = RawConnection(bootstrap)
         self.group_id = group_id
         self.member_id = member_id
@@ -94,7 +97,8 @@ class Member:
         self._member_epoch = 0
         self._topics = [topic]
         eventually(self._finds_coordinator, "the coordinator")
-        eventually(self._joined, "the assignment")
+        if joins:
+            eventually(self._joined, "the assignment")
 
     def _finds_coordinator(self) -> bool:
         """That also makes the group's internal topic."""
@@ -123,6 +127,7 @@ class Member:
         *,
         epoch: int | None = None,
         partitions: Sequence[int] = (0,),
+        add: Sequence[int] = (),
         forget: Sequence[int] = (),
         max_records: int = 500,
         max_wait_ms: int = 0,
@@ -133,7 +138,7 @@ class Member:
     ) -> ShareFetchRequest:
         acks = acks or {}
         batch = _Partition.AcknowledgementBatch
-        named = dict.fromkeys([*(partitions if self.epoch == 0 else ()), *acks])
+        named = dict.fromkeys([*(partitions if self.epoch == 0 else add), *acks])
         return ShareFetchRequest(
             group_id=self.group_id,
             member_id=self.member_id,

@@ -251,8 +251,62 @@ def test_several_partitions_take_turns(broker: Broker, connection: RawConnection
         seen = []
         for _ in range(3):
             answer = member.fetch(partitions=(0, 1, 2), max_records=5)
-            seen += [data.partition_index for topic in answer.responses for data in topic.partitions]
+            parts = [data for topic in answer.responses for data in topic.partitions]
+            seen += [data.partition_index for data in parts if data.acquired_records]
         assert sorted(seen) == [0, 1, 2]
+
+
+def named(answer: Any) -> list[int]:
+    assert answer.error_code == 0, answer
+    return sorted(data.partition_index for topic in answer.responses for data in topic.partitions)
+
+
+def test_partitions_without_records_are_named_once(broker: Broker, connection: RawConnection) -> None:
+    """As Kafka does: the first answer of a session names what was read, later ones what was added since."""
+    with Queue(broker, connection, partitions=3) as queue:
+        member = queue.join()
+        assert named(member.fetch(partitions=(0, 1), max_wait_ms=10)) == [0, 1]
+        assert named(member.fetch(max_wait_ms=10)) == []
+        assert named(member.fetch(add=(2,), max_wait_ms=10)) == [2]
+        assert named(member.fetch(add=(2,), max_wait_ms=10)) == []
+        assert produce(connection, queue.topic, [b"x"], index=1)[0] == 0
+        assert named(member.fetch()) == [1]
+        assert member.fetch(epoch=-1).responses == []
+
+
+def test_who_wants_no_bytes_is_answered_at_once(queue: Queue) -> None:
+    """That is, as soon as the partition is loaded; Kafka's own tests wait for it in this way."""
+    member = queue.join()
+    assert named(member.fetch(min_bytes=0, max_wait_ms=600_000)) == [0]
+    assert named(member.fetch(min_bytes=0, max_wait_ms=600_000)) == []
+    queue.put(b"one")
+    assert member.poll(min_bytes=0, max_wait_ms=600_000) == [(0, 0, 1)]
+    assert member.fetch(max_bytes=0, max_wait_ms=600_000).responses == [], "nothing is wanted at all"
+
+
+def test_a_group_that_nobody_joined_has_no_state(queue: Queue) -> None:
+    """A member that never sends a heartbeat is told why it gets nothing, and served as soon as there is a state."""
+    queue.put(b"one")
+    early = queue.join("early", joins=False)
+    (data,) = early.fetch(max_wait_ms=600_000).responses[0].partitions
+    assert data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR and "uninitialized" in data.error_message, data
+    queue.join("regular")
+    assert early.poll(max_wait_ms=600_000) == [(0, 0, 1)]
+    assert early.acknowledge((0, 0, [ACCEPT])) == 0
+
+
+def test_what_is_delivered_often_comes_in_small_portions(queue: Queue) -> None:
+    """A record that no consumer survives must not take its neighbours along to the delivery limit (of 5)."""
+    queue.put(*[b"x"] * 8)
+    member = queue.join()
+    for expected in [(0, 7, 1), (0, 7, 2), (0, 7, 3), (0, 3, 4), (0, 0, 5)]:
+        assert member.poll() == [expected]
+        first, last, _ = expected
+        assert member.acknowledge((first, last, [RELEASE])) == 0
+    for offset in (1, 2, 3):
+        assert member.poll(max_records=1, strict=True) == [(offset, offset, 5)]
+        assert member.acknowledge((offset, offset, [ACCEPT])) == 0
+    assert member.poll() == [(4, 7, 4)]
 
 
 def test_who_goes_away_while_it_waits_has_nothing(queue: Queue) -> None:

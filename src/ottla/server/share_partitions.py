@@ -33,18 +33,27 @@ log = logging.getLogger(__name__)
 # What could not be stored when a lock ended is tried again after this long.
 _RETRY_MS = 1_000
 
-# What the share coordinator's refusals mean to a consumer; all others are told as they are.
+# What the share coordinator's refusals mean to a consumer. All others mean that something is wrong with the servers, as
+# when the group's state was never initialised (INVALID_REQUEST): the consumer asked for nothing that is invalid.
 _MEANINGS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
 
 
 # After these the stored state is not the one that was loaded: it is loaded anew when it is next asked for.
-_FORGOTTEN = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REQUEST)
+_FORGOTTEN = (
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.FENCED_STATE_EPOCH,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INVALID_REQUEST,
+)
 
 
 class LivePartition:
@@ -305,8 +314,8 @@ class SharePartitions:
         else:
             log.info("%s: a change of the share group's state was not stored: %s", live.partition.name, error)
             state.restore(change.token, until_ms=retry_ms)
-            meaning = _meaning(error)
-            if lost and meaning.code in _FORGOTTEN:
+            meaning = _meaning(error) if lost else error
+            if lost and error.code in _FORGOTTEN:
                 self.drop(live, meaning)
             error = meaning
         if self._live.get(live.id) is live:
@@ -340,5 +349,4 @@ def _done(error: ApiError | None) -> Later[ApiError | None]:
 
 
 def _meaning(error: ApiError) -> ApiError:
-    code = _MEANINGS.get(error.code)
-    return error if code is None else ApiError(code)
+    return ApiError(_MEANINGS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)

@@ -62,10 +62,9 @@ def take(owner: SharePartitions, live: LivePartition, want: Want, max_bytes: int
 def waiting_bytes(live: LivePartition, max_bytes: int, now_ms: int) -> int:
     """About how much could be handed out; `min_bytes` is compared with it."""
     state = live.ready(now_ms)
-    offset = state.next_offset(now_ms)
-    if offset >= state.end_offset and state.room <= 0:
+    if not state.can_acquire(now_ms):
         return 0
-    fetched = live.partition.fetch(offset, max_bytes, isolation=live.rules.isolation)
+    fetched = live.partition.fetch(state.next_offset(now_ms), max_bytes, isolation=live.rules.isolation)
     return 0 if fetched.records is None else len(fetched.records)
 
 
@@ -77,9 +76,9 @@ def _take_next(
 ) -> Taken:
     isolation = live.rules.isolation
     for _ in range(limits.SHARE_SKIPS_PER_FETCH_MAX):
-        offset = state.next_offset(now_ms)
-        if offset >= state.end_offset and state.room <= 0:
+        if not state.can_acquire(now_ms):
             return NOTHING
+        offset = state.next_offset(now_ms)
         fetched = live.partition.fetch(offset, max_bytes, isolation=isolation)
         slice_ = fetched.records
         if slice_ is None:
@@ -130,7 +129,7 @@ def _inspect(live: LivePartition, state: SharePartition, want: Want, now_ms: int
     partition, isolation = live.partition, live.rules.isolation
     left_bytes = limits.SHARE_INSPECT_BYTES
     while left_bytes > 0 and state.room > 0 and state.delayed < limits.SHARE_DELAYED_RECORDS_MAX:
-        if sum(last - first + 1 for first, last in state.ready(want.max_records, now_ms)) >= want.max_records:
+        if state.ready(want, now_ms).enough:
             return
         fetched = partition.fetch(state.scanned, left_bytes, isolation=isolation)
         slice_ = fetched.records
@@ -161,7 +160,7 @@ def _take_ready(live: LivePartition, state: SharePartition, want: Want, max_byte
     runs: list[tuple[int, int]] = []
     parts: list[FileSlice] = []
     size_bytes, covered = 0, -1
-    for first, last in state.ready(want.max_records, now_ms):
+    for first, last in state.ready(want, now_ms).runs:
         offset = max(first, covered + 1)
         while offset <= last:
             place = _batch_at(live, offset, max_bytes)

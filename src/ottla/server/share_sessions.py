@@ -7,6 +7,7 @@ connection: when that is lost the session is, and what its member had is given b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -24,8 +25,11 @@ class ShareSession:
         self.group_id = group_id
         self.member_id = member_id
         self.epoch = INITIAL_EPOCH + 1
-        self.partitions: dict[Named, None] = {}
-        self.add(partitions)
+        # Whether the next answer has to name a partition although there are no records of it: one that was added
+        # since the session was opened, or had an error the last time.
+        self.partitions: dict[Named, bool] = dict.fromkeys(
+            islice(partitions, limits.SHARE_SESSION_PARTITIONS_MAX), False
+        )
 
     @property
     def key(self) -> tuple[str, str]:
@@ -36,7 +40,19 @@ class ShareSession:
         for named in partitions:
             if len(self.partitions) >= limits.SHARE_SESSION_PARTITIONS_MAX:
                 return
-            self.partitions[named] = None
+            self.partitions.setdefault(named, True)
+
+    def must_name(self, named: Named) -> bool:
+        """Whether the answer that is being made has to name a partition without records; the next has not."""
+        due = self.partitions.get(named, False)
+        if due:
+            self.partitions[named] = False
+        return due
+
+    def name_again(self, named: Named) -> None:
+        """The next answer names it, so that the member learns that the error is over."""
+        if named in self.partitions:
+            self.partitions[named] = True
 
     def in_turn(self) -> list[Named]:
         """Its partitions, beginning with another one each time, so that all get their share of a small answer."""

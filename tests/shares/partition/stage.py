@@ -79,7 +79,7 @@ class ShareStage:
                 if span.last >= partition.scanned and partition.room > 0:
                     offsets = range(span.first, span.last + 1) if span.data else ()
                     partition.inspect(span.first, span.last, [(at, *self.records[at]) for at in offsets], self.now_ms)
-            acquired = partition.take(partition.ready(want.max_records, self.now_ms), want, self.now_ms)
+            acquired = partition.take(partition.ready(want, self.now_ms).runs, want, self.now_ms)
         else:
             offset = partition.next_offset(self.now_ms)
             spans = [span for span in self.spans if span.last >= offset]

@@ -297,7 +297,7 @@ class OrderedModel(Model):
                 for offset in offsets:
                     if offset in self.records and self.records[offset] == Fate() and self.due_ms(offset) > self.now_ms:
                         self.records[offset] = Fate(until_ms=self.due_ms(offset))
-        return self.partition.take(self.partition.ready(want.max_records, self.now_ms), want, self.now_ms)
+        return self.partition.take(self.partition.ready(want, self.now_ms).runs, want, self.now_ms)
 
     def within_reach(self, offsets: list[int]) -> bool:
         """Behind as many records that wait for their key as may be out, nobody looks."""

@@ -69,7 +69,7 @@ def _ask(group: AskedGroup, require_stable: bool, context: Context) -> Later[Gro
     def answer(value: list[FetchedOffset] | ApiError) -> GroupAnswer:
         if isinstance(value, ApiError):
             return _refusal(group, value.code, context.request_version)
-        topics = [*unknown, *_topics(wanted, value, by_id, context)]
+        topics = [*_topics(wanted, value, by_id, context), *unknown]
         return GroupAnswer(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
 
     return context.groups.submit(group.group_id, command).map(answer)

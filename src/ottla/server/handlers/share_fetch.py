@@ -2,9 +2,10 @@
 
 v2 batch-optimised or record-limited acquiring, renewed locks
 
-Acknowledgements are dealt with first; then records are handed out as soon as there are any (`min_bytes` of them), or
-when the time is over. Records are only handed out when the answer leaves, so a member that goes away while it waits has
-none. The first batch is given whole even if it is larger than `max_bytes`.
+Acknowledgements are dealt with first; then records are handed out as soon as there are any (`min_bytes` of them; who
+wants 0 is answered when the first partition is loaded), or when the time is over. Records are only handed out when the
+answer leaves, so a member that goes away while it waits has none. The first batch is given whole even if it is larger
+than `max_bytes`. The first answer of a session names every partition that was read, also those without records.
 """
 
 from __future__ import annotations
@@ -125,17 +126,18 @@ class _ShareFetch:
         self.errors: dict[Named, ApiError] = {}
         self.live: dict[Named, LivePartition] = {}
         self.places: dict[LivePartition | Partition, Named] = {}  # while it waits: whom a change concerns
+        self.read: list[Named] = []  # at the end: what could have given records, and perhaps did
         self.later: Later[None] = Later()
 
     def answer(self) -> Answer[ShareFetchResponse]:
         request = self.request
         acks = gather(list(self.outcomes.values()))
-        if request.is_renew_ack or request.max_records <= 0:
+        if request.is_renew_ack or request.max_records <= 0 or self.max_bytes <= 0:
             self.later.set(None)
         else:
             self._find()
             if self._try(list(self.live), last=request.max_wait_ms <= 0) or not self.live:
-                self.later.set(None)
+                self._done()
             else:
                 for name, live in self.live.items():
                     self.places[live] = self.places[live.partition] = name
@@ -160,8 +162,17 @@ class _ShareFetch:
         names = list(self.live) if changed is None else [self.places[changed]]
         if not self._try(names, last=changed is None) and self.live and changed is not None:
             return False
-        self.later.set(None)
+        self._done()
         return True
+
+    def _done(self) -> None:
+        self.read = self._readable()
+        self.later.set(None)
+
+    def _readable(self) -> list[Named]:
+        """The partitions that records may come from: loaded, and not at their limit of records that are out."""
+        now_ms = self.context.now_ms()
+        return [name for name, live in self._loaded(list(self.live)) if live.ready(now_ms).can_acquire(now_ms)]
 
     def _try(self, names: list[Named], *, last: bool) -> bool:
         """Hands out what there is, if it is enough; whether it was."""
@@ -185,7 +196,7 @@ class _ShareFetch:
                 left_bytes -= len(taken.records)
                 live.partition.sent_bytes += len(taken.records)
                 left_records -= sum(each.last - each.first + 1 for each in taken.acquired)
-        return bool(self.found)
+        return bool(self.found) or (self.request.min_bytes <= 0 and bool(self._readable()))
 
     def _loaded(self, names: list[Named]) -> list[tuple[Named, LivePartition]]:
         found = ((name, self.live.get(name)) for name in names)
@@ -219,7 +230,7 @@ class _ShareFetch:
 
     def _respond(self, acks: list[ApiError | None]) -> ShareFetchResponse:
         acked = dict(zip(self.outcomes, acks, strict=True))
-        names = dict.fromkeys([*self.found, *self.errors, *acked])
+        names = dict.fromkeys([*self.found, *self._named_without_records(), *self.errors, *acked])
         data = {
             name: _data(name[1], self.found.get(name, NOTHING), self.errors.get(name), acked.get(name))
             for name in names
@@ -227,6 +238,14 @@ class _ShareFetch:
         response = _response(_topics(data), self.shares.rules.of(self.session.group_id).records.lock_ms)
         name_leaders(response, self.context)
         return response
+
+    def _named_without_records(self) -> list[Named]:
+        if self.request.share_session_epoch == INITIAL_EPOCH:
+            return self.read
+        told = [name for name in self.read if self.session.must_name(name)]
+        for name in self.errors:
+            self.session.name_again(name)
+        return told
 
 
 def gather_both(acks: Later[list[ApiError | None]], records: Later[None]) -> Later[list[ApiError | None]]:

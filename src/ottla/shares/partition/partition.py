@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ottla.shares.partition.acks import check, runs
+from ottla.shares.partition.handout import Handout
 from ottla.shares.partition.lanes import Lanes
-from ottla.shares.partition.ranges import Range, Ranges
+from ottla.shares.partition.ranges import Lot, Range, Ranges
 from ottla.shares.partition.terms import (
     Ack,
     AckType,
     Acquired,
     Dead,
+    Ready,
     Reason,
     RecordState,
     Rules,
@@ -30,8 +32,6 @@ from ottla.shares.partition.terms import (
     Want,
 )
 from ottla.shares.state.batches import StateBatch
-
-_FAR = 1 << 63
 
 
 class SharePartition:
@@ -61,7 +61,8 @@ class SharePartition:
             if state in (RecordState.AVAILABLE, RecordState.ACQUIRED):
                 pause_ms = rules.backoff(batch.delivery_count) if batch.delivery_count else 0
                 until_ms = now_ms + pause_ms if pause_ms else 0
-                item = Range(first, batch.last_offset, RecordState.AVAILABLE, batch.delivery_count, "", until_ms)
+                lot = Lot(first, batch.last_offset)
+                item = Range(first, batch.last_offset, RecordState.AVAILABLE, batch.delivery_count, "", until_ms, lot)
                 self.open += item.size
             else:
                 item = Range(first, batch.last_offset, state, batch.delivery_count)
@@ -100,10 +101,13 @@ class SharePartition:
         """How many more records may be out at the same time."""
         return self.rules.locks_max - (self.open - self.delayed)
 
+    def can_acquire(self, now_ms: int) -> bool:
+        """Whether records may be handed out if there are any: some that came back, or new ones if there is room."""
+        return self.room > 0 or self.next_offset(now_ms) < self.end_offset
+
     def acquire(self, spans: Iterable[Span], offset: int, want: Want, now_ms: int) -> list[Acquired]:
         """Hands out what `spans`, the batches of the log from `offset` on, hold, until there is enough."""
-        found: list[Acquired] = []
-        left = want.max_records
+        handout = Handout(want, self.rules, self.ranges, now_ms)
         for span in spans:
             if span.first > offset:
                 self.bury(offset, span.first - 1)
@@ -111,39 +115,43 @@ class SharePartition:
             if span.data:
                 if self.room <= 0 and self.ranges.find(offset) == len(self.ranges):
                     break
-                left -= self._take(offset, span.last, left if want.strict else _FAR, want, now_ms, found)
+                self._take(offset, span.last, handout, want, now_ms)
             else:
                 self.bury(offset, span.last)
             offset = max(offset, span.last + 1)
-            if left <= 0:
+            if handout.full or handout.left <= 0:
                 break
-        return found
+        return handout.found
 
-    def _take(self, first: int, last: int, left: int, want: Want, now_ms: int, found: list[Acquired]) -> int:
-        """Hands out what may be of [first, last], at most `left` records; how many it were."""
-        taken = 0
+    def _take(self, first: int, last: int, handout: Handout, want: Want, now_ms: int) -> None:
+        """Hands out what may be of [first, last]."""
         holes = self.ranges.holes(first, last)
         if holes == [(first, last)]:  # the usual case: nobody had them yet
-            last = min(last, first + left - 1)
-            self._lend(Range(first, last, RecordState.AVAILABLE), want, now_ms, found, new=True)
-            return last - first + 1
+            item = Range(first, last, RecordState.AVAILABLE)
+            size = handout.share(item, item.size)
+            if size:
+                item.last = first + size - 1
+                self._lend(item, handout, want, now_ms)
+                self.open += size
+                self.ranges.append_or_add(item)
+            return
         for hole_first, hole_last in holes:
             self.ranges.add(Range(hole_first, hole_last, RecordState.AVAILABLE))
             self.open += hole_last - hole_first + 1
         for item in self.ranges.items[self.ranges.find(first) :]:
-            if item.first > last or taken >= left:
+            if item.first > last or handout.full:
                 break
-            if item.state is RecordState.AVAILABLE and not item.write and item.until_ms <= now_ms:
+            if item.state is RecordState.AVAILABLE and item.free(now_ms):
                 low = max(item.first, first)
-                high = min(item.last, last, low + left - taken - 1)
-                (item,) = self.ranges.between(low, high)
-                self._lend(item, want, now_ms, found)
-                taken += item.size
+                size = handout.share(item, min(item.last, last) - low + 1)
+                if not size:
+                    break
+                (item,) = self.ranges.between(low, low + size - 1)
+                self._lend(item, handout, want, now_ms)
         for hole_first, hole_last in holes:
             self._forget_untouched(hole_first, hole_last)
         self.ranges.merge(first, last)
         self._low = min(self._low, first)
-        return taken
 
     def _forget_untouched(self, first: int, last: int) -> None:
         """What was looked at but not handed out has no state, as before."""
@@ -152,26 +160,14 @@ class SharePartition:
                 self.open -= item.size
                 self.ranges.remove(item)
 
-    def _lend(self, item: Range, want: Want, now_ms: int, found: list[Acquired], *, new: bool = False) -> None:
+    def _lend(self, item: Range, handout: Handout, want: Want, now_ms: int) -> None:
         if item.count == 0 and item.until_ms:
             self.delayed -= item.size
         item.state = RecordState.ACQUIRED
         item.count += 1
         item.member = want.member
         item.until_ms = now_ms + self.rules.lock_ms
-        if new:
-            self.open += item.size
-            self.ranges.append_or_add(item)
-        last = found[-1] if found else None
-        if (
-            last is not None
-            and last.last + 1 == item.first
-            and last.count == item.count
-            and last.last - last.first + 1 < want.batch_size
-        ):
-            found[-1] = Acquired(last.first, item.last, item.count)
-        else:
-            found.append(Acquired(item.first, item.last, item.count))
+        handout.add(item)
 
     # --- looking at records first (key order, delayed delivery)
 
@@ -214,40 +210,40 @@ class SharePartition:
         self.scanned = max(self.scanned, last + 1)
         self.ranges.merge(first, last)
 
-    def ready(self, max_records: int, now_ms: int) -> list[tuple[int, int]]:
-        """What was looked at and may be handed out now, in order, at most `max_records`."""
+    def ready(self, want: Want, now_ms: int) -> Ready:
+        """What was looked at and may be handed out now, in order, at most as much as is wanted."""
         found: list[tuple[int, int]] = []
-        left = max_records
+        handout = Handout(want._replace(strict=True), self.rules, self.ranges, now_ms)
         for item in self.ranges:
-            if left <= 0 or item.first >= self.scanned:
+            if handout.full or handout.left <= 0 or item.first >= self.scanned:
                 break
-            if item.state is not RecordState.AVAILABLE or item.write or item.until_ms > now_ms:
+            if item.state is not RecordState.AVAILABLE or not item.free(now_ms):
                 continue
-            first, last = item.first, min(item.last, self.scanned - 1, item.first + left - 1)
+            first, last = item.first, min(item.last, self.scanned - 1)
             if not self.rules.key_ordered:
-                found.append((first, last))
-                left -= last - first + 1
+                size = handout.share(item, last - first + 1)
+                if size:
+                    found.append((first, first + size - 1))
                 continue
-            for offset in range(first, min(item.last, self.scanned - 1) + 1):
-                if left <= 0:
-                    break
+            for offset in range(first, last + 1):
                 if self.lanes.first_in_line(offset):
-                    left -= 1
+                    if not handout.share(item, 1):
+                        break
                     if found and found[-1][1] == offset - 1:
                         found[-1] = found[-1][0], offset
                     else:
                         found.append((offset, offset))
-        return found
+        return Ready(found, handout.full or handout.left <= 0)
 
     def take(self, runs: Iterable[tuple[int, int]], want: Want, now_ms: int) -> list[Acquired]:
         """Hands out what `ready` named, except what was buried since."""
-        found: list[Acquired] = []
+        handout = Handout(want, self.rules, self.ranges, now_ms)
         for first, last in runs:
             for item in self.ranges.between(first, last):
                 if item.state is RecordState.AVAILABLE and not item.write:
-                    self._lend(item, want, now_ms, found)
+                    self._lend(item, handout, want, now_ms)
             self.ranges.merge(first, last)
-        return found
+        return handout.found
 
     def look_again(self) -> None:
         """The rules changed: what was seen of records is forgotten."""

@@ -14,17 +14,39 @@ from ottla.shares.partition.terms import RecordState
 _TERMINAL = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
+class Lot:
+    """Offsets that were first handed out together. It keeps its size when parts of it are done."""
+
+    __slots__ = ("first", "last")
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first = first
+        self.last = last
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
 class Range:
     """Consecutive offsets in the same state.
 
     `until_ms` ends the lock of ACQUIRED records, and for AVAILABLE ones the time before which nobody gets them.
-    While a change is being stored `write` is its token, and `before` what to go back to.
+    While a change is being stored `write` is its token, and `before` what to go back to. What was never handed out
+    has no `lot`.
     """
 
-    __slots__ = ("before", "count", "first", "last", "member", "state", "until_ms", "write")
+    __slots__ = ("before", "count", "first", "last", "lot", "member", "state", "until_ms", "write")
 
     def __init__(
-        self, first: int, last: int, state: RecordState, count: int = 0, member: str = "", until_ms: int = 0
+        self,
+        first: int,
+        last: int,
+        state: RecordState,
+        count: int = 0,
+        member: str = "",
+        until_ms: int = 0,
+        lot: Lot | None = None,
     ) -> None:
         self.first = first
         self.last = last
@@ -32,6 +54,7 @@ class Range:
         self.count = count
         self.member = member
         self.until_ms = until_ms
+        self.lot = lot
         self.write = 0
         self.before: tuple[RecordState, int, str, int] | None = None
 
@@ -43,12 +66,20 @@ class Range:
     def terminal(self) -> bool:
         return self.state in _TERMINAL
 
+    def free(self, now_ms: int) -> bool:
+        """Of AVAILABLE records: whether they may be handed out now."""
+        return not self.write and self.until_ms <= now_ms
+
     def like(self, other: Range) -> bool:
         return (
             self.state is other.state
             and self.write == other.write == 0
             and (
-                self.terminal or (self.count, self.member, self.until_ms) == (other.count, other.member, other.until_ms)
+                self.terminal
+                or (
+                    self.lot is other.lot
+                    and (self.count, self.member, self.until_ms) == (other.count, other.member, other.until_ms)
+                )
             )
         )
 
@@ -110,7 +141,7 @@ class Ranges:
         if not found.first < offset <= found.last:
             return
         assert not found.write, "what is being stored stays whole"
-        rest = Range(offset, found.last, found.state, found.count, found.member, found.until_ms)
+        rest = Range(offset, found.last, found.state, found.count, found.member, found.until_ms, found.lot)
         found.last = offset - 1
         self.items.insert(index + 1, rest)
         self._firsts.insert(index + 1, offset)

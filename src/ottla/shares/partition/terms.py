@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 from ottla.shares.state.batches import StateBatch
 
+# Kafka's number. A limit that is not above it leaves no deliveries to be careful with.
+DELIVERED_OFTEN_MIN = 2
+
 
 class RecordState(IntEnum):
     """Kafka's numbers, which are also those of the stored state; ACQUIRED is never stored."""
@@ -56,6 +59,13 @@ class Acquired(NamedTuple):
     first: int
     last: int
     count: int  # type: ignore[assignment]  # Kafka's word for it; nobody counts a range's fields
+
+
+class Ready(NamedTuple):
+    """Offsets that may be handed out, and whether they are all that a fetch can get, whatever else there is."""
+
+    runs: list[tuple[int, int]]
+    enough: bool
 
 
 class Dead(NamedTuple):
@@ -102,6 +112,11 @@ class Rules(NamedTuple):
     backoff_max_ms: int = 0
     key_ordered: bool = False
     delayed: bool = False
+
+    @property
+    def often(self) -> int:
+        """From so many deliveries on records come in smaller portions: half of the limit, but two at least."""
+        return max(DELIVERED_OFTEN_MIN, (self.delivery_limit + 1) // 2)
 
     @property
     def inspects(self) -> bool:
