@@ -9,9 +9,9 @@ from tests.support.classic import UUID, Crowd
 from tests.support.same import Both, Plain, Side
 
 from ottla.machine.keyed import Entry, entries_of, types_of
+from ottla.model.java import java_abs, java_hash
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.batch import headers
-from ottla.server.hosts import java_abs, java_hash
 from ottla.wire.journal import consumer_offsets
 from ottla.wire.journal.consumer_offsets import GroupMetadataKey
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest

@@ -8,9 +8,9 @@ from tests.support.same import Both, Plain, Side
 from tests.support.transactional import Transactional
 
 from ottla.machine.keyed import Entry, entries_of, types_of
+from ottla.model.java import java_abs, java_hash
 from ottla.records.batch import BatchHeader, headers
 from ottla.records.control import read_marker
-from ottla.server.hosts import java_abs, java_hash
 from ottla.wire.journal import transaction_state
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic

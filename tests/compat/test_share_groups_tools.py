@@ -11,7 +11,7 @@ from tests.support.same import Both, Plain, Side
 from tests.support.shares import LEAVE, ShareTalk
 
 from ottla.model.ids import uuid_text
-from ottla.server.hosts import java_abs, java_hash
+from ottla.model.java import java_abs, java_hash
 
 TOOLS = "org.apache.kafka.tools."
 SHARES = TOOLS + "consumer.group.ShareGroupCommand"

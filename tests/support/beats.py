@@ -12,9 +12,9 @@ from tests.support.waiting import until
 
 from ottla.groups.view import TopicInfo
 from ottla.machine.keyed import Entry, entries_of, types_of
+from ottla.model.java import java_abs, java_hash
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.records.batch import headers
-from ottla.server.hosts import java_abs, java_hash
 from ottla.wire.journal import consumer_group, consumer_offsets, streams_group
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.consumer_group_heartbeat import (

@@ -9,6 +9,7 @@ from ottla.groups.group import GroupKind
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model.java import table_order
 
 
 class GroupListed(NamedTuple):
@@ -31,7 +32,7 @@ class ListGroups:
         return Result(
             reply=[
                 GroupListed(group_id, group.kind, group.protocol_type, group.state_name)
-                for group_id, group in view.state.groups.items()
+                for group_id, group in table_order(view.state.groups.items(), lambda entry: entry[0])
                 if (self.states is None or group.state_name.lower() in self.states)
                 and (self.kinds is None or group.kind in self.kinds)
             ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ottla.cluster.entities import NO_LEADER
@@ -17,6 +16,7 @@ from ottla.log.disk import StorageError
 from ottla.machine.keyed import Types
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.java import java_abs, java_hash
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Services
 from ottla.server.host import Host, MachineT
@@ -25,8 +25,6 @@ from ottla.server.internal_topics import create_topic
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_INT32 = 0xFFFFFFFF
-_SIGN = 0x80000000
 
 
 class Coordinators(Generic[MachineT]):
@@ -201,21 +199,6 @@ class Coordinators(Generic[MachineT]):
         if self._again is not None:
             self._again.cancel()
         self.resign_all()
-
-
-def java_abs(unsigned: int) -> int:
-    """What Kafka makes of a hash that Java takes for negative: its absolute value, and zero of the one without."""
-    return unsigned if unsigned < _SIGN else (_INT32 + 1 - unsigned) % _SIGN
-
-
-@lru_cache(limits.KEY_HASHES_MAX)
-def java_hash(text: str) -> int:
-    """`String.hashCode`, as an unsigned number: over UTF-16 code units."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(units), 2):
-        value = (31 * value + (units[position] << 8 | units[position + 1])) & _INT32
-    return value
 
 
 def _nothing(_: Any) -> None:

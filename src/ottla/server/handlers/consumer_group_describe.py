@@ -8,6 +8,7 @@ from __future__ import annotations
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.consumer.describe import DescribeConsumerGroup, Described, DescribedMember
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.java import table_order
 from ottla.server.answer import Answer
 from ottla.server.consumer_groups import check_enabled
 from ottla.server.context import Context
@@ -40,7 +41,7 @@ def consumer_group_describe(
             group_epoch=value.epoch,
             assignment_epoch=value.assignment_epoch,
             assignor_name=value.assignor,
-            members=[_member(each, context) for each in value.members],
+            members=[_member(each, context) for each in table_order(value.members, lambda one: one.member.member_id)],
             authorized_operations=operations,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.groups.share.describe import Described, DescribeShareGroup
 from ottla.groups.share.group import ShareMember
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.java import table_order
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
@@ -32,7 +33,7 @@ def share_group_describe(request: ShareGroupDescribeRequest, context: Context) -
             group_epoch=value.epoch,
             assignment_epoch=value.assignment_epoch,
             assignor_name=context.settings.get("group.share.assignors")[0],
-            members=[_member(member, context) for member in value.members],
+            members=[_member(each, context) for each in table_order(value.members, lambda one: one.member_id)],
             authorized_operations=operations,
         )
 

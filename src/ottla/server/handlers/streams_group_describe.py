@@ -6,6 +6,7 @@ from ottla.groups.streams.describe import Described, DescribedMember, DescribeSt
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import InternalTopic, Subtopology
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.java import table_order
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
@@ -39,7 +40,7 @@ def streams_group_describe(
             group_epoch=value.epoch,
             assignment_epoch=value.assignment_epoch,
             topology=Group.Topology(epoch=value.topology_epoch, subtopologies=subtopologies),
-            members=[_member(each) for each in value.members],
+            members=[_member(each) for each in table_order(value.members, lambda one: one.member.member_id)],
             authorized_operations=operations,
         )
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from ottla.model.java import java_hash
+
 _SMALLEST = 16
 
 
@@ -30,8 +32,5 @@ def _at_least(count: int) -> int:
 
 
 def _spread(text: str) -> int:
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    value = java_hash(text)
     return value ^ value >> 16
