@@ -286,6 +286,19 @@ def test_describe(both: Both, new_name: Names) -> None:
     both.same(script)
 
 
+def test_the_order_of_members(both: Both, new_name: Names) -> None:
+    topic, group = new_name("topic"), new_name("group")
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 3)
+        flock = Flock(side, group)
+        for number in range(7):
+            flock.bird(f"member-{number}", [topic]).join()
+        yield [member["member_id"] for member in flock.described()["groups"][0]["members"]]
+
+    both.same(script)
+
+
 def test_the_hash_of_the_topics(both: Both, new_name: Names) -> None:
     """A coordinator that takes over the other's records finds that nothing changed."""
     group, topics = new_name("hash"), [new_name("topic"), new_name("longer-name-of-a-topic")]

@@ -1,12 +1,14 @@
 """Committed offsets and the groups that have nothing else: the same answers as a real Kafka, in every version."""
 
 from collections.abc import Iterator
+from itertools import count, islice
 
 import pytest
 from tests.compat.conftest import Names, versions_of
 from tests.support.same import Both, Plain, Side
 from tests.support.waiting import until
 
+from ottla.model.java import java_abs, java_hash
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
@@ -103,6 +105,25 @@ def test_fetch(both: Both, new_name: Names, version: int) -> None:
     both.same(script)
 
 
+def test_topics_that_nobody_knows_come_last(both: Both, new_name: Names) -> None:
+    topic, group = new_name("topic"), new_name("group")
+
+    def script(side: Side) -> Iterator[Plain]:
+        id = side.create(topic, 2)
+        wait_for_coordinator(side, group, group + "-none")
+        commit(side, group, topic, NEWEST_COMMIT, (0, 5, ""))
+        asked = OffsetFetchRequest.Group
+        topics = [
+            asked.Topics(topic_id=UNKNOWN_ID, partition_indexes=[1, 0]),
+            asked.Topics(topic_id=id, partition_indexes=[0, 5]),
+            asked.Topics(partition_indexes=[3]),
+        ]
+        for name in (group, group + "-none", ""):
+            yield side.call(OffsetFetchRequest(groups=[asked(group_id=name, topics=topics)]), BY_ID)
+
+    both.same(script)
+
+
 def test_fetch_of_many_groups(both: Both, new_name: Names) -> None:
     topic, group = new_name("topic"), new_name("group")
     names = [f"{group}-{number}" for number in range(4)]
@@ -174,6 +195,23 @@ def test_list(both: Both, new_name: Names, version: int) -> None:
         if version >= 5:
             for types in (["classic"], ["Classic", "share"], ["consumer"], ["nonsense"], ["UNKNOWN"]):
                 yield _ours(side.call(ListGroupsRequest(types_filter=types), version), group)
+
+    both.same(script)
+
+
+def test_the_order_of_lists(both: Both, new_name: Names) -> None:
+    """Of groups that one partition has: that of Kafka's table. Kafka's order of partitions is not kept."""
+    topic, group = new_name("topic"), new_name("group")
+    candidates = (f"{group}-{number}" for number in count())
+    names = list(islice((name for name in candidates if java_abs(java_hash(name)) % 50 == 7), 9))
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 1)
+        wait_for_coordinator(side, *names)
+        for name in names:
+            commit(side, name, topic, NEWEST_COMMIT, (0, 5, ""))
+        listed = [each["group_id"] for each in side.call(ListGroupsRequest(), 5)["groups"]]
+        yield [name for name in listed if name in names]
 
     both.same(script)
 
