@@ -92,6 +92,8 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
     segment.append(records, size_bytes, last, max_timestamp)
     log.next_offset = last + 1
     if idempotent:
+        if segment.offsets.count >= log.mark_due:
+            log.mark(offset)
         log.producers.update(header, offset, max_timestamp)
     append_time = max_timestamp if config.log_append_time else -1
     # The generated constructor of a NamedTuple costs more than the rest of this line.
@@ -191,6 +193,8 @@ def append_trusted(
     else:
         segment.append(batch, header.size_bytes, last, header.max_timestamp)
         if header.producer_id >= 0 and not header.attributes & CONTROL_FLAG:
+            if segment.offsets.count >= log.mark_due:
+                log.mark(offset)
             log.producers.update(header, offset, header.max_timestamp)
     log.next_offset = last + 1
     append_time = header.max_timestamp if log.config.log_append_time else -1
@@ -213,4 +217,6 @@ def _append_marker(
     except StorageError:
         segment.aborted.truncate(offset)
         raise
+    if segment.offsets.count >= log.mark_due:
+        log.mark(offset)
     log.producers.end_transaction(header, marker, offset, header.max_timestamp)

@@ -2,23 +2,49 @@
 
 Everything derived from the records (indexes, epochs, producers, snapshots, the recovery point) is brought back to what
 it was at the offset. Cut segments are removed at once: what they held was never committed, nobody may read it any more.
+
+What the producers were comes from the newest mark before the offset (`marks`) and the few batches behind it. Without
+such a mark it takes all headers since the last snapshot (`is_long`), which may be seconds of work: who can wait does
+that in a worker thread first (`producers_at`), and cuts then.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from ottla.log.producers import Producers
 from ottla.log.recall import recall
-from ottla.log.recover import replay
-from ottla.model.limits import INT64_MAX
+from ottla.log.replay import replay, replay_closed
+from ottla.model.limits import INT64_MAX, MARK_INTERVAL_BYTES
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
     from ottla.log.segment import Segment
 
 
-def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
-    """Cut everything at or above `offset`; True if anything went.
+def is_long(log: Log, offset: int) -> bool:
+    """Whether cutting at `offset` takes more than a moment, unless `producers_at` was asked before."""
+    if not log.bases[0] <= offset < log.next_offset or not len(log.producers):
+        return False
+    at = bisect_right(log.bases, offset) - 1
+    found = log.segments[at].find(offset) if log.bases[at] in log.snapshots.offsets or not at else None
+    is_near = found is not None and found[0] <= MARK_INTERVAL_BYTES
+    return not is_near and not log.producers.has_mark(offset, log.bases[0])
+
+
+def producers_at(log: Log, offset: int, now_ms: int) -> Producers:
+    """What the producers were when the log ended at `offset`. Changes nothing, and may run in a worker thread."""
+    snapshot = log.snapshots.newest(offset)
+    start, entries = snapshot if snapshot is not None else (0, [])
+    producers = Producers(log.name)
+    producers.restore(entries, now_ms, log.config.producer_expiration_ms)
+    replay_closed(producers, tuple(log.segments), start, offset)
+    return producers
+
+
+def truncate_to(log: Log, offset: int, now_ms: int, producers: Producers | None = None) -> bool:
+    """Cut everything at or above `offset`; True if anything went. `producers`: what `producers_at` found.
 
     After a StorageError the log remembers what it has to do (`cut_at`), and does it before the next append or sync.
     """
@@ -26,11 +52,11 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> bool:
         return False
     log.cut_at = offset if log.cut_at is None else min(offset, log.cut_at)
     log.durable.cut(log.cut_at)  # also if the cut fails now: a sync under way must not vouch for what has to go
-    finish(log, now_ms)
+    finish(log, now_ms, producers if log.cut_at == offset else None)
     return True
 
 
-def finish(log: Log, now_ms: int) -> None:
+def finish(log: Log, now_ms: int, producers: Producers | None = None) -> None:
     """Do what `cut_at` says; every step can be done again if a later one failed."""
     offset = log.cut_at
     assert offset is not None, "nothing was to be cut"
@@ -45,7 +71,8 @@ def finish(log: Log, now_ms: int) -> None:
         log.active.truncate(offset)
         # Batches go as a whole: an offset within one cuts all of it.
         log.next_offset = log.active.resume(log.active.next_offset())
-        _settle(log, now_ms)
+        _settle(log)
+        _take_producers_back(log, now_ms, producers)
     log.cut_at = None
 
 
@@ -56,7 +83,7 @@ def start_anew(log: Log, offset: int, now_ms: int) -> None:
     log.next_offset = offset
     log.add_segment(now_ms)
     log.log_start_offset = offset
-    _settle(log, now_ms)
+    _settle(log)
 
 
 def drop_all(log: Log) -> None:
@@ -69,18 +96,27 @@ def drop_all(log: Log) -> None:
     log.producers.clear()
 
 
-def _settle(log: Log, now_ms: int) -> None:
+def _settle(log: Log) -> None:
     end = log.next_offset
     log.log_start_offset = min(log.log_start_offset, end)
     log.durable.cut(end)
     log.durable.forget(log.active)
     log.epochs.truncate_from_end(end)
     log.snapshots.remove_range(end + 1, INT64_MAX)
-    snapshot = log.snapshots.newest(end)
-    start, entries = snapshot if snapshot is not None else (0, [])
-    log.producers.restore(entries, now_ms, log.config.producer_expiration_ms)
-    recall(log.producers, log.segments, start)
-    replay(log.producers, log.segments, start, end)
+
+
+def _take_producers_back(log: Log, now_ms: int, producers: Producers | None) -> None:
+    end = log.next_offset
+    mark = log.producers.go_back(end, log.bases[0]) if producers is None else None
+    if mark is not None:
+        # Every segment begins with a mark, so this one is in the last.
+        entries = log.active.offsets
+        behind = entries.entry(mark.due - 1)[0] if entries.count >= mark.due else end
+        replay(log.producers, [log.active], mark.offset, min(end, behind))
+    elif len(log.producers):
+        log.producers = producers if producers is not None else producers_at(log, end, now_ms)
+        recall(log.producers, log.segments, end)
+    log.mark(end)
 
 
 def _remove(log: Log, segment: Segment) -> None:

@@ -33,6 +33,7 @@ from ottla.log.snapshot import Snapshots
 from ottla.log.trash import Trash
 from ottla.log.validate import header_is_enough
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import MARK_INTERVAL_BYTES
 
 __all__ = ["Appended", "Fetched", "Log", "Origin"]
 
@@ -54,6 +55,7 @@ class Log:
         "header_enough",
         "last_read",
         "log_start_offset",
+        "mark_due",
         "name",
         "next_offset",
         "producers",
@@ -71,6 +73,7 @@ class Log:
         self.next_offset = 0
         self.cut_bytes = 0  # what recovery had to throw away
         self.cut_at: int | None = None  # where a failed cut has to be finished, see `cut`
+        self.mark_due = 0  # with so many entries in the active segment's index
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
@@ -147,6 +150,7 @@ class Log:
             self.add_segment(now_ms)
         self.bases = [segment.base_offset for segment in self.segments]
         self.last_read = self.active
+        self.mark(self.next_offset)
         self.log_start_offset = max(log_start_offset, self.bases[0])
         self.epochs.truncate_from_start(self.log_start_offset)
 
@@ -219,7 +223,17 @@ class Log:
         self.active = segment
         self.durable.names_changed = True
         self._set_roll_ms()
+        self.mark(self.next_offset)
         return segment
+
+    def mark(self, offset: int) -> None:
+        """What the producers are now is what batches below `offset` did: a cut may go back to it.
+
+        Due before a producer's batch when the index has got `mark_due` entries, so that a cut has little to read again.
+        """
+        segment = self.active
+        self.mark_due = segment.offsets.count + max(MARK_INTERVAL_BYTES // max(segment.interval_bytes, 1), 1)
+        self.producers.set_mark(offset, self.mark_due)
 
     # --- reading
 
@@ -355,9 +369,9 @@ class Log:
 
     # --- cutting and deleting
 
-    def truncate_to(self, offset: int, *, now_ms: int = 0) -> bool:
-        """Cut everything at or above `offset`; True if anything went."""
-        return cut.truncate_to(self, offset, now_ms)
+    def truncate_to(self, offset: int, *, now_ms: int = 0, producers: Producers | None = None) -> bool:
+        """Cut everything at or above `offset`; True if anything went. `producers`: what `cut.producers_at` found."""
+        return cut.truncate_to(self, offset, now_ms, producers)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int = 0) -> None:
         """Throw everything away and go on at `offset` (a follower whose leader no longer has what it would need)."""

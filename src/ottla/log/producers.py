@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
+from ottla.log.marks import Before, Mark, Marks
 from ottla.log.snapshot import SnapshotEntry
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import BATCHES_PER_PRODUCER, INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX, RECALL_MS
@@ -57,7 +58,15 @@ class CompletedTxn(NamedTuple):
 class Producer:
     """The state of one producer id in one partition."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "kept_at",
+        "last_timestamp",
+        "producer_id",
+        "txn_first_offset",
+    )
 
     def __init__(self, producer_id: int, epoch: int = -1) -> None:
         self.producer_id = producer_id
@@ -66,6 +75,7 @@ class Producer:
         self.last_timestamp = -1
         self.txn_first_offset = -1  # -1: no open transaction
         self.batches: list[WrittenBatch] = []
+        self.kept_at: Mark | None = None  # the newest mark that has what it was before
 
     @property
     def last_sequence(self) -> int:
@@ -90,10 +100,11 @@ class Producer:
 
 
 class Producers:
-    __slots__ = ("_name", "_ongoing", "_states", "_turned_away", "_unreplicated")
+    __slots__ = ("_marks", "_name", "_ongoing", "_states", "_turned_away", "_unreplicated")
 
     def __init__(self, name: str) -> None:
         self._name = name  # the partition, for messages
+        self._marks = Marks()
         self._states: dict[int, Producer] = {}
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, in order of the offsets
         self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
@@ -246,8 +257,10 @@ class Producers:
         if state is None:
             if len(self._states) >= PRODUCERS_PER_PARTITION_MAX:
                 self._evict()
-            state = self._states[producer_id] = Producer(producer_id, header.producer_epoch)
+            state = self._begin(header)
             self._turned_away.pop((producer_id, header.producer_epoch), None)
+        elif state.kept_at is not self._marks.newest:
+            self._marks.keep(state)
         batches = state.batches
         if state.epoch != header.producer_epoch:
             state.epoch = header.producer_epoch
@@ -268,8 +281,10 @@ class Producers:
         """A marker is in the log at `offset`; None if the producer had written nothing in the transaction."""
         state = self._states.get(header.producer_id)
         if state is None:
-            state = self._states[header.producer_id] = Producer(header.producer_id, header.producer_epoch)
+            state = self._begin(header)
             self._turned_away.clear()
+        elif state.kept_at is not self._marks.newest:
+            self._marks.keep(state)
         if state.epoch != header.producer_epoch:
             state.epoch = header.producer_epoch
             state.batches.clear()
@@ -282,6 +297,11 @@ class Producers:
         del self._ongoing[first]
         self._unreplicated[first] = offset
         return CompletedTxn(header.producer_id, first, offset, not marker.commit)
+
+    def _begin(self, header: BatchHeader) -> Producer:
+        state = self._states[header.producer_id] = Producer(header.producer_id, header.producer_epoch)
+        self._marks.keep_unknown(state)
+        return state
 
     def completion(self, header: BatchHeader, marker: EndTxnMarker, offset: int) -> CompletedTxn | None:
         """What `end_transaction` is going to say."""
@@ -335,6 +355,41 @@ class Producers:
             for first in done:
                 del self._unreplicated[first]
 
+    # --- marks
+
+    def set_mark(self, offset: int, due: int) -> None:
+        """What is known now is what batches below `offset` did; `go_back` can come back to it."""
+        self._marks.set(offset, due)
+
+    def forget_marks_below(self, offset: int) -> None:
+        self._marks.forget_below(offset)
+
+    def has_mark(self, offset: int, oldest: int) -> bool:
+        """Whether `go_back` can."""
+        return self._marks.find(offset, oldest) is not None
+
+    def go_back(self, offset: int, oldest: int) -> Mark | None:
+        """Take back what batches did from the newest mark on that lies at or below `offset`; that mark.
+
+        None, and nothing changed, if there is none at or above `oldest`.
+        """
+        mark = self._marks.find(offset, oldest)
+        if mark is None:
+            return None
+        states, ongoing = self._states, self._ongoing
+        for producer_id, before in self._marks.take_back(mark):
+            state = states.pop(producer_id, None)
+            if state is not None and state.txn_first_offset >= 0:
+                del ongoing[state.txn_first_offset]
+            if before is not None:
+                states[producer_id] = restored = _restored(producer_id, before)
+                if restored.txn_first_offset >= 0:
+                    ongoing[restored.txn_first_offset] = producer_id
+        self._ongoing = dict(sorted(ongoing.items()))
+        self._unreplicated = {first: end for first, end in self._unreplicated.items() if end < mark.offset}
+        self._turned_away.clear()
+        return mark
+
     # --- snapshots
 
     def snapshot(self) -> list[SnapshotEntry]:
@@ -384,10 +439,19 @@ class Producers:
         state.batches.insert(0, WrittenBatch(first, last, header.base_offset, header.last_offset, header.max_timestamp))
 
     def clear(self) -> None:
+        self._marks.clear()
         self._states.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
         self._turned_away.clear()
+
+
+def _restored(producer_id: int, before: Before) -> Producer:
+    state = Producer(producer_id, before.epoch)
+    state.coordinator_epoch, state.last_timestamp = before.coordinator_epoch, before.last_timestamp
+    state.txn_first_offset = before.txn_first_offset
+    state.batches[:] = before.batches
+    return state
 
 
 def _expired(state: Producer, now_ms: int, expiration_ms: int) -> bool:

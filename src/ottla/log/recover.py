@@ -33,6 +33,7 @@ from ottla.log.epochs import Epochs
 from ottla.log.names import LOG, TEMPORARY, parse_name
 from ottla.log.producers import Producers
 from ottla.log.recall import recall
+from ottla.log.replay import replay
 from ottla.log.scan import Scanned, find_batch, is_sound, scan
 from ottla.log.seams import Seams
 from ottla.log.segment import Segment
@@ -283,24 +284,6 @@ class _Recovery:
             stable = producers.last_stable_offset(completed)
             entry = AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
             segment.aborted.append(entry)
-
-
-def replay(producers: Producers, segments: list[Segment], start: int, end: int) -> None:
-    """Feed the producers with what believed segments hold in [start, end)."""
-    for segment in segments:
-        found = segment.find(start) if start < end else None
-        if found is None:
-            continue
-        for batch in scan(segment.file, found[0], segment.size_bytes, whole=False):
-            header = batch.header
-            if header.producer_id < 0 or header.base_offset < start:
-                continue
-            if header.attributes & CONTROL_FLAG:
-                marker = read_marker(segment.file.read(batch.position, header.size_bytes))
-                if marker is not None:
-                    producers.end_transaction(header, marker, header.base_offset, header.max_timestamp)
-            else:
-                producers.update(header, header.base_offset, header.max_timestamp)
 
 
 def _make_last(segments: list[Segment]) -> None:

@@ -97,6 +97,8 @@ class _Run:
             segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
             position += header.size_bytes
             if header.producer_id >= 0 and not header.attributes & CONTROL_FLAG:
+                if segment.offsets.count >= log.mark_due:
+                    log.mark(header.base_offset)
                 log.producers.update(header, header.base_offset, header.max_timestamp)
         log.next_offset = self._batches[-1].next_offset
         self._batches = []

@@ -223,9 +223,9 @@ class Segment:
         self.aborted.truncate(offset)
         self.resume(self.next_offset())
         self.max_timestamp, self.max_timestamp_offset = self.times.last()
-        # The newest batches may not be in the time index yet: look at what lies behind its last entry.
-        behind = self.find(self.max_timestamp_offset) or (0, 0)
-        for batch in scan(self.file, behind[0], self.file.size, whole=False):
+        # The newest batches may not be in the time index yet: look at what lies behind the last entry of the other one,
+        # which is made at the same time (of times that do not grow there are no entries).
+        for batch in scan(self.file, self.offsets.last()[1], self.file.size, whole=False):
             if batch.header.max_timestamp > self.max_timestamp:
                 self.max_timestamp = batch.header.max_timestamp
                 self.max_timestamp_offset = batch.header.last_offset

@@ -93,7 +93,7 @@ class Snapshots:
 
     def newest(self, end_offset: int) -> tuple[int, list[SnapshotEntry]] | None:
         """The newest sound snapshot at or below `end_offset`; damaged ones are removed on the way."""
-        for offset in reversed(self.offsets):
+        for offset in self.offsets[::-1]:
             if offset > end_offset:
                 continue
             name = file_name(offset, SNAPSHOT)

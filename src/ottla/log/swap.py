@@ -27,6 +27,7 @@ def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: in
     log.durable.seams.remove_range(fresh[0].base_offset, following + 1)  # from now on gaps may lie there
     log.directory.sync()
     bases = [segment.base_offset for segment in fresh]
+    log.producers.forget_marks_below(log.active.base_offset)
     for segment in old:
         log.take_out(segment, now_ms, keep_snapshot=segment.base_offset in bases)
     for segment in fresh:

@@ -219,6 +219,12 @@ WORKER_THREADS_MAX = 4
 ABORTED_PER_FETCH_MAX = 10_000
 # Blocks of a transaction index that one such fetch reads for the first time (see `log.committed`): about 20 ms.
 ABORTED_BLOCKS_LEARNED_MAX = 600
+# A log's producers are marked (see `log.marks`) every so many bytes: cutting its end off reads at most these again. Of
+# the smallest batches they are 8,000, about 25 ms of work.
+MARK_INTERVAL_BYTES = 512 * KIB
+# Marks that are kept, and producers' states with them: a few kilobytes for most partitions, 20 MiB at the most.
+MARKS_MAX = 8
+MARKED_STATES_MAX = 16_384
 # Records decoded in one go: enough to make the rest cheap, few enough that a hostile batch cannot fill the memory.
 RECORDS_DECODED_AT_ONCE_MAX = 1_024
 # When what a coordinator's timer wanted could not be written, it is tried again after this long.

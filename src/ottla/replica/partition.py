@@ -22,6 +22,7 @@ from __future__ import annotations
 from ottla.log.config import LogConfig
 from ottla.log.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
+from ottla.log.producers import Producers
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.isr import Follower, InSync, Pulse
 from ottla.replica.neighbours import ALONE, Neighbours
@@ -438,8 +439,8 @@ class Partition(Readable):
             self.neighbours.moved(self)
         return taken
 
-    def truncate_for(self, epoch: int, end_offset: int, now_ms: int = 0) -> int:
-        """Cut the log where the leader, in whose history `epoch` ends at `end_offset`, parts from it; its new end.
+    def cut_point(self, epoch: int, end_offset: int) -> int:
+        """Where the leader, in whose history `epoch` ends at `end_offset`, parts from this log.
 
         Where the leader's epoch is unknown here, this is one step of several: the next fetch tells more.
         """
@@ -448,13 +449,17 @@ class Partition(Readable):
             end = min(end, end_offset)
         elif known == NO_EPOCH:
             end = end_offset
-        self.truncate_to(end, now_ms)
+        return min(end, self.log.next_offset)
+
+    def truncate_for(self, epoch: int, end_offset: int, now_ms: int = 0, *, producers: Producers | None = None) -> int:
+        """Cut the log at `cut_point`; its new end. `producers`: what they were there, if the caller knows."""
+        self.truncate_to(self.cut_point(epoch, end_offset), now_ms, producers=producers)
         # An epoch in which nothing was written after all: it would be asked about again and again.
         self.log.epochs.truncate_from_end(self.log.next_offset)
         return self.log.next_offset
 
-    def truncate_to(self, offset: int, now_ms: int = 0) -> None:
-        if self.log.truncate_to(min(offset, self.log.next_offset), now_ms=now_ms):
+    def truncate_to(self, offset: int, now_ms: int = 0, *, producers: Producers | None = None) -> None:
+        if self.log.truncate_to(min(offset, self.log.next_offset), now_ms=now_ms, producers=producers):
             self._was_cut()
 
     def begin_at(self, offset: int, now_ms: int = 0) -> None:

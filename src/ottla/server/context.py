@@ -14,6 +14,7 @@ from ottla.model.config import Config
 from ottla.server.guards import Guards
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
     from random import Random
 
     from ottla.server.channel import ControllerChannel
@@ -69,6 +70,7 @@ class Services:
     rng: Random
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination
+    executor: Executor | None = None  # for `workers.in_worker`
     intercept: Intercept | None = None
     replication: Replication | None = None  # None where there are no partitions
     guards: Guards = field(default_factory=Guards)

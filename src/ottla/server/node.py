@@ -170,6 +170,7 @@ class Node:
             inter_broker_listener=inter_broker_listener(settings),
             partitions=self.partitions,
             waiters=waiters,
+            executor=self.ports.executor,
             syncer=Syncer(loop, self.ports.executor, self.partitions, waiters.notify),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             spark_readers=SparkReaders(),

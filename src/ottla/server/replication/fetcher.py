@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 
 from ottla.client.connection import Address, Connection
@@ -27,6 +27,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
 from ottla.server.context import Services
+from ottla.server.replication.cutting import cut_long, cut_now, is_long_cut
 from ottla.server.replication.out_of_range import find_range
 from ottla.server.replication.quotas import FollowerQuota
 from ottla.server.replication.session import Followed, Key, Session
@@ -274,6 +275,8 @@ class Fetcher:
             if data.error_code:
                 self._refused(followed, data.error_code)
                 return
+            if data.diverging_epoch.epoch >= 0 and not self._cut(followed, data.diverging_epoch):
+                return
             self._apply(followed, data)
             followed.failures = 0
             self.session.moved(followed)
@@ -290,12 +293,8 @@ class Fetcher:
 
     def _apply(self, followed: Followed, data: _PartitionData) -> None:
         partition = followed.partition
-        diverging = data.diverging_epoch
-        if diverging.epoch >= 0:
-            log.info("%s diverges at epoch %d, offset %d", partition.name, diverging.epoch, diverging.end_offset)
-            partition.truncate_for(diverging.epoch, diverging.end_offset, now_ms=self._services.now_ms())
-            self._services.partitions.on_cut(partition)
-            return
+        if data.diverging_epoch.epoch >= 0:
+            return  # it was cut, and nothing came with that
         now_ms = self._services.now_ms()
         taken_bytes = partition.append_fetched(
             data.records or b"", data.high_watermark, data.log_start_offset, now_ms=now_ms
@@ -304,6 +303,16 @@ class Fetcher:
             self._quota.received(partition.topic, partition.index, taken_bytes)
             if partition.needs_sync:
                 self._sync(followed)
+
+    def _cut(self, followed: Followed, diverging: _PartitionData.EpochEndOffset) -> bool:
+        """Cut its end off where the leader says; False if that takes so long that the others do not wait for it."""
+        partition, epoch, end_offset = followed.partition, diverging.epoch, diverging.end_offset
+        log.info("%s diverges at epoch %d, offset %d", partition.name, epoch, end_offset)
+        if is_long_cut(partition, epoch, end_offset):
+            self._set_aside(followed, cut_long(partition, epoch, end_offset, self._services))
+            return False
+        cut_now(partition, epoch, end_offset, self._services)
+        return True
 
     # --- syncing
 
@@ -332,8 +341,7 @@ class Fetcher:
 
     def _refused(self, followed: Followed, code: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self.session.remove(followed.key)
-            self._resting[followed.key] = followed, self._loop.create_task(self._find_range(followed))
+            self._set_aside(followed, find_range(followed.partition, self._address_of(self.leader_id), self._services))
             return
         self._fail(followed, _name(code), quietly=code in _PASSING)
 
@@ -362,14 +370,15 @@ class Fetcher:
         found[1].cancel()
         return found[1]
 
-    async def _find_range(self, followed: Followed) -> None:
-        """The leader has nothing at our end: it lost some, or deleted more than we have."""
+    def _set_aside(self, followed: Followed, work: Coroutine[object, object, None]) -> None:
+        """The partition is not fetched until `work` on it is done."""
+        self.session.remove(followed.key)
+        self._resting[followed.key] = followed, self._loop.create_task(self._go_on_after(followed, work))
+
+    async def _go_on_after(self, followed: Followed, work: Coroutine[object, object, None]) -> None:
         partition = followed.partition
         try:
-            address = self._address_of(self.leader_id)
-            if address is None:
-                raise NotConnected(f"broker {self.leader_id} has no address")
-            await find_range(partition, address, self._services)
+            await work
         except (ClientError, ApiError) as error:
             why = str(error)
         except StorageError as error:

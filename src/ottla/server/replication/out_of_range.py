@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 
 from ottla.client.connection import Address
+from ottla.client.errors import NotConnected
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.replica.reading import EARLIEST, LATEST
 from ottla.server.context import Services
+from ottla.server.replication.cutting import cut_long
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 log = logging.getLogger(__name__)
@@ -21,9 +23,11 @@ log = logging.getLogger(__name__)
 PURPOSE = "replica-offsets"
 
 
-async def find_range(partition: Partition, address: Address, services: Services) -> None:
+async def find_range(partition: Partition, address: Address | None, services: Services) -> None:
     """Brings the end of the log to where the leader has something. Raises ClientError, ApiError, StorageError."""
     epoch = partition.leader_epoch
+    if address is None:
+        raise NotConnected(f"broker {partition.leader_id} has no address")
     end, end_epoch = await _ask(partition, address, LATEST, services)
     start, _ = await _ask(partition, address, EARLIEST, services)
     if not services.partitions.holds(partition) or partition.is_leader or partition.leader_epoch != epoch:
@@ -32,8 +36,7 @@ async def find_range(partition: Partition, address: Address, services: Services)
     now_ms = services.now_ms()
     if end < own_end:
         log.warning("%s ends at %d, its leader at %d: the rest is cut off", partition.name, own_end, end)
-        partition.truncate_for(end_epoch, end, now_ms=now_ms)
-        services.partitions.on_cut(partition)
+        await cut_long(partition, end_epoch, end, services)
     elif start > own_end:
         log.warning("%s ends at %d, its leader starts at %d: begun anew there", partition.name, own_end, start)
         partition.begin_at(start, now_ms=now_ms)
