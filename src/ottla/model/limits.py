@@ -371,6 +371,8 @@ REFERENCES_DEPTH_MAX = 64
 # again costs milliseconds.
 SCHEMAS_PARSED_REMEMBERED = 1_000
 SCHEMAS_PARSED_CHARS_MAX = 8 * MIB
+# A record of `_schemas` that a registry cannot take in is tried again after so long.
+REGISTRY_UNREADABLE_RETRY_MS = 60_000
 # An older schema is part of the message that a newer one does not fit it, cut here as Confluent does.
 OLD_SCHEMA_SHOWN_CHARS_MAX = 10 * KIB
 # Segments of a path and parameters of a request: the API needs fewer than ten of either.

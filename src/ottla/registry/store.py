@@ -4,7 +4,8 @@ Rules:
 - State comes from the log alone: the leader too applies its own records when it reads them back.
 - The leader decides on a state that holds everything in the log: it takes the transactional id (which ends and fences
   every earlier writer), reads to the end, and from then on each change is written, committed and read before the next
-  is decided.
+  is decided. When the log has to be read anew (see `tail`), the id is taken anew, too, and nothing is decided before
+  the end is reached; what is asked meanwhile is answered from what was known before.
 - After any failed write nobody knows by the error alone whether it is in the log. So the log is asked: the id is taken
   anew (or somebody else has), the end is read, and either the very records are there (the change is made, and
   answered), or they never will be, and the change is decided afresh here or by whoever leads now.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +32,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.registry.forward import FORWARD_HEADER, Call, Forwarding, NotForwarded, Reply
 from ottla.registry.leader import Election
 from ottla.registry.port import About, ForwardFailed, NotLeader, Unavailable
-from ottla.registry.tail import Tail
+from ottla.registry.tail import ReadAnew, Tail, Unreadable
 from ottla.registry.topic import WrongTopic, ensure_topic
 from ottla.registry.writer import Writer
 from ottla.schemas.registry.commands import Command
@@ -54,21 +56,24 @@ class StoreOptions:
     timeout_ms: int = 10_000
 
 
-@dataclass(eq=False, slots=True)
 class _Written:
-    """Records that may or may not be in the log; `seen` counts those that have been read back."""
+    """Records that may or may not be in the log, from `offset` on; looked for among those that are read."""
 
-    records: Sequence[Record]
-    seen: int = 0
+    def __init__(self, records: Sequence[Record], offset: int) -> None:
+        self.is_there = False
+        self._offset = offset
+        self._wanted = [(each.key, each.value) for each in records]
+        self._last: deque[tuple[bytes | None, bytes | None]] = deque(maxlen=len(records))
 
     def note(self, record: ConsumedRecord) -> None:
-        if self.seen < len(self.records):
-            wanted = self.records[self.seen]
-            self.seen = self.seen + 1 if (record.key, record.value) == (wanted.key, wanted.value) else 0
+        if record.offset >= self._offset and not self.is_there:
+            self._last.append((record.key, record.value))
+            self.is_there = list(self._last) == self._wanted
 
-    @property
-    def is_there(self) -> bool:
-        return self.seen == len(self.records)
+    def forget(self) -> None:
+        """The log is read anew: what was seen in it may have been cut off."""
+        self.is_there = False
+        self._last.clear()
 
 
 class TopicStore:
@@ -80,15 +85,14 @@ class TopicStore:
         self._group_id = group_id
         self._options = options
         self._transactional_id = f"{group_id}-{options.topic}"
-        self._machine = RegistryMachine()
-        self._tail = Tail(cluster, options.topic, self._apply, self._restart)
+        self._tail = Tail(cluster, options.topic, self._begin, self._apply)
         self._forwarding = Forwarding()
         self._lock = asyncio.Lock()
         self._writer: Writer | None = None
+        self._writer_reading = 0  # the reading of the log whose end was reached when the writer took the id
         self._void = 0  # the verdict that made this instance write last, and was proved wrong
         self._pending: _Written | None = None
         self._loading: asyncio.Task[None] | None = None
-        self._loaded = False
         self._looked = asyncio.Event()  # the topic was read, or refused
         self._trouble = "the registry is still reading its topic"
 
@@ -108,7 +112,7 @@ class TopicStore:
     async def loaded(self) -> None:
         """Until everything was read once. Raises WrongTopic when the topic is not fit for a registry."""
         await self._looked.wait()
-        if not self._loaded:
+        if self._tail.state is None:
             raise WrongTopic(self._trouble)
 
     async def _load(self) -> None:
@@ -121,11 +125,11 @@ class TopicStore:
                     reading = True
                     self._tail.start()
                 await self._tail.read_to_end(committed=True)
-                self._loaded = True
                 self._looked.set()
                 return
-            except WrongTopic as wrong:
-                log.error("%s", wrong)
+            except (WrongTopic, Unreadable) as wrong:
+                if str(wrong) != self._trouble:
+                    log.error("%s", wrong)
                 self._trouble = str(wrong)
                 self._looked.set()
                 await asyncio.sleep(_RECHECK_S)
@@ -139,22 +143,24 @@ class TopicStore:
 
     @property
     def state(self) -> RegistryMachine:
-        if not self._loaded:
+        if self._tail.state is None:
             raise Unavailable(self._trouble)
-        return self._machine
+        return self._tail.state
 
     @property
     def about(self) -> About:
         return About(self._cluster.metadata.cluster_id or "", self._group_id, __version__)
 
-    def _apply(self, record: ConsumedRecord) -> None:
+    def _begin(self) -> RegistryMachine:
+        if self._pending is not None:
+            self._pending.forget()
+        return RegistryMachine()
+
+    def _apply(self, machine: RegistryMachine, record: ConsumedRecord) -> None:
         if self._pending is not None:
             self._pending.note(record)
         if record.key is not None:
-            self._machine.apply(Record(record.key, record.value, record.headers, record.timestamp))
-
-    def _restart(self) -> None:
-        self._machine = RegistryMachine()
+            machine.apply(Record(record.key, record.value, record.headers, record.timestamp))
 
     # --- writing ------------------------------------------------------------------------------------------------
 
@@ -163,7 +169,7 @@ class TopicStore:
             async with asyncio.timeout(2 * self._options.timeout_ms / 1000), self._lock:
                 while True:
                     await self._lead()
-                    result = self._machine.decide(command, self._cluster.options.now_ms())
+                    result = self.state.decide(command, self._cluster.options.now_ms())
                     if not result.records or await self._write(result.records):
                         return result.reply
         except TimeoutError:
@@ -171,20 +177,28 @@ class TopicStore:
 
     async def _lead(self) -> None:
         """Returns when this instance is the one that writes and knows everything that was written."""
-        if not self._loaded:
+        if self._tail.state is None:
             raise Unavailable(self._trouble)
         while True:
+            if self._tail.trouble is not None:
+                raise Unavailable(self._tail.trouble)
             verdict = self._election.verdict
             usable = verdict.number > self._void
             if usable and verdict.is_self:
-                if self._writer is not None:
+                if self._writer is not None and self._knows_all:
                     return
+                await self._drop_writer()
                 await self._take(verdict.number)
             elif usable and verdict.leader is not None:
                 await self._drop_writer()
                 raise NotLeader(verdict.leader.url)
             else:
                 await self._wait_for_leader(verdict.number)
+
+    @property
+    def _knows_all(self) -> bool:
+        """Whether the state is what the writer found at the end of the log, and what it wrote since."""
+        return self._tail.is_current and self._tail.reading == self._writer_reading
 
     async def _wait_for_leader(self, number: int) -> None:
         try:
@@ -210,15 +224,19 @@ class TopicStore:
             await writer.close()
             raise
         else:
-            self._writer = writer
+            self._writer, self._writer_reading = writer, self._tail.reading
 
     async def _write(self, records: Sequence[Record]) -> bool:
         """Write and read back. False: it is sure that nothing was written, and another decision is needed."""
         assert self._writer is not None
         number = self._election.verdict.number
-        pending = self._pending = _Written(records)
+        position = self._tail.position
+        pending = self._pending = _Written(records, position)
         try:
-            await self._tail.wait_for(await self._writer.write(records))
+            end = await self._writer.write(records)
+            if end <= position:
+                raise ReadAnew(f"{self._options.topic} ends before what was read of it")
+            await self._tail.wait_for(end, self._writer_reading)
             return True
         except (ApiError, ClientError) as error:
             if isinstance(error, ApiError) and error.code == ErrorCode.MESSAGE_TOO_LARGE:
