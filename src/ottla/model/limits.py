@@ -254,6 +254,8 @@ JOURNAL_PORTION_BYTES = 256 * KIB
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How old what is known of schemas may be where another node leads their topic; doubts about them that are remembered.
 SCHEMAS_STALE_MS = 1_000
+# What is read of `_schemas` in one turn: some ten milliseconds' worth.
+SCHEMAS_SLICE_BYTES = 256 * KIB
 SCHEMA_DOUBTS_MAX = 10_000
 # How often a command that needs a producer id is tried when others were quicker to take the new ones.
 PRODUCER_ID_ATTEMPTS_MAX = 3

@@ -63,15 +63,15 @@ class Contracts:
         def inspect(
             batch: bytearray | memoryview, header: BatchHeader, name: str, offset: int
         ) -> tuple[bytearray | memoryview, BatchHeader]:
-            self._schemas.catch_up()
-            held = list(records(batch))
-            faults = contract.faults(held, full)
-            if not faults:
-                return batch, header
             try:
+                if not self._schemas.catch_up():
+                    raise _unread(topic)
+                held = list(records(batch))
+                faults = contract.faults(held, full)
+                if not faults:
+                    return batch, header
                 if not self._schemas.is_certain([(topic, fault) for fault in faults.values()]):
-                    # What is registered may be known elsewhere already; the producer sends the batch again.
-                    raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The schemas for {topic} are being read.")
+                    raise _unread(topic)
                 changed = act(header, held, faults, name, offset)
             except ApiError as error:
                 if error.code.retriable:
@@ -103,6 +103,11 @@ class Contracts:
             return _rebuilt(header, [record for at, record in enumerate(held) if at not in faults])
 
         return act
+
+
+def _unread(topic: str) -> ApiError:
+    """What is registered may be known elsewhere already; the producer sends the batch again."""
+    return ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The schemas for {topic} are being read.")
 
 
 _Act = Callable[[BatchHeader, list[Record], dict[int, str], str, int], bytearray]

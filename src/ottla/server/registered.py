@@ -1,16 +1,24 @@
 """What is registered, as the broker sees it: the registry's topic `_schemas`, read where it is.
 
-Where this node leads the topic nothing runs in the background: `catch_up` reads what is new in it, and costs a
-comparison when nothing is. So a schema counts from the moment its registration was acknowledged, and a broker without
-contracts pays nothing.
+Where this node leads the topic, `catch_up` reads what is new in it, and costs a comparison when nothing is. So a schema
+counts from the moment its registration was acknowledged, and a broker without contracts pays nothing.
 
 Where another node leads it, what is new is fetched from there, now and then while there is something to look at. What
 is known may then be a moment old, so nobody is refused on the strength of it: `is_certain` says whether the topic was
 read to its end after a doubt arose, and sees to it that it is.
+
+Rules:
+- Nothing is judged by a topic that is half read. Whenever it is read from its start (this node came to lead it, or no
+  longer does; it was made anew, or cut off) `catch_up` is False until the end was reached. A new leader whose high
+  watermark is below where its epoch began does not know the end: what was acknowledged elsewhere may not count yet.
+- A long topic is read in slices, so that others have their turn.
+- A record that cannot be taken in is passed over, and the log says which.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -21,7 +29,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import headers
 from ottla.records.committed import AbortedFilter
 from ottla.records.record import records
-from ottla.replica.partition import READ_COMMITTED
+from ottla.replica.reading import LATEST, NO_EPOCH, READ_COMMITTED
 from ottla.schemas.readable import Reader, reader_of
 from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.machine import RegistryMachine
@@ -31,12 +39,15 @@ from ottla.schemas.registry.refusal import Refused
 from ottla.schemas.schema import InvalidSchema
 from ottla.server.elsewhere import ask
 from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
 
 if TYPE_CHECKING:
     from ottla.replica.partition import Partition
     from ottla.server.context import Services
 
 TOPIC = "_schemas"
+
+log = logging.getLogger(__name__)
 
 
 class Schema:
@@ -75,6 +86,7 @@ class RegisteredSchemas:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._refreshing = False
+        self._reading_on = False
         self._steps = 0  # counts doubts and fetches, to tell what came first
         self._doubts: dict[Hashable, int] = {}  # since which step
         self._forget(None)
@@ -82,9 +94,12 @@ class RegisteredSchemas:
     def _forget(self, source: Partition | bytes | None) -> None:
         """Begin anew, with the partition here, or with the topic of this id elsewhere."""
         self._source = source
+        self._is_whole = False  # whether the end was reached
         self._certain = 0  # all that was registered before this step is known
         self._certain_ms = 0
         self._next = 0
+        self._epoch = NO_EPOCH
+        self._cuts = 0
         self._machine = RegistryMachine()
         self._known: dict[int | UUID, Schema | None] = {}
         self._known_chars = 0
@@ -108,20 +123,23 @@ class RegisteredSchemas:
             self._known_chars -= _chars(self._known.pop(oldest))
         return found
 
-    def catch_up(self) -> None:
-        """Read what is new, or see to it that it is."""
+    def catch_up(self) -> bool:
+        """Read what is new, or see to it that it is. False: the topic is half read, and nothing can be said yet."""
         services = self._services
         topic = services.metadata.state.topics.get(TOPIC)
         leader = NO_LEADER if topic is None else topic.partitions[0].leader
         if topic is None:
-            self._forget(None)
+            if self._source is not None or not self._is_whole:
+                self._forget(None)
+                self._is_whole = True
         elif leader == services.node_id:
             self._read_here()
         else:
             if self._source != topic.id:
                 self._forget(topic.id)
-            if services.now_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
+            if not self._is_whole or services.now_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
                 self._refresh(topic.id, leader)
+        return self._is_whole
 
     def is_certain(self, doubts: Sequence[Hashable]) -> bool:
         """Whether all that was registered before these doubts first arose is known; if not: ask again, soon."""
@@ -146,18 +164,31 @@ class RegisteredSchemas:
         except ApiError:
             self._forget(None)
             return
-        if partition is not self._source or partition.log.next_offset < self._next:
+        if partition is not self._source or partition.cuts != self._cuts:
             self._forget(partition)  # deleted, made anew, or cut off
+            self._cuts = partition.cuts
         self._next = max(self._next, partition.log.log_start_offset)
-        while self._next < partition.last_stable_offset and self._read_on(partition):
-            pass
+        if self._next < partition.last_stable_offset:
+            self._is_whole = False
+            self._read_slice(partition)
+        if not self._is_whole and partition.high_watermark >= partition.epoch_start:
+            self._is_whole = self._next >= partition.last_stable_offset
 
-    def _read_on(self, partition: Partition) -> bool:
-        read = partition.fetch(self._next, limits.SCAN_READ_BYTES, isolation=READ_COMMITTED)
-        if read.records is None:
-            return False
-        self._take(memoryview(read.records.read()), read.aborted)
-        return True
+    def _read_slice(self, partition: Partition) -> None:
+        """Read a part; the rest when others had their turn."""
+        try:
+            read = partition.fetch(self._next, limits.SCHEMAS_SLICE_BYTES, isolation=READ_COMMITTED)
+        except ApiError:
+            return  # it no longer leads, or its disk fails: whoever asks next finds out
+        if read.records is not None:
+            self._take(memoryview(read.records.read()), read.aborted)
+            if self._next < partition.last_stable_offset and not self._reading_on:
+                self._reading_on = True
+                asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._reading_on = False
+        self.catch_up()
 
     def _take(self, data: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
         self._known.clear()
@@ -167,48 +198,58 @@ class RegisteredSchemas:
             batch = data[at : at + header.size_bytes]
             is_aborted = filtered.is_aborted(header, batch)
             if header.base_offset >= self._next and not header.is_control and not is_aborted:
-                for each in records(batch):
-                    self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
-            self._next = max(self._next, header.next_offset)
+                self._apply(batch)
+            self._next, self._epoch = max(self._next, header.next_offset), header.leader_epoch
+
+    def _apply(self, batch: memoryview) -> None:
+        for each in records(batch):
+            try:
+                self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
+            except Exception:
+                log.exception("the record at offset %d of %s cannot be taken in: passed over", each.offset, TOPIC)
 
     # --- elsewhere
 
     def _refresh(self, topic_id: bytes, leader: int) -> None:
-        """Fetch what is new until there is nothing more."""
+        """Ask where the topic ends, and fetch what is new up to there. A leader that does not know yet how far its
+        predecessor had come does not say (OFFSET_NOT_AVAILABLE)."""
         if self._refreshing or leader == NO_LEADER:
             return
         self._refreshing = True
         self._steps += 1
         step, source = self._steps, self._source
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            isolation_level=READ_COMMITTED,
-            topics=[
-                FetchRequest.Topic(
-                    topic=TOPIC,
-                    topic_id=topic_id,
-                    partitions=[
-                        FetchRequest.Topic.Partition(
-                            partition=0, fetch_offset=self._next, partition_max_bytes=limits.SCAN_READ_BYTES
-                        )
-                    ],
-                )
-            ],
-        )
+
+        def ended(answer: Any) -> None:
+            self._refreshing = False
+            if self._source is source and not isinstance(answer, ApiError):
+                (found,) = (each for topic in answer.topics for each in topic.partitions)
+                if not found.error_code:
+                    self._fetch(topic_id, leader, found.offset, step)
+
+        ask(self._services, leader, _end_wanted(), "schemas").then(ended)
+
+    def _fetch(self, topic_id: bytes, leader: int, end: int, step: int) -> None:
+        if end < self._next:
+            self._forget(self._source)  # cut off
+        if self._next >= end:
+            self._certain, self._certain_ms = step, self._services.now_ms()
+            self._is_whole = True
+            return
+        self._refreshing = True
+        source = self._source
 
         def fetched(answer: Any) -> None:
             self._refreshing = False
             if self._source is source and not isinstance(answer, ApiError) and not answer.error_code:
                 (found,) = (each for topic in answer.responses for each in topic.partitions)
-                if self._fetched(found, step):
-                    self._refresh(topic_id, leader)
+                if self._fetched(found):
+                    self._fetch(topic_id, leader, end, step)
 
-        ask(self._services, leader, request, "schemas").then(fetched)
+        ask(self._services, leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
 
-    def _fetched(self, found: Any, step: int) -> bool:
-        """True if there is more."""
-        if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+    def _fetched(self, found: Any) -> bool:
+        """Whether anything came of it."""
+        if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE or found.diverging_epoch.end_offset >= 0:
             self._forget(self._source)  # compacted away below, or cut off
             self._next = max(found.log_start_offset, 0)
             return True
@@ -218,10 +259,31 @@ class RegisteredSchemas:
         if found.records:
             aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
             self._take(memoryview(found.records), aborted)
-        if self._next >= found.last_stable_offset:
-            self._certain, self._certain_ms = step, self._services.now_ms()
-            return False
         return self._next > before
+
+
+def _end_wanted() -> ListOffsetsRequest:
+    partition = ListOffsetsRequest.Topic.Partition(partition_index=0, timestamp=LATEST)
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=READ_COMMITTED,
+        topics=[ListOffsetsRequest.Topic(name=TOPIC, partitions=[partition])],
+    )
+
+
+def _records_wanted(topic_id: bytes, offset: int, epoch: int) -> FetchRequest:
+    partition = FetchRequest.Topic.Partition(
+        partition=0,
+        fetch_offset=offset,
+        last_fetched_epoch=epoch,
+        partition_max_bytes=limits.SCHEMAS_SLICE_BYTES,
+    )
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        isolation_level=READ_COMMITTED,
+        topics=[FetchRequest.Topic(topic=TOPIC, topic_id=topic_id, partitions=[partition])],
+    )
 
 
 def _chars(schema: Schema | None) -> int:
