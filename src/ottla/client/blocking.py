@@ -14,6 +14,7 @@ Rules:
 """
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
@@ -22,7 +23,7 @@ from typing import Any, TypeVar
 from ottla.client.accumulator import RecordMetadata
 from ottla.client.admin import Admin
 from ottla.client.blocking_admin import BlockingAdmin
-from ottla.client.blocking_consumers import BlockingConsumer, BlockingShareConsumer, BlockingTransaction
+from ottla.client.blocking_consumers import BlockingConsumer, BlockingShareConsumer, BlockingTransaction, close_after
 from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer
 from ottla.client.consumer_options import ConsumerOptions
@@ -59,11 +60,12 @@ class Blocking(Face[Producer]):
 
     def close(self, *, discard: bool = False) -> None:
         """Close the consumers, deliver what waits (unless it is to be discarded), then close everything."""
+        error = sys.exception()
 
         async def close() -> None:
             try:
                 for consumer in self._consumers:
-                    await consumer.close()
+                    await close_after(consumer, error)
             finally:
                 try:
                     if self._producer is not None:

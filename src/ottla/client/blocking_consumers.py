@@ -7,6 +7,7 @@ Rules:
 - Closing the client closes its consumers; `with` closes one earlier.
 """
 
+import sys
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TypeVar
@@ -31,7 +32,16 @@ class _Closing(Face[C]):
         self.close()
 
     def close(self) -> None:
-        self.runner.run(self.inner.close())
+        """As the consumer's own; an exception that is on its way here means that what was handed out last was not
+        handled."""
+        self.runner.run(close_after(self.inner, sys.exception()))
+
+
+async def close_after(consumer: Consumer | ShareConsumer, error: BaseException | None) -> None:
+    """Close a consumer whose caller is in another thread, in which this exception is on its way."""
+    if error is not None:
+        consumer.not_handled()
+    await consumer.close()
 
 
 class BlockingConsumer(_Closing[Consumer]):
@@ -51,6 +61,7 @@ class BlockingConsumer(_Closing[Consumer]):
     resume = calls(Consumer.resume)
     paused = calls(Consumer.paused)
     lag = calls(Consumer.lag)
+    not_handled = calls(Consumer.not_handled)
     commit = waits(Consumer.commit)
     committed = waits(Consumer.committed)
     offsets_for_times = waits(Consumer.offsets_for_times)
@@ -84,6 +95,7 @@ class BlockingShareConsumer(_Closing[ShareConsumer]):
 
     subscribe = calls(ShareConsumer.subscribe)
     poll = waits(ShareConsumer.poll)
+    not_handled = calls(ShareConsumer.not_handled)
     commit = waits(ShareConsumer.commit)
     _next = waits(ShareConsumer.__anext__)
 

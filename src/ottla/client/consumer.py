@@ -9,6 +9,9 @@ Rules:
   listener, automatic commits. Only heartbeats and fetches run in between.
 - The position is behind the last record that was handed out, and that is what a commit stores. An automatic commit
   happens at a later `poll`, when the caller is done with what it got; so nothing is committed before it was handled.
+- An exception that leaves the block of the consumer (or in whose handling it is closed) means that what was handed out
+  last was not handled: `not_handled`. The last commit then ends before it: the record of the iteration, or all that
+  the last `poll` or Arrow batch held.
 - A broker that is away is waited for; `poll` returns nothing meanwhile. What will not pass is raised, and the next
   `poll` tries again.
 """
@@ -16,6 +19,7 @@ Rules:
 import asyncio
 import logging
 import re
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +34,7 @@ from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.errors import ClientError, CommitFailed, LogTruncated, OffsetOutOfRange
 from ottla.client.fetching import ConsumedRecord, Fetched, Fetcher
 from ottla.client.group_metadata import GroupMetadata
+from ottla.client.handing import Handing
 from ottla.client.locating import locate
 from ottla.client.membership.classic import ClassicMembership
 from ottla.client.membership.modern import ModernMembership
@@ -38,7 +43,7 @@ from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_off
 from ottla.client.options import ClientOptions
 from ottla.client.ownership import Ownership
 from ottla.client.places import Place
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -77,15 +82,13 @@ class Consumer(Closing):
             )
         self._advancing: asyncio.Task[None] | None = None
         self._locating: asyncio.Task[None] | None = None
-        # What the iteration has taken and not handed out yet.
-        self._handing: list[ConsumedRecord] = []
-        self._handed = 0
-        self._handing_place: Place | None = None
-        self._handing_next_offset = 0
+        self._handing = Handing()
         self._closed = False
 
     async def close(self) -> None:
-        """Commit (if that is automatic), give the partitions back, leave the group. A static member does not leave."""
+        """Commit (if that is automatic), give the partitions back, leave the group. A static member does not leave.
+
+        While an exception is on its way, what was handed out last counts as not handled."""
         if self._closed:
             return
         self._closed = True
@@ -149,7 +152,7 @@ class Consumer(Closing):
         """Read exactly these partitions, without being a member of anything."""
         if self._membership is not None:
             raise ValueError("a consumer subscribes or has partitions assigned, not both")
-        self._stop_handing()
+        self._handing.stop()
         wanted = dict.fromkeys(TopicPartition(*each) for each in partitions)
         places = self._ownership.places
         for partition in [each for each in places if each not in wanted]:
@@ -178,14 +181,22 @@ class Consumer(Closing):
         self, max_records: int | None = None, timeout_ms: float = 1_000
     ) -> dict[TopicPartition, list[ConsumedRecord]]:
         """Records by partition, as soon as there are any; nothing when the time is over."""
-        self._stop_handing()
+        self._handing.come_back()
         found: dict[TopicPartition, list[ConsumedRecord]] = {}
         left = self.options.max_poll_records if max_records is None else max_records
         if not await self._ready(timeout_ms):
             return found
+        self._handing.hold(self._ownership.places.values())
         for place in list(self._ownership.places.values()):
             while left > 0 and not place.paused and place.has_records:
-                records, next_offset = place.take(left)
+                try:
+                    records, next_offset = place.take(left)
+                except ApiError:
+                    if not found:
+                        self._ownership.put_last(place.partition)
+                        raise
+                    left = 0  # what came before is handed out; a later poll says what is wrong here
+                    break
                 place.hand_out(records, next_offset)
                 left -= len(records)
                 earlier = found.get(place.partition)
@@ -193,8 +204,8 @@ class Consumer(Closing):
                     found[place.partition] = records
                 else:
                     earlier.extend(records)
-        for partition in found:  # others come first next time
-            self._ownership.places[partition] = self._ownership.places.pop(partition)
+        for partition in found:
+            self._ownership.put_last(partition)
         self._start_fetches()  # the brokers work while the caller does
         return found
 
@@ -210,15 +221,10 @@ class Consumer(Closing):
 
     def next_at_hand(self) -> ConsumedRecord | None:
         """The next record of the iteration, if there is one without waiting."""
-        if self._handed == len(self._handing):
-            return None
-        record = self._handing[self._handed]
-        self._handed += 1
-        self._handing_place.position = record.offset + 1  # type: ignore[union-attr]
-        return record
+        return self._handing.next_record()
 
     async def _next_handing(self) -> None:
-        self._stop_handing()
+        self._handing.come_back()
         try:
             while not await self._ready(None):
                 pass
@@ -228,26 +234,22 @@ class Consumer(Closing):
             raise
         for place in self._ownership.places.values():
             if place.has_records and not place.paused:
-                records, next_offset = place.take(self.options.max_poll_records)
-                self._ownership.places[place.partition] = self._ownership.places.pop(place.partition)
-                self._handing, self._handed = records, 0
-                self._handing_place, self._handing_next_offset = place, next_offset
+                self._ownership.put_last(place.partition)
+                self._handing.begin(place, self.options.max_poll_records)
                 self._start_fetches()
                 return
 
     def _stop_handing(self) -> None:
-        """What the iteration took and did not hand out comes first again, whoever asks next."""
-        place, self._handing_place = self._handing_place, None
-        if place is None:
-            return
-        rest = self._handing[self._handed :]
-        if rest:
-            place.put_back(rest, self._handing_next_offset)
-            if self._handed:
-                place.leader_epoch = rest[0].leader_epoch
-        elif place.position is not None:
-            place.hand_out(self._handing, self._handing_next_offset)
-        self._handing, self._handed = [], 0
+        if sys.exception() is None:
+            self._handing.stop()
+        else:
+            self._handing.take_back()
+
+    def not_handled(self) -> None:
+        """What was handed out last could not be handled: it is handed out again, here or to whoever reads next, and no
+        automatic commit goes beyond it. What was committed by `commit` meanwhile stays."""
+        self._handing.take_back()
+        self._wake()
 
     async def arrow(
         self, *, rows_min: int = ROWS_MIN, linger_ms: float = LINGER_MS
@@ -259,7 +261,7 @@ class Consumer(Closing):
         convert, places = converter(), self._ownership.places
         enough = partial(has_gathered, places, rows_min, self.options.max_partition_fetch_bytes)
         while True:
-            self._stop_handing()
+            self._handing.come_back()
             try:
                 await self._ready(None)
                 await self._ready(linger_ms, enough)
@@ -267,10 +269,16 @@ class Consumer(Closing):
                 if self._closed:
                     return
                 raise
+            self._handing.hold(places.values())
             batches = take_batches(places, rows_min)
             self._start_fetches()
             if batches:
-                yield convert(batches)
+                try:
+                    columns = convert(batches)
+                except BaseException:
+                    self.not_handled()
+                    raise
+                yield columns
 
     def _has_records(self) -> bool:
         return any(place.has_records and not place.paused for place in self._ownership.places.values())
@@ -365,7 +373,7 @@ class Consumer(Closing):
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Go on from this offset."""
-        self._stop_handing()
+        self._handing.stop()
         self._place(partition).move(offset)
         self._wake()
 
@@ -378,14 +386,14 @@ class Consumer(Closing):
         self._seek_to(LATEST, partitions)
 
     def _seek_to(self, time: Time, partitions: Sequence[TopicPartition]) -> None:
-        self._stop_handing()
+        self._handing.stop()
         for partition in partitions or self.assignment:
             self._place(partition).move(None, wanted=time)
         self._wake()
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of these partitions until `resume`; they stay assigned."""
-        self._stop_handing()
+        self._handing.stop()
         for partition in partitions:
             self._place(partition).paused = True
 

@@ -141,6 +141,7 @@ class Fetcher:
         self._wake = wake
         self._rack_id = rack_id
         self._tasks: dict[asyncio.Task[list[Fetched]], int] = {}  # task -> node it asks
+        self._kept: list[Fetched] = []  # arrived together with a failure
 
     def __bool__(self) -> bool:
         """Whether anything is under way."""
@@ -172,11 +173,19 @@ class Fetcher:
         await asyncio.wait(self._tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
 
     def collect(self) -> list[Fetched]:
-        """What has arrived since the last time; raises what went wrong for good."""
-        found: list[Fetched] = []
+        """What has arrived since the last time; raises what went wrong for good. The cursors are behind what arrived
+        beside that, so it is kept for the next time."""
+        found, self._kept = self._kept, []
+        failure: BaseException | None = None
         for task in [each for each in self._tasks if each.done()]:
             del self._tasks[task]
-            found.extend(task.result())
+            error = task.exception()
+            if error is None:
+                found.extend(task.result())
+            failure = failure or error
+        if failure is not None:
+            self._kept = found
+            raise failure
         return found
 
     def _spawn(self, node_id: int, cursors: list[Cursor], work: Callable[[], Awaitable[list[Fetched]]]) -> None:
@@ -240,7 +249,11 @@ class Fetcher:
                     result.append(self._take(cursor, partition))
                     cursor.retries = 0
                 except ApiError as error:
-                    found = await self._refused(cursor, partition, answer, error)
+                    try:
+                        found = await self._refused(cursor, partition, answer, error)
+                    except (ClientError, ApiError) as failure:  # the other partitions' records must not go with it
+                        self._failed(cursor, failure)
+                        continue
                     if found is not None:
                         result.append(found)
         return result

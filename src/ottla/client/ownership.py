@@ -30,6 +30,10 @@ class Ownership:
         """What is owned, in order."""
         return sorted(self.places)
 
+    def put_last(self, partition: TopicPartition) -> None:
+        """Others come first next time."""
+        self.places[partition] = self.places.pop(partition)
+
     async def revoke(self, partitions: Iterable[TopicPartition]) -> None:
         """The group takes partitions away: the last chance to commit."""
         gone = sorted(each for each in partitions if each in self.places)

@@ -91,9 +91,10 @@ class Place:
             if not found:
                 if not self._batches:
                     return [], self._position_or(0)
-                raw = self._current = self._batches.popleft()
+                raw = self._current = self._batches[0]
+                found = list(decode_batch(raw))  # one that cannot be read stays where it is
+                self._batches.popleft()
                 self.buffered_bytes -= raw.header.size_bytes
-                found = list(decode_batch(raw))
             if len(found) > records_max:
                 self._decoded = found[records_max:]
                 return found[:records_max], found[records_max].offset

@@ -188,6 +188,11 @@ class ShareConsumer(Closing):
             if delivery.acknowledgement is None:
                 delivery.accept()
 
+    def not_handled(self) -> None:
+        """What was handed out last could not be handled: in implicit mode no poll or commit accepts it. It is released
+        when this consumer is closed, or when its lock runs out."""
+        self._handed = []
+
     # --- acknowledging ------------------------------------------------------------------------------------------
 
     async def commit(self) -> dict[TopicPartition, ApiError]:
