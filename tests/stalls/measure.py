@@ -84,6 +84,19 @@ def _name(callback: Any) -> str:
     return str(getattr(callback, "__qualname__", callback))
 
 
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Python's collector stops whoever happens to run. How long is of all objects of the process, most of them the
+    tests'; that a node's own collections are short is shown by tests/server/test_collections.py."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def best_of(measure: Callable[[], Callback], times: int = 3, enough_ms: float = BUDGET_MS) -> Callback:
     """The cheapest of some measurements; the first one that is within the budget is good enough."""
     best = measure()
@@ -129,10 +142,10 @@ class MeasuredNode:
 
     def cost(self, work: Callable[[], object]) -> Callback:
         """The dearest callback of the node while `work` runs; its result is awaited, the node's other work is not."""
-        gc.collect()
         self.call(self.recording.clear)
-        work()
-        self.call(lambda: None)  # what the answer came from has ended
+        with without_collections():
+            work()
+            self.call(lambda: None)  # what the answer came from has ended
         return self.recording.worst(self.loop)
 
     def _run(self) -> None:

@@ -28,6 +28,12 @@ VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
 # An array element takes at least one byte, so `remaining` bounds the count too; this bounds element types of no size.
 ARRAY_ELEMENTS_MAX = 16 * 1024 * 1024
+# Elements of all lists of a request together. What an element costs (a microsecond, some hundred bytes of memory) has
+# little to do with its bytes on the wire: a larger request closes the connection.
+REQUEST_ELEMENTS_MAX = 250_000
+# A request of more elements is decoded in steps of so many, a large answer encoded in them: some milliseconds each.
+ELEMENTS_AT_ONCE_MAX = 5_000
+ELEMENTS_PER_STEP = 5_000
 # Tagged fields are few in every known message; thousands would only burn time.
 TAGGED_FIELDS_MAX = 1024
 # Strings carry int16 lengths in the classic encoding, and no field of Kafka needs more in the compact one.
@@ -58,6 +64,18 @@ DESCRIBE_PARTITIONS_MAX = 2_000
 CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
 # A configuration value is written into a metadata record and into every snapshot.
 CONFIG_VALUE_BYTES_MAX = INT16_MAX
+
+# What one slice of a large request does (see server/slices.py and server/portions.py), some 10 ms of work: items of a
+# request at up to 50 microseconds each; partitions that may have to be opened first; groups, of which each may have
+# thousands of members, and transactions; topics, brokers and groups whose configuration is told or changed; partitions
+# that are made; partitions that are described; partitions that a fetch looks at.
+ITEMS_PER_SLICE = 200
+PARTITIONS_OPENED_PER_SLICE = 50
+GROUPS_PER_SLICE = 5
+RESOURCES_PER_SLICE = 20
+PARTITIONS_CREATED_PER_SLICE = 500
+PARTITIONS_DESCRIBED_PER_SLICE = 2_000
+PARTITIONS_FETCHED_PER_SLICE = 1_000
 
 # --- connections ------------------------------------------------------------------------------------------------
 

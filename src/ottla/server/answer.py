@@ -32,6 +32,27 @@ def bounded(names: Sequence[T]) -> Sequence[T]:
     return names
 
 
+class Large(Generic[T]):
+    """An answer of so many elements that it is encoded in slices; nobody may change it any more."""
+
+    __slots__ = ("response",)
+
+    def __init__(self, response: T) -> None:
+        self.response = response
+
+
+class Sliced(Generic[T]):
+    """An answer that is made in slices; its connection handles nothing else until it is there."""
+
+    __slots__ = ("making",)
+
+    def __init__(self, making: Awaitable[T | Large[T]]) -> None:
+        self.making = making
+
+    def __await__(self) -> Generator[Any, None, T | Large[T]]:
+        return self.making.__await__()
+
+
 class Later(Generic[T]):
     __slots__ = ("_callback", "_value", "done", "on_abandon")
 
@@ -110,5 +131,6 @@ def gather(answers: Sequence[Later[T]]) -> Later[list[T]]:
     return gathered
 
 
-# What a handler returns: the response, a promise of it, or None where the protocol wants no answer (acks=0).
-Answer: TypeAlias = T | Later[T] | Awaitable[T] | None
+# What a handler returns: the response (a `Large` one where there may be thousands of elements), a promise of it, or
+# None where the protocol wants no answer (acks=0).
+Answer: TypeAlias = T | Large[T] | Later[T] | Awaitable[T | Large[T]] | None

@@ -23,13 +23,13 @@ from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
-from ottla.server.answer import FAILED, Disconnect, Later
+from ottla.server.answer import FAILED, Disconnect, Large, Later, Sliced
 from ottla.server.context import Context, Intercept
 from ottla.server.forwarding import Forwarded
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.memory import RequestMemory
 from ottla.server.outbound import Outbound
-from ottla.wire.compile import WireError
+from ottla.wire.compile import Crowded, WireError
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.varint import skip_tags
@@ -76,6 +76,7 @@ class Connection:
         self._reading = False
         self._writing = False
         self._waits_for_memory = False
+        self._busy: asyncio.Future[Any] | None = None  # with a request that takes many slices: the next ones wait
         self._flush_due = False
         self._on_close = on_close
         self._intercept = context.services.intercept
@@ -86,7 +87,7 @@ class Connection:
     # Reading
 
     def _resume_reading(self) -> None:
-        if not (self._reading or self.closed or self._writing or self._waits_for_memory):
+        if not (self._reading or self.closed or self._writing or self._waits_for_memory or self._busy):
             self._reading = True
             self._loop.add_reader(self._fileno, self._readable)
 
@@ -168,11 +169,13 @@ class Connection:
             self._handle(frame)
             if self.closed:
                 return
+            if self._busy:
+                break
         self._flush()
         self._pause_reading()
-        if not (self.closed or self._writing or self._has_enough()):
+        if not (self.closed or self._writing or self._busy or self._has_enough()):
             self._loop.call_soon(self._continue)  # the others have their turn first
-        # Else it is `_writable` or `_answered` that goes on.
+        # Else it is `_writable`, `_decoded` or `_answered` that goes on.
 
     def _has_enough(self) -> bool:
         """Whether answers must leave before more requests are handled."""
@@ -194,29 +197,68 @@ class Connection:
                     tags = frame[position]
                     position = skip_tags(frame, position + 1, tags) if tags else position + 1
                 request, _ = route.decode(frame, position)
+        except Crowded:
+            assert route is not None, "it was about to be decoded"
+            self._decode_in_slices(route, frame, position, correlation_id)
+            return
         except (WireError, StructError, IndexError, UnicodeDecodeError) as error:
-            raise Disconnect(f"a malformed request: {error}") from error
-        answer: Any
-        if route is None:
-            route, answer = _unserved(key, version, self._route)
+            raise _malformed(error) from error
+        if route is not None:
+            self._serve(route, request, frame, correlation_id)
+            return
+        route, unserved = _unserved(key, version, self._route)
+        self._answered(self._slot(route, correlation_id), unserved)
+
+    def _serve(self, route: dispatch.Route, request: Request, frame: memoryview, correlation_id: int) -> None:
+        self.context.request_version = route.version
+        if self._intercept is not None:
+            answer = self._intercepted(self._intercept, route, request, frame)
+        elif route.forwarded and self._forwarding is not None:
+            answer = self._forwarding.handle(route, request, frame, self.context)
         else:
-            self.context.request_version = version
-            if self._intercept is not None:
-                answer = self._intercepted(self._intercept, route, request, frame)
-            elif route.forwarded and self._forwarding is not None:
-                answer = self._forwarding.handle(route, request, frame, self.context)
-            else:
-                answer = route.handler(request, self.context)
-            if answer is None:
-                return
+            answer = route.handler(request, self.context)
+        if answer is None:
+            return
         if not isinstance(answer, Response):
             self._wait_for(route, correlation_id, answer)
         elif self._slots:
-            slot = _Slot(route, correlation_id)
-            slot.parts = self._outbound.hold(route.reply(answer, correlation_id))
-            self._slots.append(slot)
+            self._slot(route, correlation_id).parts = self._outbound.hold(route.reply(answer, correlation_id))
         else:
             self._outbound.add(route.reply(answer, correlation_id))
+
+    def _decode_in_slices(self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int) -> None:
+        """Nothing is read from this connection meanwhile: its buffer has the frame, and what follows has to wait."""
+        slow = self._decode_slowly(route, frame, position, correlation_id)
+        self._busy = asyncio.ensure_future(slow, loop=self._loop)
+        self._busy.add_done_callback(self._decoded)
+
+    async def _decode_slowly(
+        self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int
+    ) -> None:
+        slices = self.context.services.slices
+        await slices.turn()
+        try:
+            request = await slices.finish(route.decode_in_steps(frame, position))
+        except WireError as error:
+            raise _malformed(error) from error
+        if not self.closed:
+            self._serve(route, request, frame, correlation_id)
+
+    def _decoded(self, task: asyncio.Future[Any]) -> None:
+        if self._busy is task:
+            self._busy = None
+        if task.cancelled() or self.closed:
+            return
+        error = task.exception()
+        if error is None:
+            self._loop.call_soon(self._continue)
+        elif isinstance(error, Disconnect):
+            log.info("closing %s: %s", self.context.connection.remote_address, error)
+            self._flush()
+            self.close()
+        else:
+            log.error("a request of %s failed", self.context.connection.remote_address, exc_info=error)
+            self.close()
 
     def _intercepted(self, intercept: Intercept, route: dispatch.Route, request: Request, frame: memoryview) -> Any:
         """Under test: somebody stands before the handler, and before the way to another node's."""
@@ -232,17 +274,30 @@ class Connection:
 
     # Answers that wait
 
-    def _wait_for(self, route: dispatch.Route, correlation_id: int, answer: Any) -> None:
+    def _slot(self, route: dispatch.Route, correlation_id: int) -> _Slot:
+        """The next place in the line of replies."""
         slot = _Slot(route, correlation_id)
-        slot.waits_for = answer
         self._slots.append(slot)
+        return slot
+
+    def _wait_for(self, route: dispatch.Route, correlation_id: int, answer: Any) -> None:
+        slot = self._slot(route, correlation_id)
+        slot.waits_for = answer
         if answer.__class__ is Later:
             answer.then(lambda response: self._answered(slot, response))
             return
-        task = slot.waits_for = asyncio.ensure_future(answer, loop=self._loop)
+        if answer.__class__ is Large:
+            self._encode_in_slices(slot, answer)
+            return
+        if answer.__class__ is Sliced:
+            task = slot.waits_for = self._busy = asyncio.ensure_future(answer.making, loop=self._loop)
+        else:
+            task = slot.waits_for = asyncio.ensure_future(answer, loop=self._loop)
         task.add_done_callback(lambda done: self._task_done(slot, done))
 
     def _task_done(self, slot: _Slot, task: Any) -> None:
+        if self._busy is task:
+            self._busy = None
         if task.cancelled():
             self.close()
         elif task.exception() is not None:
@@ -257,16 +312,39 @@ class Connection:
         if response is FAILED:
             self.close()
             return
-        slots = self._slots
+        if response.__class__ is Large:
+            self._encode_in_slices(slot, response)
+            return
         try:
             forwarded = response.__class__ is Forwarded
             parts = response.parts() if forwarded else slot.route.reply(response, slot.correlation_id)
-            slot.parts = self._outbound.hold(parts)
         except Exception:
             # Whoever gave the answer (a producer's append, say) must not suffer for it.
             log.exception("an answer to %s could not be written", self.context.connection.remote_address)
             self.close()
             return
+        self._fill(slot, parts)
+
+    def _encode_in_slices(self, slot: _Slot, answer: Large[Any]) -> None:
+        slices = self.context.services.slices
+        steps = slot.route.reply_in_steps(answer.response, slot.correlation_id)
+        task = slot.waits_for = asyncio.ensure_future(slices.finish(steps), loop=self._loop)
+        task.add_done_callback(lambda done: self._encoded(slot, done))
+
+    def _encoded(self, slot: _Slot, task: asyncio.Task[list[Any]]) -> None:
+        if self.closed or task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            log.error("an answer to %s could not be written", self.context.connection.remote_address, exc_info=error)
+            self.close()
+        else:
+            self._fill(slot, task.result())
+
+    def _fill(self, slot: _Slot, parts: list[Any]) -> None:
+        """An answer is there; it leaves when those before it have."""
+        slots = self._slots
+        slot.parts = self._outbound.hold(parts)
         self.last_active = self._loop.time()
         if slots[0] is not slot:
             return
@@ -288,7 +366,7 @@ class Connection:
         self._flush()
 
     def _continue(self) -> None:
-        if not (self.closed or self._reading or self._writing):
+        if not (self.closed or self._reading or self._writing or self._busy):
             self._resume_reading()
             self._work()
 
@@ -356,6 +434,8 @@ class Connection:
         if self._waits_for_memory:
             self._memory.forget(self._granted)
         self._inbound.release()
+        if self._busy is not None:
+            self._busy.cancel()
         for slot in self._slots:
             if slot.waits_for.__class__ is Later:
                 slot.waits_for.abandon()
@@ -365,6 +445,10 @@ class Connection:
         for what in tuple(self.context.when_closed.values()):
             what()
         self._on_close(self)
+
+
+def _malformed(error: Exception) -> Disconnect:
+    return Disconnect(f"a malformed request: {error}")
 
 
 def _unserved(

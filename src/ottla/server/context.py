@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ottla.server.share_partitions import SharePartitions
     from ottla.server.share_states import ShareStates
     from ottla.server.shares import ShareCoordinators
+    from ottla.server.slices import Slices
     from ottla.server.spark_readers import SparkReaders
     from ottla.server.transactional import Line
     from ottla.server.transactions import TransactionCoordinators
@@ -70,6 +71,7 @@ class Services:
     rng: Random
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination
+    slices: Slices
     executor: Executor | None = None  # for `workers.in_worker`
     intercept: Intercept | None = None
     replication: Replication | None = None  # None where there are no partitions

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from ottla.server.answer import Answer
 from ottla.server.context import Context
+from ottla.server.portions import Portions, in_portions
 from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
 from ottla.wire import api, compile, header
-from ottla.wire.frame import framed
+from ottla.wire.frame import framed, framed_in_steps
 from ottla.wire.message import Request, Response
 
 RequestT = TypeVar("RequestT", bound=Request)
@@ -49,11 +50,17 @@ _controller_routes: dict[int, Route] = {}
 
 
 def handles(
-    request: type[RequestT], versions: str | None = None, *, on: Listeners = "broker", forwarded: bool = False
+    request: type[RequestT],
+    versions: str | None = None,
+    *,
+    on: Listeners = "broker",
+    forwarded: bool = False,
+    portions: Portions | None = None,
 ) -> Callable[[Callable[[RequestT, Context], Answer[ResponseT]]], Callable[[RequestT, Context], Answer[ResponseT]]]:
     """Registers a handler; `versions` narrows what the message declares (its unstable last version is never served).
 
-    `on` says which listeners serve it, `forwarded` that the active controller is the one to handle it.
+    `on` says which listeners serve it, `forwarded` that the active controller is the one to handle it, `portions` that
+    one with very many items is handled bit by bit.
     """
     low, high = request.versions
     if request.latest_unstable:
@@ -66,7 +73,8 @@ def handles(
         handler: Callable[[RequestT, Context], Answer[ResponseT]],
     ) -> Callable[[RequestT, Context], Answer[ResponseT]]:
         assert request.key not in ENDPOINTS, f"{request.name} has two handlers"
-        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, handler, request, on, forwarded)
+        served = handler if portions is None else in_portions(portions, handler)
+        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, served, request, on, forwarded)
         return handler
 
     return register
@@ -82,13 +90,23 @@ def load_handlers() -> None:
 class Route:
     """All that is needed to decode one request version, handle it, and encode the answer."""
 
-    __slots__ = ("decode", "encode", "endpoint", "flexible_request", "forwarded", "handler", "header_version")
+    __slots__ = (
+        "decode",
+        "encode",
+        "endpoint",
+        "flexible_request",
+        "forwarded",
+        "handler",
+        "header_version",
+        "version",
+    )
 
     def __init__(self, endpoint: Served, version: int) -> None:
         self.endpoint = endpoint
         self.handler = endpoint.handler
         self.forwarded = endpoint.forwarded
-        self.decode = compile.decoder(endpoint.request, version)
+        self.version = version
+        self.decode = compile.bounded_decoder(endpoint.request, version)
         self.encode = compile.encoder(api.response_class(endpoint.key), version)
         self.flexible_request = header.request_header_version(endpoint.key, version) >= 2
         self.header_version = header.response_header_version(endpoint.key, version)
@@ -96,6 +114,16 @@ class Route:
     def reply(self, response: Response, correlation_id: int) -> list[Any]:
         """The frame of a response, as byte strings with file slices between them."""
         return framed(response, self.encode, self.header_version, correlation_id)
+
+    def decode_in_steps(self, frame: memoryview, position: int) -> Generator[None, None, Request]:
+        """The request of a frame for which `decode` raised Crowded."""
+        request, _ = yield from compile.step_decoder(self.endpoint.request, self.version)(frame, position)
+        return request
+
+    def reply_in_steps(self, response: Response, correlation_id: int) -> Generator[None, None, list[Any]]:
+        """`reply` for a large one."""
+        encode = compile.step_encoder(api.response_class(self.endpoint.key), self.version)
+        return framed_in_steps(response, encode, self.header_version, correlation_id)
 
 
 def route(key: int, version: int) -> Route | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.server.answer import FAILED, Answer
+from ottla.server.answer import FAILED, Answer, Large, Sliced
 from ottla.server.channel import is_refused_by_role
 from ottla.server.context import Context
 from ottla.wire.message import Request, Response
@@ -43,14 +43,16 @@ class Forwarding:
         answer = route.handler(request, context)
         if answer is None or isinstance(answer, Response):
             return answer
-        return self._unless_lost(answer, route, request, bytes(frame), context, context.request_version)
+        waiting = self._unless_lost(answer, route, request, bytes(frame), context, context.request_version)
+        return Sliced(waiting) if answer.__class__ is Sliced else waiting
 
     async def _unless_lost(
         self, answer: Any, route: Route, request: Request, frame: bytes, context: Context, version: int
     ) -> Any:
         """The answer, unless the lead was lost before it was committed."""
-        answer = await answer
-        if answer is FAILED or not is_refused_by_role(answer):
+        if answer.__class__ is not Large:
+            answer = await answer
+        if answer is FAILED or answer.__class__ is Large or not is_refused_by_role(answer):
             return answer
         return await self._forward(route, request, frame, context, version)
 

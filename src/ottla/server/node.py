@@ -39,6 +39,7 @@ from ottla.server.ports import system_ports as system_ports
 from ottla.server.refusals import check_start
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
+from ottla.server.slices import Slices
 from ottla.server.spark_readers import SparkReaders
 from ottla.server.stalls import Stalls
 from ottla.server.upkeep import Upkeep
@@ -178,6 +179,7 @@ class Node:
             rng=self.ports.rng,
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop)),
+            slices=Slices(loop),
             intercept=self.ports.intercept,
         )
 

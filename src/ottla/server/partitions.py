@@ -134,6 +134,11 @@ class Partitions:
         for held in tuple(self._by_name.values()):
             yield from tuple(held.opened.values())
 
+    def if_opened(self, name: TopicPartition) -> Partition | None:
+        """The partition if it is open."""
+        held = self._by_name.get(name.topic)
+        return None if held is None else held.opened.get(name.partition)
+
     def opened_in(self, directory: DataDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
         for name in directory.partitions:
             partition = self._by_name[name.topic].opened.get(name.partition)

@@ -3,7 +3,7 @@
 uvloop has no hook before and after a callback, and a look at the clock around each would cost every request. So a
 thread of its own looks at the loop's thread some times a second. An idle loop is left alone. A busy one is asked to
 call back: until it does it is held up, and the frames of its thread say by what. Requests pay nothing for this; what is
-being handled is read from the frame of `Connection._handle`.
+being handled is read from the frame of `Connection._serve`.
 
 It measures from when it first saw the loop busy, so what it tells is a lower bound.
 """
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _LOOKS_PER_LIMIT = 2
 _FRAMES_MAX = 200
-_HANDLE: CodeType = Connection._handle.__code__
+_HANDLE: CodeType = Connection._serve.__code__
 _OTHERS = "code that is not Ottla's"
 
 
@@ -132,8 +132,6 @@ def _request_of(frame: FrameType) -> str | None:
     if frame.f_code is not _HANDLE:
         return None
     values: dict[str, Any] = frame.f_locals
-    route, context = values.get("route"), values["self"].context
-    if route is None:
-        return None
+    route, context = values["route"], values["self"].context
     address, port = context.connection.remote_address[:2]
-    return f"{route.endpoint.name} v{values['version']} of client {context.client_id[:100]!r} at {address}:{port}"
+    return f"{route.endpoint.name} v{route.version} of client {context.client_id[:100]!r} at {address}:{port}"

@@ -12,15 +12,26 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from ottla.wire.decoding import decode_source
 from ottla.wire.encoding import encode_source
 from ottla.wire.message import Struct, build
-from ottla.wire.types import WireError
+from ottla.wire.source import Bound
+from ottla.wire.types import Crowded, WireError
 
-__all__ = ["WireError", "decode", "decoder", "encode", "encoder"]
+__all__ = [
+    "Crowded",
+    "WireError",
+    "bounded_decoder",
+    "decode",
+    "decoder",
+    "encode",
+    "encoder",
+    "step_decoder",
+    "step_encoder",
+]
 
 M = TypeVar("M", bound=Struct)
 Splices = list[tuple[int, Any]]
@@ -44,6 +55,36 @@ def encoder(cls: type[M], version: int) -> Callable[[M, bytearray, Splices], Non
         source, scope = encode_source(cls, version)
         known = cls._encoders[version] = build(source, f"<encode {cls.__name__} v{version}>", scope, "encode")
     return known  # type: ignore[no-any-return]
+
+
+def bounded_decoder(cls: type[M], version: int) -> Callable[..., tuple[M, int]]:
+    """`decoder`, but it raises Crowded where there are so many elements that they are to be decoded in steps."""
+    made: Callable[..., tuple[M, int]] = _bounded(cls._decoders, decode_source, cls, version, Bound.AT_ONCE)
+    return made
+
+
+def step_decoder(cls: type[M], version: int) -> Callable[..., Generator[None, None, tuple[M, int]]]:
+    """`decoder` in steps of some milliseconds; the view must stay as it is meanwhile."""
+    made: Callable[..., Generator[None, None, tuple[M, int]]]
+    made = _bounded(cls._decoders, decode_source, cls, version, Bound.STEPS)
+    return made
+
+
+def step_encoder(cls: type[M], version: int) -> Callable[[M, bytearray, Splices], Generator[None, None, None]]:
+    """`encoder` in steps of some milliseconds; the message must stay as it is meanwhile."""
+    made: Callable[..., Generator[None, None, None]]
+    made = _bounded(cls._encoders, encode_source, cls, version, Bound.STEPS)
+    return made
+
+
+def _bounded(known: dict[Any, Any], write: Callable[..., Any], cls: type[Struct], version: int, bound: Bound) -> Any:
+    made = known.get((version, bound))
+    if made is None:
+        _check_version(cls, version)
+        source, scope = write(cls, version, bound)
+        verb = write.__name__.removesuffix("_source")
+        made = known[version, bound] = build(source, f"<{verb} {cls.__name__} v{version} {bound.value}>", scope, verb)
+    return made
 
 
 def decode(cls: type[M], version: int, data: bytes | bytearray | memoryview) -> M:

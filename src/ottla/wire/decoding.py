@@ -2,6 +2,7 @@
 
 The function is flat: nested structs become nested loops. Fixed-width fields that lie side by side, together with the
 length or count that follows them, are one `unpack_from`, whose results go straight into the slots of the new object.
+What strangers send is also counted: a request of many elements is decoded by a generator, in steps (`Bound`).
 Every length is checked against what is left before anything of that size is made, so a few bytes cannot ask for much
 memory or time.
 """
@@ -11,10 +12,19 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from ottla.model.limits import ARRAY_ELEMENTS_MAX, STRING_BYTES_MAX, TAGGED_FIELDS_MAX
+from ottla.model.limits import (
+    ARRAY_ELEMENTS_MAX,
+    ELEMENTS_AT_ONCE_MAX,
+    ELEMENTS_PER_STEP,
+    REQUEST_ELEMENTS_MAX,
+    STRING_BYTES_MAX,
+    TAGGED_FIELDS_MAX,
+)
 from ottla.wire.message import Field, Struct, fields
 from ottla.wire.source import (
+    NUMBERS_PER_ELEMENT_LOG2,
     SMALL,
+    Bound,
     Source,
     absent,
     is_flexible,
@@ -29,18 +39,20 @@ from ottla.wire.varint import (
     bad_length,
     bad_mark,
     bad_tag,
+    crowded_at_once,
+    crowded_request,
     more_uvarint,
     null_value,
     skip_tags,
 )
 
 
-def decode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]:
+def decode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
     """The source of `decode` and the names it needs."""
-    writer = _Decoder(cls, version)
+    writer = _Decoder(cls, version, bound)
     top = writer.struct(cls, f"v{version} {cls.__name__}")
     writer.flush()
-    head = ["def decode(view, pos=0):", "    size = len(view)", "    try:"]
+    head = ["def decode(view, pos=0):", "    size = len(view)", *writer.counters, "    try:"]
     body = ["    " + line for line in writer.emit.lines]
     tail = [
         f"        return {top}, pos",
@@ -52,13 +64,38 @@ def decode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]
 
 
 class _Decoder:
-    def __init__(self, cls: type[Struct], version: int) -> None:
+    def __init__(self, cls: type[Struct], version: int, bound: Bound) -> None:
         self.version = version
+        self.bound = bound
         self.flexible = version in cls.flexible
         self.emit = Source()
         self.emit.use("new", object.__new__)
         self._codes: list[str] = []
         self._targets: list[str] = []
+
+    @property
+    def counters(self) -> list[str]:
+        if self.bound is Bound.NONE:
+            return []
+        at_once = self.bound is Bound.AT_ONCE
+        counters = [f"    left = {ELEMENTS_AT_ONCE_MAX if at_once else REQUEST_ELEMENTS_MAX}"]
+        # Without any list there would be no `yield`, and so no generator.
+        return counters if at_once else [*counters, "    work = 0", "    if size < 0:", "        yield"]
+
+    def _count(self, count: str, where: str) -> None:
+        """Elements cost time and memory, however few bytes they have."""
+        if self.bound is not Bound.NONE:
+            self.emit(f"left -= {count}")
+            with self.emit.block("if left < 0:"):
+                crowded = self.emit.use("crowded", crowded_at_once if self.bound is Bound.AT_ONCE else crowded_request)
+                self.emit(f"{crowded}({where!r})")
+
+    def _step(self) -> None:
+        if self.bound is Bound.STEPS:
+            self.emit("work += 1")
+            with self.emit.block(f"if work == {ELEMENTS_PER_STEP}:"):
+                self.emit("work = 0")
+                self.emit("yield")
 
     def take(self, code: str, target: str) -> None:
         """Read a fixed-width value into `target`, together with its neighbours."""
@@ -188,8 +225,10 @@ class _Decoder:
             with emit.block(f"if {number}{f' * {least}' if least > 1 else ''} > size - pos{too_many}:"):
                 self._bad_length(count, compact, where)
             if isinstance(field.type, Fixed) and field.type.code != "16s":
+                self._count(f"{count} >> {NUMBERS_PER_ELEMENT_LOG2}", where)
                 self._numbers(target, field.type, count, compact)
             else:
+                self._count(count, where)
                 self._elements(target, field, count, compact, where)
         self._null(target, count, compact, nullable, where)
 
@@ -208,6 +247,7 @@ class _Decoder:
         # Most lists are short, and for those this is quicker than a range.
         with emit.block(f"while {count} > {1 if compact else 0}:"):
             emit(f"{count} -= 1")
+            self._step()
             if isinstance(field.type, type):
                 element = self.struct(field.type, where)
             else:

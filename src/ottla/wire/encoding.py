@@ -10,19 +10,21 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from ottla.model.limits import STRING_BYTES_MAX
+from ottla.model.limits import ELEMENTS_PER_STEP, STRING_BYTES_MAX
 from ottla.wire.message import Field, Struct
-from ottla.wire.source import SMALL, Source, is_flexible, layout, present, small_layouts, tagged
+from ottla.wire.source import SMALL, Bound, Source, is_flexible, layout, present, small_layouts, tagged
 from ottla.wire.types import Fixed, Sized, Versions, WireError
 from ottla.wire.varint import bad_length, bad_uuid, spliced_bytes, uvarint_bytes
 
 
-def encode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]:
+def encode_source(cls: type[Struct], version: int, bound: Bound = Bound.NONE) -> tuple[str, dict[str, Any]]:
     """The source of `encode` and the names it needs."""
-    writer = _Encoder(cls, version)
+    writer = _Encoder(cls, version, bound)
     writer.struct(cls, "m", f"v{version} {cls.__name__}")
     writer.flush()
-    head = ["def encode(m, out, splices):", "    try:"]
+    # Without any list there would be no `yield`, and so no generator.
+    counters = ["    work = 0", "    if m is None:", "        yield"] if bound is Bound.STEPS else []
+    head = ["def encode(m, out, splices):", *counters, "    try:"]
     body = ["    " + line for line in writer.emit.lines] or ["        pass"]
     tail = [
         "    except (StructError, TypeError, AttributeError, UnicodeEncodeError) as error:",
@@ -33,8 +35,9 @@ def encode_source(cls: type[Struct], version: int) -> tuple[str, dict[str, Any]]
 
 
 class _Encoder:
-    def __init__(self, cls: type[Struct], version: int) -> None:
+    def __init__(self, cls: type[Struct], version: int, bound: Bound) -> None:
         self.version = version
+        self.bound = bound
         self.flexible = version in cls.flexible
         self.emit = Source()
         self._out = "out"
@@ -169,6 +172,11 @@ class _Encoder:
             return
         element = emit.name("e")
         with emit.block(f"for {element} in {local}:"):
+            if self.bound is Bound.STEPS:
+                emit("work += 1")
+                with emit.block(f"if work == {ELEMENTS_PER_STEP}:"):
+                    emit("work = 0")
+                    emit("yield")
             if isinstance(field.type, type):
                 self.struct(field.type, element, where)
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct as Layout
 from typing import Any
 
@@ -46,6 +46,20 @@ def framed(message: Response, encode: Encode, header_version: int, correlation_i
     out = bytearray(_RESPONSE_HEADS[header_version].pack(0, correlation_id))
     splices: list[tuple[int, Any]] = []
     encode(message, out, splices)
+    return _closed(out, splices)
+
+
+def framed_in_steps(
+    message: Response, encode: Callable[..., Generator[None, None, None]], header_version: int, correlation_id: int
+) -> Generator[None, None, list[Any]]:
+    """`framed` with an encoder that works in steps."""
+    out = bytearray(_RESPONSE_HEADS[header_version].pack(0, correlation_id))
+    splices: list[tuple[int, Any]] = []
+    yield from encode(message, out, splices)
+    return _closed(out, splices)
+
+
+def _closed(out: bytearray, splices: list[tuple[int, Any]]) -> list[Any]:
     if not splices:
         _LENGTH.pack_into(out, 0, len(out) - 4)
         return [out]

@@ -92,8 +92,8 @@ class MessageType(type):
     _annotations: dict[str, str]
     _marks: dict[str, Any]
     _fields: tuple[Field, ...] | None
-    _decoders: dict[int, Any]
-    _encoders: dict[int, Any]
+    _decoders: dict[Any, Any]
+    _encoders: dict[Any, Any]
 
     def __new__(
         mcls,

@@ -5,13 +5,23 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from functools import cache
 from typing import Any
 
 from ottla.wire.message import Field, Struct, fields
 from ottla.wire.types import Fixed, Sized
 
+NUMBERS_PER_ELEMENT_LOG2 = 2  # so many (4) numbers in a list count as one element: they cost less
 SMALL = 17  # lists of up to this many numbers use a ready-made struct
+
+
+class Bound(Enum):
+    """What a codec does about many elements."""
+
+    NONE = "none"  # they are all done in one go
+    AT_ONCE = "at once"  # raises Crowded when there are too many for that
+    STEPS = "steps"  # a generator that yields after so many; its result is that of the others
 
 
 @cache

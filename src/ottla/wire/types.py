@@ -37,6 +37,10 @@ class WireError(ValueError):
     """Bytes that are not the message they claim to be, or a message that does not fit its declaration."""
 
 
+class Crowded(WireError):
+    """A message with so many elements that it is to be decoded in steps."""
+
+
 class Fixed(NamedTuple):
     """A type that always takes the same number of bytes: neighbours are read with one `struct` call."""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ottla.model.limits import TAGGED_FIELDS_MAX
-from ottla.wire.types import WireError
+from ottla.model.limits import REQUEST_ELEMENTS_MAX, TAGGED_FIELDS_MAX
+from ottla.wire.types import Crowded, WireError
 
 SEVERAL = (list, tuple)  # records in several pieces
 
@@ -91,3 +91,11 @@ def bad_uuid(where: str, value: Any) -> NoReturn:
 def spliced_bytes(value: Any) -> int:
     """The length of records that stay outside the buffer: one sized object, or several in a row."""
     return sum(map(len, value)) if isinstance(value, SEVERAL) else len(value)
+
+
+def crowded_at_once(where: str) -> NoReturn:
+    raise Crowded(f"{where}: too many elements to decode them in one go")
+
+
+def crowded_request(where: str) -> NoReturn:
+    raise WireError(f"{where}: the request has more than {REQUEST_ELEMENTS_MAX} elements")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.cluster.commands.alter_configs import Alteration, AlterConfigs, Altered, Op
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource
 from ottla.server.answer import Answer
 from ottla.server.config_changes import Asked, alter
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 _Resource = AlterConfigsRequest.Resource
 
 
-@handles(AlterConfigsRequest, on="both")
+@handles(AlterConfigsRequest, on="both", portions=Portions("resources", "responses", limits.RESOURCES_PER_SLICE))
 def alter_configs(request: AlterConfigsRequest, context: Context) -> Answer[AlterConfigsResponse]:
     asked = [
         (

@@ -6,10 +6,12 @@ v1 the client may say that the number of replicas has to stay the same
 from __future__ import annotations
 
 from ottla.cluster.commands.reassign import Move, Moved, Reassign
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, bounded
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -18,7 +20,12 @@ from ottla.wire.messages.alter_partition_reassignments import (
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
-@handles(AlterPartitionReassignmentsRequest, on="both", forwarded=True)
+@handles(
+    AlterPartitionReassignmentsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions("topics.partitions", "responses.partitions", limits.ITEMS_PER_SLICE),
+)
 def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context
 ) -> Answer[AlterPartitionReassignmentsResponse]:

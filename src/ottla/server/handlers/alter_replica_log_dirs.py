@@ -6,17 +6,22 @@ is refused, but remembered: should it get one, that begins in the directory name
 
 from __future__ import annotations
 
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Partition = _Topic.AlterReplicaLogDirPartitionResult
 
 
-@handles(AlterReplicaLogDirsRequest)
+@handles(
+    AlterReplicaLogDirsRequest,
+    portions=Portions("dirs.topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE),
+)
 def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
     wanted = {
         TopicPartition(topic.name, index): directory.path

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ottla.groups.assign.spec import Partitions
 from ottla.groups.consumer.describe import DescribeConsumerGroup, Described, DescribedMember
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import table_order
 from ottla.server.answer import Answer
@@ -14,6 +15,7 @@ from ottla.server.consumer_groups import check_enabled
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.group_descriptions import authorized_operations, describe_each
+from ottla.server.portions import Portions
 from ottla.wire.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -27,7 +29,7 @@ _CLASSIC_MEMBER = 0
 _CONSUMER_MEMBER = 1
 
 
-@handles(ConsumerGroupDescribeRequest)
+@handles(ConsumerGroupDescribeRequest, portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE))
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
 ) -> Answer[ConsumerGroupDescribeResponse]:

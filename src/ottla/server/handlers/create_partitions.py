@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.create_partitions import CreatePartitions, Grown, Growth
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 
 
-@handles(CreatePartitionsRequest, on="both", forwarded=True)
+def _weight(topic: CreatePartitionsRequest.Topic) -> int:
+    return max(topic.count, 1)
+
+
+@handles(
+    CreatePartitionsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions("topics", "results", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight),
+)
 def create_partitions(request: CreatePartitionsRequest, context: Context) -> Answer[CreatePartitionsResponse]:
     command = CreatePartitions(
         tuple(

@@ -6,20 +6,32 @@ v4 defaults for partitions and replication factor (-1)   v5 the answer tells the
 from __future__ import annotations
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
+from ottla.model import limits
 from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 TopicAnswer = CreateTopicsResponse.CreatableTopicResult
 
 _FIRST_WITH_CONFIGS = 5
+_TOPIC_WEIGHT = 20  # partitions that cost as much as a topic by itself
 
 
-@handles(CreateTopicsRequest, on="both", forwarded=True)
+def _weight(topic: CreateTopicsRequest.CreatableTopic) -> int:
+    return _TOPIC_WEIGHT + max(topic.num_partitions, len(topic.assignments))
+
+
+@handles(
+    CreateTopicsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions("topics", "topics", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight),
+)
 def create_topics(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:
     topics = tuple(
         NewTopic(

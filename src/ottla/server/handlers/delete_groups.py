@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from ottla.groups.offsets.remove import DeleteGroup
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import bounded
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.share_groups import delete_group_state
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 Outcome = DeleteGroupsResponse.DeletableGroupResult
 
 
-@handles(DeleteGroupsRequest)
+@handles(DeleteGroupsRequest, portions=Portions("groups_names", "results", limits.GROUPS_PER_SLICE))
 async def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
     names = dict.fromkeys(bounded(request.groups_names))
     return DeleteGroupsResponse(results=[await _delete(name, context) for name in names])

@@ -6,6 +6,7 @@ Where there are followers the answer waits until those that are alive have done 
 from __future__ import annotations
 
 from ottla.log.disk import StorageError
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import is_internal
@@ -13,6 +14,7 @@ from ottla.replica.partition import Partition
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
 TopicAnswer = DeleteRecordsResponse.TopicResult
@@ -21,7 +23,10 @@ PartitionAnswer = TopicAnswer.PartitionResult
 _NO_LOW_WATERMARK = -1
 
 
-@handles(DeleteRecordsRequest)
+@handles(
+    DeleteRecordsRequest,
+    portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
+)
 def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[DeleteRecordsResponse]:
     # The last word counts for a partition that is named twice.
     asked = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.commands import DeleteState
 from ottla.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
@@ -16,7 +18,9 @@ TopicAnswer = DeleteShareGroupStateResponse.DeleteStateResult
 PartitionAnswer = TopicAnswer.PartitionResult
 
 
-@handles(DeleteShareGroupStateRequest)
+@handles(
+    DeleteShareGroupStateRequest, portions=Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE)
+)
 def delete_share_group_state(
     request: DeleteShareGroupStateRequest, context: Context
 ) -> Answer[DeleteShareGroupStateResponse]:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from ottla.cluster.commands.delete_topics import DeleteTopics, Deletion, Doomed
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _FIRST_WITH_IDS = 6
 _FIRST_WITH_DISABLED = 3
 
 
-@handles(DeleteTopicsRequest, on="both", forwarded=True)
+@handles(
+    DeleteTopicsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions(("topics", "topic_names"), ("responses", "responses"), limits.RESOURCES_PER_SLICE),
+)
 def delete_topics(request: DeleteTopicsRequest, context: Context) -> Answer[DeleteTopicsResponse]:
     version = context.request_version
     if version >= _FIRST_WITH_IDS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ottla.model import limits
 from ottla.model.describe import (
     Described,
     describe_broker,
@@ -22,13 +23,14 @@ from ottla.model.setting import Kind
 from ottla.server import loggers
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 Answer = DescribeConfigsResponse.Result
 EntryAnswer = Answer.ResourceResult
 
 
-@handles(DescribeConfigsRequest, on="both")
+@handles(DescribeConfigsRequest, on="both", portions=Portions("resources", "results", limits.RESOURCES_PER_SLICE))
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[_answer(resource, request, context) for resource in request.resources])
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from ottla.groups.classic.describe import DescribeGroup
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, Later, bounded, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
+from ottla.server.portions import Portions
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 Described = DescribeGroupsResponse.DescribedGroup
@@ -21,7 +23,7 @@ _NOT_FOUND_SINCE = 6
 _DEAD = "Dead"
 
 
-@handles(DescribeGroupsRequest)
+@handles(DescribeGroupsRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE))
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> Answer[DescribeGroupsResponse]:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     groups = gather([_describe(name, operations, context) for name in bounded(request.groups)])

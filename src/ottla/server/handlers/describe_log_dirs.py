@@ -8,21 +8,18 @@ Our own client asks as well for the bytes that consumers were given: what is rea
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Generator
 
 from ottla.log.disk import Disk
 from ottla.log.names import LOG
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.replica.partition import Partition
+from ottla.server.answer import Answer as Reply
 from ottla.server.context import Context
 from ottla.server.directories import DataDirectory
 from ottla.server.dispatch import handles
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-
-if TYPE_CHECKING:
-    from ottla.server.replication.log_dirs import Move
 
 Answer = DescribeLogDirsResponse.Result
 PartitionAnswer = Answer.Topic.Partition
@@ -31,57 +28,45 @@ _UNKNOWN_BYTES = -1
 
 
 @handles(DescribeLogDirsRequest)
-def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
-    opened = {TopicPartition(partition.topic, partition.index): partition for partition in context.partitions.opened()}
+def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Reply[DescribeLogDirsResponse]:
+    return context.services.slices.answer(_describing(request, context))
+
+
+def _describing(request: DescribeLogDirsRequest, context: Context) -> Generator[None, None, DescribeLogDirsResponse]:
+    """Ends a slice whenever so many partitions were looked at."""
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    replication = context.services.replication
-    moves = None if replication is None else replication.moves
-    closed = context.partitions.cordoned()
-    response = DescribeLogDirsResponse(
-        error_code=ErrorCode.NONE,
-        results=[
-            _describe(directory, wanted, opened, [] if moves is None else moves.futures_in(directory), closed)
-            for directory in context.partitions.directories
-        ],
-    )
-    if request.with_sent_bytes:
-        _count_reads(response, opened)
-    return response
+    results: list[Answer] = []
+    for directory in context.partitions.directories:
+        results += [(yield from _describe(directory, wanted, context, with_sent_bytes=request.with_sent_bytes))]
+    return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
 
 
 def _describe(
-    directory: DataDirectory,
-    wanted: set[TopicPartition] | None,
-    opened: dict[TopicPartition, Partition],
-    moves: Sequence[Move],
-    closed: Sequence[bytes],
-) -> Answer:
+    directory: DataDirectory, wanted: set[TopicPartition] | None, context: Context, *, with_sent_bytes: bool
+) -> Generator[None, None, Answer]:
     if directory.failure is not None:
         return Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
     topics: dict[str, list[PartitionAnswer]] = {}
-    for name in directory.partitions:
-        if wanted is None or name in wanted:
-            partition = opened.get(name)
-            topics.setdefault(name.topic, []).append(
-                PartitionAnswer(
-                    partition_index=name.partition,
-                    partition_size=_size_bytes(directory.disk, name) if partition is None else partition.log.size_bytes,
-                    offset_lag=0,  # a high watermark is never beyond the log it is of
-                    is_future_key=False,
-                )
-            )
-    for move in moves:
+    names = [name for name in directory.partitions if wanted is None or name in wanted]
+    for number, name in enumerate(names, start=1):
+        topics.setdefault(name.topic, []).append(_partition(directory, name, context, with_sent_bytes=with_sent_bytes))
+        if number % limits.ITEMS_PER_SLICE == 0:
+            yield
+    replication = context.services.replication
+    moves = None if replication is None else replication.moves
+    for move in () if moves is None else moves.futures_in(directory):
         if wanted is None or move.name in wanted:
-            topics.setdefault(move.name.topic, []).append(
-                PartitionAnswer(
-                    partition_index=move.name.partition,
-                    partition_size=move.copy.size_bytes,
-                    offset_lag=move.partition.log.next_offset - move.copy.next_offset,
-                    is_future_key=True,
-                )
+            future = PartitionAnswer(
+                partition_index=move.name.partition,
+                partition_size=move.copy.size_bytes,
+                offset_lag=move.partition.log.next_offset - move.copy.next_offset,
+                is_future_key=True,
             )
+            if with_sent_bytes:
+                future.sent_bytes = 0
+            topics.setdefault(move.name.topic, []).append(future)
     total_bytes, usable_bytes = _room(directory.path)
     return Answer(
         error_code=ErrorCode.NONE,
@@ -89,16 +74,23 @@ def _describe(
         topics=[Answer.Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
-        is_cordoned=directory.id in closed,
+        is_cordoned=directory.id in context.partitions.cordoned(),
     )
 
 
-def _count_reads(response: DescribeLogDirsResponse, opened: dict[TopicPartition, Partition]) -> None:
-    """What consumers were given of each; nothing of what nobody has opened."""
-    for topic in (topic for result in response.results for topic in result.topics):
-        for each in topic.partitions:
-            partition = opened.get(TopicPartition(topic.name, each.partition_index))
-            each.sent_bytes = 0 if partition is None or each.is_future_key else partition.sent_bytes
+def _partition(
+    directory: DataDirectory, name: TopicPartition, context: Context, *, with_sent_bytes: bool
+) -> PartitionAnswer:
+    opened = context.partitions.if_opened(name)
+    answer = PartitionAnswer(
+        partition_index=name.partition,
+        partition_size=_size_bytes(directory.disk, name) if opened is None else opened.log.size_bytes,
+        offset_lag=0,  # a high watermark is never beyond the log it is of
+        is_future_key=False,
+    )
+    if with_sent_bytes:  # what consumers were given of it; nothing of what nobody has opened
+        answer.sent_bytes = 0 if opened is None else opened.sent_bytes
+    return answer
 
 
 def _size_bytes(disk: Disk, name: TopicPartition) -> int:

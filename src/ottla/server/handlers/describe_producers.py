@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 
 TopicAnswer = DescribeProducersResponse.TopicResponse
 PartitionAnswer = TopicAnswer.PartitionResponse
 
 
-@handles(DescribeProducersRequest)
+@handles(
+    DescribeProducersRequest,
+    portions=Portions("topics.partition_indexes", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
+)
 def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[

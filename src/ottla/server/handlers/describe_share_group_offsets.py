@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ottla.groups.share.book import ReadBook
 from ottla.groups.share.group import BookSide
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.model.limits import INT64_MAX
@@ -14,6 +15,7 @@ from ottla.server.answer import Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.ends import high_watermarks
+from ottla.server.portions import Portions
 from ottla.server.shares import ask_each, check_enabled
 from ottla.shares.state.batches import NO_OFFSET
 from ottla.shares.state.commands import ReadSummary, Summary
@@ -31,7 +33,7 @@ _NOTHING = Summary(state_epoch=0, leader_epoch=0, start_offset=NO_OFFSET, delive
 _NO_LAG = -1
 
 
-@handles(DescribeShareGroupOffsetsRequest)
+@handles(DescribeShareGroupOffsetsRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE))
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, context: Context
 ) -> DescribeShareGroupOffsetsResponse:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, Later, bounded, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.txns.commands.describe import Describe
 from ottla.txns.transaction import Transaction
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
@@ -13,7 +15,9 @@ from ottla.wire.messages.describe_transactions import DescribeTransactionsReques
 Described = DescribeTransactionsResponse.TransactionState
 
 
-@handles(DescribeTransactionsRequest)
+@handles(
+    DescribeTransactionsRequest, portions=Portions("transactional_ids", "transaction_states", limits.GROUPS_PER_SLICE)
+)
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context
 ) -> Answer[DescribeTransactionsResponse]:

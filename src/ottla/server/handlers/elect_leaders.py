@@ -8,16 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.cluster.commands.elect_leaders import Elected, ElectLeaders
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, bounded
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 _Topic = ElectLeadersResponse.ReplicaElectionResult
 
 
-@handles(ElectLeadersRequest, on="both", forwarded=True)
+@handles(
+    ElectLeadersRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions(
+        "topic_partitions.partitions", "replica_election_results.partition_result", limits.ITEMS_PER_SLICE
+    ),
+)
 def elect_leaders(request: ElectLeadersRequest, context: Context) -> Answer[ElectLeadersResponse]:
     asked = None
     if request.topic_partitions is not None:

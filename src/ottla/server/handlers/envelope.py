@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from struct import Struct
 from struct import error as StructError
 from typing import Any
 
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
-from ottla.server.answer import FAILED, Answer, Disconnect
+from ottla.server.answer import FAILED, Answer, Disconnect, Large
 from ottla.server.channel import is_refused_by_role
 from ottla.server.context import Context, Peer
 from ottla.server.dispatch import handles
-from ottla.wire.message import Response
+from ottla.wire.message import Request, Response
 from ottla.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from ottla.wire.types import WireError
+from ottla.wire.types import Crowded, WireError
 from ottla.wire.varint import skip_tags
 
 log = logging.getLogger(__name__)
@@ -47,14 +47,37 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
             tags = frame[position]
             position = skip_tags(frame, position + 1, tags) if tags else position + 1
         asked, _ = route.decode(frame, position)
+    except Crowded:
+        assert route is not None, "it was about to be decoded"
+        return _crowded(route, frame, position, inner, correlation_id)
     except (WireError, StructError, IndexError, ValueError) as error:
         log.info("a request in an envelope is malformed: %s", error)
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return _served(route, asked, inner, correlation_id)
+
+
+async def _crowded(
+    route: dispatch.Route, frame: memoryview, position: int, inner: Context, correlation_id: int
+) -> EnvelopeResponse:
+    """A request of very many elements: its bytes are a copy, so they stay."""
+    try:
+        asked = await inner.services.slices.finish(route.decode_in_steps(frame, position))
+    except WireError as error:
+        log.info("a request in an envelope is malformed: %s", error)
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    inner.request_version = route.version
+    answer = _served(route, asked, inner, correlation_id)
+    return answer if isinstance(answer, EnvelopeResponse) else await answer
+
+
+def _served(
+    route: dispatch.Route, asked: Request, inner: Context, correlation_id: int
+) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
     try:
         answer: Any = route.handler(asked, inner)
         if not isinstance(answer, Response):
-            return _sealed_later(answer, route, correlation_id)
-        return _sealed(answer, route, correlation_id)
+            return _sealed_later(answer, route, correlation_id, inner)
+        return _sealed(answer, route.reply(answer, correlation_id))
     except Disconnect as reason:
         log.info("a request in an envelope is refused: %s", reason)
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -62,9 +85,16 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
         return _failed()
 
 
-async def _sealed_later(answer: Awaitable[Any], route: dispatch.Route, correlation_id: int) -> EnvelopeResponse:
+async def _sealed_later(answer: Any, route: dispatch.Route, correlation_id: int, inner: Context) -> EnvelopeResponse:
     try:
-        return _sealed(await answer, route, correlation_id)
+        if not isinstance(answer, Large):
+            answer = await answer
+        if answer is FAILED:
+            return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        if not isinstance(answer, Large):
+            return _sealed(answer, route.reply(answer, correlation_id))
+        steps = route.reply_in_steps(answer.response, correlation_id)
+        return _sealed(answer.response, await inner.services.slices.finish(steps))
     except Exception:
         return _failed()
 
@@ -74,12 +104,10 @@ def _failed() -> EnvelopeResponse:
     return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _sealed(answer: Any, route: dispatch.Route, correlation_id: int) -> EnvelopeResponse:
-    if answer is FAILED:
-        return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+def _sealed(answer: Response, parts: Iterable[Any]) -> EnvelopeResponse:
     if is_refused_by_role(answer):  # the lead was lost meanwhile: whoever forwarded this finds the next one
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    frame = b"".join(bytes(part) for part in route.reply(answer, correlation_id))
+    frame = b"".join(bytes(part) for part in parts)
     return EnvelopeResponse(response_data=frame[_LENGTH_BYTES:], error_code=0)
 
 

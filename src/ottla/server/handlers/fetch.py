@@ -13,12 +13,15 @@ READ_COMMITTED must be told of aborted transactions is bounded in the same way (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Fetch, Partition
 from ottla.replica.selector import RACK_AWARE, preferred
-from ottla.server.answer import Answer, Later
+from ottla.server.answer import Answer, Large, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.fetching import (
@@ -41,6 +44,7 @@ from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 # Consumers since this version tell their rack and may be sent to a follower.
 FIRST_VERSION_WITH_RACK = 11
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_READ_AGAIN: Any = object()  # what one who waits for thousands of partitions is told
 
 
 @handles(FetchRequest, on="both")
@@ -102,9 +106,26 @@ class _Fetch:
         self.later: Later[FetchResponse] | None = None
 
     def answer(self) -> Answer[FetchResponse]:
+        if len(self.wanted) > limits.PARTITIONS_FETCHED_PER_SLICE:
+            return self._answer_slowly()
         urgent, partitions = self._read()
-        if urgent or self.size_bytes >= self.min_bytes or self.request.max_wait_ms <= 0 or not partitions:
-            return self._respond()
+        return self._wait(partitions) if self._may_wait(urgent, partitions) else self._respond()
+
+    async def _answer_slowly(self) -> FetchResponse | Large[FetchResponse]:
+        """`answer` in slices: somebody reads thousands of partitions."""
+        urgent, partitions = await self._read_slowly()
+        if self._may_wait(urgent, partitions):
+            answer = await self._wait(partitions)
+            if answer is not _READ_AGAIN:
+                return answer
+            await self._read_slowly()
+        return Large(self._respond())
+
+    def _may_wait(self, urgent: bool, partitions: list[Partition]) -> bool:
+        enough = urgent or self.size_bytes >= self.min_bytes
+        return bool(partitions) and not enough and self.request.max_wait_ms > 0
+
+    def _wait(self, partitions: list[Partition]) -> Later[FetchResponse]:
         if self.missing:
             self.wanted = [wanted for wanted, _ in self.found]
         self.place = {partition: at for at, partition in enumerate(partitions)}
@@ -115,6 +136,11 @@ class _Fetch:
     def _again(self, changed: Partition | None) -> bool:
         """One partition changed, or (None) the time is over: answers if that is enough."""
         assert self.later is not None
+        if len(self.wanted) > limits.PARTITIONS_FETCHED_PER_SLICE:
+            if changed is None or self._read_changed(self.place[changed], all_again=False):
+                self.later.set(_READ_AGAIN)
+                return True
+            return False
         if changed is None:
             self._read()
         elif not self._read_changed(self.place[changed]):
@@ -122,7 +148,7 @@ class _Fetch:
         self.later.set(self._respond())
         return True
 
-    def _read_changed(self, at: int) -> bool:
+    def _read_changed(self, at: int, *, all_again: bool = True) -> bool:
         """Looks at one partition again; whether there is enough to answer now.
 
         That is what makes waiting for many partitions cheap: each of their appends costs one look.
@@ -135,7 +161,7 @@ class _Fetch:
         self.size_bytes = others_bytes + len(data.records)  # type: ignore[arg-type]
         if not urgent and self.size_bytes < self.min_bytes:
             return False
-        if others_bytes == 0:
+        if others_bytes == 0 or not all_again:
             return True
         # What was found some time ago may lie in files that are about to go.
         urgent, _ = self._read()
@@ -143,12 +169,29 @@ class _Fetch:
 
     def _read(self) -> tuple[bool, list[Partition]]:
         """Looks at every wanted partition; whether the answer must not wait, and the partitions it may wait for."""
-        self.found = []
+        self._begin_reading()
         partitions: list[Partition] = []
-        self.aborted_left = limits.ABORTED_PER_FETCH_MAX
-        total_bytes = 0
+        return self._read_some(self.wanted, partitions), partitions
+
+    async def _read_slowly(self) -> tuple[bool, list[Partition]]:
+        """`_read` in slices."""
+        self._begin_reading()
+        partitions: list[Partition] = []
         urgent = False
-        for wanted in self.wanted:
+        wanted, count = self.wanted, limits.PARTITIONS_FETCHED_PER_SLICE
+        for at in range(0, len(wanted), count):
+            await self.context.services.slices.turn()
+            urgent = self._read_some(wanted[at : at + count], partitions) or urgent
+        return urgent, partitions
+
+    def _begin_reading(self) -> None:
+        self.found, self.size_bytes = [], 0
+        self.aborted_left = limits.ABORTED_PER_FETCH_MAX
+
+    def _read_some(self, some: Sequence[Wanted], partitions: list[Partition]) -> bool:
+        total_bytes = self.size_bytes
+        urgent = False
+        for wanted in some:
             data, hurry, partition = self._look(wanted, max(self.max_bytes - total_bytes, 0), total_bytes == 0)
             if partition is not None:
                 partitions.append(partition)
@@ -160,7 +203,7 @@ class _Fetch:
             urgent = urgent or hurry
             self.found.append((wanted, data))
         self.size_bytes = total_bytes
-        return urgent, partitions
+        return urgent
 
     def _look(self, wanted: Wanted, left: int, first: bool) -> tuple[PartitionData, bool, Partition | None]:
         """What one partition has to say now, whether that must not wait, and the partition, if it is there."""

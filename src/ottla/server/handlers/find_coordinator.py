@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, Later, bounded, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.hosts import Coordinators
+from ottla.server.portions import Portions
 from ottla.server.shares import is_share_partition
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -26,7 +28,7 @@ _NOBODY = (-1, "", -1)
 _NO_ERROR = ApiError(ErrorCode.NONE, "")
 
 
-@handles(FindCoordinatorRequest)
+@handles(FindCoordinatorRequest, portions=Portions("coordinator_keys", "coordinators", limits.ITEMS_PER_SLICE))
 def find_coordinator(request: FindCoordinatorRequest, context: Context) -> Answer[FindCoordinatorResponse]:
     if context.request_version >= _FIRST_VERSION_OF_MANY:
         found = [_find(key, request.key_type, context) for key in bounded(request.coordinator_keys)]

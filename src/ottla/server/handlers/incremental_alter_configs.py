@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ottla.cluster.commands.alter_configs import Alteration, Altered, IncrementalAlterConfigs
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource
 from ottla.server.answer import Answer
 from ottla.server.config_changes import Asked, alter
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -19,7 +21,9 @@ from ottla.wire.messages.incremental_alter_configs import (
 _Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
-@handles(IncrementalAlterConfigsRequest, on="both")
+@handles(
+    IncrementalAlterConfigsRequest, on="both", portions=Portions("resources", "responses", limits.RESOURCES_PER_SLICE)
+)
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> Answer[IncrementalAlterConfigsResponse]:

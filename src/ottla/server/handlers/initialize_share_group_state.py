@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.shares import ask_partitions
 from ottla.shares.state.commands import InitializeState
 from ottla.wire.messages.initialize_share_group_state import (
@@ -19,7 +21,10 @@ TopicAnswer = InitializeShareGroupStateResponse.InitializeStateResult
 PartitionAnswer = TopicAnswer.PartitionResult
 
 
-@handles(InitializeShareGroupStateRequest)
+@handles(
+    InitializeShareGroupStateRequest,
+    portions=Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE),
+)
 def initialize_share_group_state(
     request: InitializeShareGroupStateRequest, context: Context
 ) -> Answer[InitializeShareGroupStateResponse]:

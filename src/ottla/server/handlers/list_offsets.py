@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 
 from ottla.log.disk import StorageError
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.reading import TO_THE_END
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 TopicAnswer = ListOffsetsResponse.TopicResponse
@@ -28,7 +30,9 @@ _CONSUMER = -1
 _DEBUGGER = -2  # reads any replica
 
 
-@handles(ListOffsetsRequest)
+@handles(
+    ListOffsetsRequest, portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE)
+)
 def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     version = context.request_version
     seen = Counter((topic.name, ask.partition_index) for topic in request.topics for ask in topic.partitions)

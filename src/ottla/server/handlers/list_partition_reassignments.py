@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ottla.cluster.commands.reassign import ListMoves
 from ottla.cluster.entities import PartitionState
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -16,7 +18,12 @@ from ottla.wire.messages.list_partition_reassignments import (
 _Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 
 
-@handles(ListPartitionReassignmentsRequest, on="both", forwarded=True)
+@handles(
+    ListPartitionReassignmentsRequest,
+    on="both",
+    forwarded=True,
+    portions=Portions("topics.partition_indexes", "topics.partitions", limits.ITEMS_PER_SLICE),
+)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context
 ) -> Answer[ListPartitionReassignmentsResponse]:

@@ -9,18 +9,21 @@ them is said to be the controller, as Kafka does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import cast
 
 from ottla.cluster.entities import PartitionState, Topic
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
-from ottla.server.answer import Answer, Later
+from ottla.server.answer import Answer, Large, Later, Sliced
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.internal_topics import new_topic
 from ottla.server.nodes import ListenerView, listed_brokers, some_broker
 from ottla.server.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from ottla.server.portions import Portions
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TopicAsk = MetadataRequest.Topic
@@ -31,14 +34,13 @@ _FIRST_WITH_LISTENERS = 6  # before it, there was no word for a leader without t
 _FIRST_WITH_IDS = 12  # versions 10 and 11 have the field, but an id there was never answered
 
 
-@handles(MetadataRequest)
+@handles(MetadataRequest, portions=Portions("topics", "topics", limits.ITEMS_PER_SLICE))
 def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
     version = context.request_version
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     # In version 0 an empty list meant all topics; since then that is null.
     if request.topics is None or (version == 0 and not request.topics):
-        topics = _describe(context.metadata.state.topics.values(), context, version, operations)
-        return _respond(request, topics, context)
+        return _respond(request, [], tuple(context.metadata.state.topics.values()), [], context, operations)
     if _is_malformed(request.topics, version):
         return MetadataResponse(
             brokers=[],
@@ -48,19 +50,48 @@ def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataRespo
             ],
         )
     if any(topic.topic_id != NO_ID for topic in request.topics):
-        return _respond(request, _by_id(request.topics, context, version, operations), context)
+        return _respond(request, *_by_id(request.topics, context), [], context, operations)
     names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
 
-    def respond(problems: dict[str, ErrorCode]) -> MetadataResponse:
-        return _respond(request, _by_name(names, problems, context, version, operations), context)
+    def respond(problems: dict[str, ErrorCode]) -> Answer[MetadataResponse]:
+        context.request_version = version  # another request may have come when a topic is made
+        return _respond(request, [], *_by_name(names, problems, context, operations), context, operations)
 
     missing = [name for name in names if name not in context.metadata.state.topics]
     if not (missing and request.allow_auto_topic_creation and context.settings.get("auto.create.topics.enable")):
         return respond({})
-    return _create(missing, context).map(respond).soonest()
+    made = _create(missing, context)
+    return respond(made.taken()) if made.done else _when_made(made, respond)
 
 
-def _respond(request: MetadataRequest, topics: list[TopicAnswer], context: Context) -> MetadataResponse:
+async def _when_made(
+    made: Later[dict[str, ErrorCode]], respond: Callable[[dict[str, ErrorCode]], Answer[MetadataResponse]]
+) -> MetadataResponse | Large[MetadataResponse]:
+    answer = respond(await made)
+    return answer if isinstance(answer, MetadataResponse) else await cast(Sliced[MetadataResponse], answer)
+
+
+def _respond(
+    request: MetadataRequest,
+    before: list[TopicAnswer],
+    known: Sequence[Topic],
+    behind: list[TopicAnswer],
+    context: Context,
+    operations: int,
+) -> Answer[MetadataResponse]:
+    """What is known is described bit by bit, between what is said of unknown topics."""
+    steps = _describing(known, context, operations)
+    return context.services.slices.answer(_responding(request, before, steps, behind, context))
+
+
+def _responding(
+    request: MetadataRequest,
+    before: list[TopicAnswer],
+    steps: Generator[None, None, list[TopicAnswer]],
+    behind: list[TopicAnswer],
+    context: Context,
+) -> Generator[None, None, MetadataResponse]:
+    topics = before + (yield from steps) + behind
     brokers = listed_brokers(context)
     return MetadataResponse(
         brokers=[
@@ -82,25 +113,25 @@ def _is_malformed(topics: list[TopicAsk], version: int) -> bool:
     return any(topic.name is None and topic.topic_id == NO_ID for topic in topics)
 
 
-def _by_id(topics: list[TopicAsk], context: Context, version: int, operations: int) -> list[TopicAnswer]:
+def _by_id(topics: list[TopicAsk], context: Context) -> tuple[list[TopicAnswer], list[Topic]]:
     """One id makes it a request by ids; names beside them are ignored, as Kafka does."""
     known = context.metadata.state.topic_by_id
     ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != NO_ID)
     unknown = [_missing(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id=id) for id in ids if id not in known]
-    return unknown + _describe([known[id] for id in ids if id in known], context, version, operations)
+    return unknown, [known[id] for id in ids if id in known]
 
 
 def _by_name(
-    names: list[str], problems: dict[str, ErrorCode], context: Context, version: int, operations: int
-) -> list[TopicAnswer]:
+    names: list[str], problems: dict[str, ErrorCode], context: Context, operations: int
+) -> tuple[list[Topic], list[TopicAnswer]]:
     known = context.metadata.state.topics
-    answers = _describe([known[name] for name in names if name in known], context, version, operations)
+    unknown = []
     for name in names:
         if name not in known:
             invalid = topic_name_problem(name) is not None
             code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            answers.append(_missing(problems.get(name, code), name, operations=operations))
-    return answers
+            unknown.append(_missing(problems.get(name, code), name, operations=operations))
+    return [known[name] for name in names if name in known], unknown
 
 
 def _create(names: Iterable[str], context: Context) -> Later[dict[str, ErrorCode]]:
@@ -133,21 +164,35 @@ def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, oper
     )
 
 
-def _describe(topics: Iterable[Topic], context: Context, version: int, operations: int) -> list[TopicAnswer]:
+def _describing(topics: Sequence[Topic], context: Context, operations: int) -> Generator[None, None, list[TopicAnswer]]:
+    """Ends a slice whenever so many partitions were described."""
+    version = context.request_version
     view = ListenerView.of(context)
     partition = _partition if version else _partition_in_version_0
     no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= _FIRST_WITH_LISTENERS else ErrorCode.LEADER_NOT_AVAILABLE
-    return [
-        TopicAnswer(
+    answers = []
+    left = limits.PARTITIONS_DESCRIBED_PER_SLICE
+    for topic in topics:
+        answer = TopicAnswer(
             error_code=0,
             name=topic.name,
             topic_id=topic.id,
             is_internal=is_internal(topic.name),
-            partitions=[partition(state, view, no_listener) for state in topic.partitions],
+            partitions=[],
             topic_authorized_operations=operations,
         )
-        for topic in topics
-    ]
+        answers.append(answer)
+        states, at = topic.partitions, 0
+        left -= 1
+        while at < len(states):
+            if left <= 0:
+                yield
+                left = limits.PARTITIONS_DESCRIBED_PER_SLICE
+            some = states[at : at + left]
+            answer.partitions += [partition(state, view, no_listener) for state in some]
+            at += len(some)
+            left -= len(some)
+    return answers
 
 
 def _partition(state: PartitionState, view: ListenerView, no_listener: ErrorCode) -> PartitionAnswer:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ottla.groups.offsets.fetch import FetchedOffset, FetchOffsets
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.server.answer import Answer, Later, bounded, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 AskedGroup = OffsetFetchRequest.Group
@@ -28,7 +30,7 @@ _FIRST_VERSION_BY_ID = 10
 _FIRST_VERSION_WITH_ERROR = 2
 
 
-@handles(OffsetFetchRequest)
+@handles(OffsetFetchRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE))
 def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[OffsetFetchResponse]:
     version = context.request_version
     if version >= _FIRST_VERSION_OF_MANY:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 TopicAnswer = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 EpochAnswer = TopicAnswer.EpochEndOffset
 
 
-@handles(OffsetForLeaderEpochRequest)
+@handles(
+    OffsetForLeaderEpochRequest,
+    portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
+)
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
     topics = []
     for topic in request.topics:

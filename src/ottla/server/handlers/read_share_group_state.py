@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.commands import ReadState, State
 from ottla.wire.messages.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
@@ -16,7 +18,9 @@ TopicAnswer = ReadShareGroupStateResponse.ReadStateResult
 PartitionAnswer = TopicAnswer.PartitionResult
 
 
-@handles(ReadShareGroupStateRequest)
+@handles(
+    ReadShareGroupStateRequest, portions=Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE)
+)
 def read_share_group_state(
     request: ReadShareGroupStateRequest, context: Context
 ) -> Answer[ReadShareGroupStateResponse]:

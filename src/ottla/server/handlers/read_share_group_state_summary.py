@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.commands import ReadSummary, Summary
 from ottla.wire.messages.read_share_group_state_summary import (
@@ -22,7 +24,10 @@ TopicAnswer = ReadShareGroupStateSummaryResponse.ReadStateSummaryResult
 PartitionAnswer = TopicAnswer.PartitionResult
 
 
-@handles(ReadShareGroupStateSummaryRequest)
+@handles(
+    ReadShareGroupStateSummaryRequest,
+    portions=Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE),
+)
 def read_share_group_state_summary(
     request: ReadShareGroupStateSummaryRequest, context: Context
 ) -> Answer[ReadShareGroupStateSummaryResponse]:

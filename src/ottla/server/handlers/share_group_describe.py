@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from ottla.groups.share.describe import Described, DescribeShareGroup
 from ottla.groups.share.group import ShareMember
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import table_order
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.group_descriptions import authorized_operations, describe_each
+from ottla.server.portions import Portions
 from ottla.server.shares import check_enabled
 from ottla.wire.messages.share_group_describe import (
     Assignment,
@@ -21,7 +23,7 @@ from ottla.wire.messages.share_group_describe import (
 Group = ShareGroupDescribeResponse.DescribedGroup
 
 
-@handles(ShareGroupDescribeRequest)
+@handles(ShareGroupDescribeRequest, portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE))
 def share_group_describe(request: ShareGroupDescribeRequest, context: Context) -> Answer[ShareGroupDescribeResponse]:
     operations = authorized_operations(request.include_authorized_operations)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from ottla.groups.streams.describe import Described, DescribedMember, DescribeStreamsGroup
 from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import InternalTopic, Subtopology
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.java import table_order
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.group_descriptions import authorized_operations, describe_each
+from ottla.server.portions import Portions
 from ottla.server.streams_groups import check_enabled
 from ottla.wire.messages.streams_group_describe import (
     Assignment,
@@ -25,7 +27,7 @@ from ottla.wire.messages.streams_group_describe import (
 Group = StreamsGroupDescribeResponse.DescribedGroup
 
 
-@handles(StreamsGroupDescribeRequest)
+@handles(StreamsGroupDescribeRequest, portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE))
 def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context
 ) -> Answer[StreamsGroupDescribeResponse]:

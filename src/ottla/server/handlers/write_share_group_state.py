@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.shares import ask_partitions, is_askable
 from ottla.shares.state.batches import StateBatch
 from ottla.shares.state.commands import WriteState
@@ -21,7 +23,9 @@ TopicAnswer = WriteShareGroupStateResponse.WriteStateResult
 PartitionAnswer = TopicAnswer.PartitionResult
 
 
-@handles(WriteShareGroupStateRequest)
+@handles(
+    WriteShareGroupStateRequest, portions=Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE)
+)
 def write_share_group_state(
     request: WriteShareGroupStateRequest, context: Context
 ) -> Answer[WriteShareGroupStateResponse]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.control import EndTxnMarker
@@ -16,6 +17,7 @@ from ottla.server.answer import Answer, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.markers import write_marker
+from ottla.server.portions import Portions
 from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 MarkerResult = WriteTxnMarkersResponse.WritableTxnMarkerResult
@@ -23,7 +25,12 @@ TopicResult = MarkerResult.WritableTxnMarkerTopicResult
 PartitionResult = TopicResult.WritableTxnMarkerPartitionResult
 
 
-@handles(WriteTxnMarkersRequest)
+@handles(
+    WriteTxnMarkersRequest,
+    portions=Portions(
+        "markers.topics.partition_indexes", "markers.topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE
+    ),
+)
 def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> Answer[WriteTxnMarkersResponse]:
     wanted = []
     written = []

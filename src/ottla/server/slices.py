@@ -1,0 +1,63 @@
+"""Slices: long work on the event loop, a bounded piece at a time, with everybody else in between.
+
+What cannot be bounded (all partitions of a cluster, all members of a group) is cut into slices of some milliseconds.
+Between two slices the loop serves the others, and only one slice of all the work that is under way is done per turn of
+the loop: ten clients who ask for everything hold up the others no more than one does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Generator
+from typing import TypeVar
+
+from ottla.server.answer import Large, Sliced
+
+T = TypeVar("T")
+
+
+class Slices:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def turn(self) -> None:
+        """Returns when it is the caller's turn to do its next slice."""
+        mine = self._loop.create_future()
+        self._waiting.append(mine)
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._next)
+        await mine
+
+    def _next(self) -> None:
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not first.done():  # cancelled
+                first.set_result(None)
+                break
+        if self._waiting:
+            self._loop.call_soon(self._next)
+
+    async def finish(self, steps: Generator[None, None, T]) -> T:
+        """The result of work that says by itself (`yield`) where a slice ends."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await self.turn()
+
+    def answer(self, steps: Generator[None, None, T]) -> T | Sliced[T]:
+        """The answer of a handler that says where a slice ends: itself if one slice was enough for it."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        return Sliced(self._rest(steps))
+
+    async def _rest(self, steps: Generator[None, None, T]) -> Large[T]:
+        await self.turn()
+        return Large(await self.finish(steps))
