@@ -21,6 +21,7 @@ from ottla.server.directories import open_directories
 from ottla.server.member import Member
 from ottla.server.node import Ports
 from ottla.server.partitions import Partitions
+from ottla.server.slices import Slices
 from ottla.sim.disk import SimDisk
 from ottla.wire import api, compile
 from ottla.wire.message import Request
@@ -88,6 +89,7 @@ class Admin:
             configs=self.configs,
             metadata=self.host,
             quorum=self.member.quorum,
+            slices=Slices(self.loop),
             controller=self.member.controller,
             channel=channel,
             replication=None,

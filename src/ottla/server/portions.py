@@ -51,7 +51,7 @@ def in_portions(
             if found:
                 if _weight(found, asked[1:], portions) <= portions.items:
                     break
-                return Sliced(_handle_all(portions, asked, told, handler, request, context))
+                return Sliced(_handle_all(portions, asked, told, handler, request, context, context.request_version))
         return handler(request, context)
 
     return handle
@@ -70,8 +70,9 @@ async def _handle_all(
     handler: Callable[[RequestT, Context], Any],
     request: RequestT,
     context: Context,
+    version: int,
 ) -> Any:
-    version, slices = context.request_version, context.services.slices
+    slices = context.services.slices
     whole: Response | None = None
     for some, _ in _divided(getattr(request, asked[0]), asked[1:], portions):
         if whole is not None:
