@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.server.answer import FAILED, Answer, Large, Sliced
@@ -45,6 +46,7 @@ def in_portions(
     into = portions.into if isinstance(portions.into, tuple) else (portions.into,)
     paths = [(asked.split("."), told.split(".")) for asked, told in zip(of, into, strict=True)]
 
+    @wraps(handler)
     def handle(request: RequestT, context: Context) -> Answer[ResponseT]:
         for asked, told in paths:
             found = getattr(request, asked[0])
