@@ -31,6 +31,10 @@ def registry(
     ] = 3,
     group: Annotated[str, typer.Option("--group", help="The group that elects the leader.")] = "schema-registry",
     session_timeout: Annotated[str, typer.Option("--session-timeout", help="Silent so long, it is given up.")] = "6s",
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", help="URL of a registry that may be sent changes though the topic does not name it."),
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Start a schema registry and serve until Ctrl-C; several with one broker share the work.
@@ -58,7 +62,7 @@ def registry(
         host or "127.0.0.1",
         int(port),
         advertise,
-        StoreOptions(topic, replication_factor),
+        StoreOptions(topic, replication_factor, peers=tuple(each.rstrip("/") for each in peer or ())),
         ElectionOptions(group, parse_duration_ms(session_timeout)),
     )
     handler = logs.set_up(sys.stderr, level="INFO")

@@ -362,8 +362,11 @@ HTTP_BODIES_BYTES_MAX = 256 * MIB
 HTTP_REQUESTS_AT_ONCE_MAX = 10_000
 # Connections that wait to be accepted.
 HTTP_BACKLOG = 1_024
-# Requests that a registry has under way to the leader, each on a thread of its own.
+# Requests that a registry has under way to the leader, and the answer to one of them.
 FORWARDED_REQUESTS_MAX = 16
+FORWARDED_ANSWER_BYTES_MAX = 8 * MIB
+# What an instance says of itself in the group: a host, a port and a few words.
+REGISTRY_IDENTITY_BYTES_MAX = 4 * KIB
 
 # --- observation ------------------------------------------------------------------------------------------------
 

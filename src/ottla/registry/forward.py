@@ -1,24 +1,28 @@
-"""Handing a request to the leader, over HTTP, one hop at most.
+"""One request to another registry, over HTTP.
 
 Rules:
 - A forwarded request says so (`X-Forward`), and whoever gets one and is not the leader refuses it: no circles.
-- What surely did not arrive is repeated; what may have arrived is repeated only where that does no harm, which is
-  everywhere but with DELETE (its second answer would be that there is nothing to delete).
+- Who is asked is decided elsewhere (`following`). Even so, little is believed of the answer: its length and its time
+  are bounded, redirects are not followed, and only JSON is passed on.
+- Credentials of the client are not sent: a registry has no use for them, and whoever else answers must not have them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import http.client
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+import h11
 
 from ottla.model import limits
 
 FORWARD_HEADER = "X-Forward"
+SENT_ON = ("accept", "content-type")
 _CONNECT_TIMEOUT_S = 3.0
+_READ_BYTES = 64 * limits.KIB
+_JSON = ("application/json", "application/vnd.schemaregistry.v1+json", "application/vnd.schemaregistry+json")
 
 
 class Call(NamedTuple):
@@ -34,7 +38,7 @@ class Reply(NamedTuple):
     """An answer as it is given back."""
 
     status: int
-    content_type: str | None
+    content_type: str
     body: bytes
 
 
@@ -46,35 +50,85 @@ class NotForwarded(Exception):
         self.maybe_applied = maybe_applied
 
 
+class StrangeAnswer(Exception):
+    """What came back is not what a registry answers: asking again would not help."""
+
+
 class Forwarding:
-    """Calls to other registries, on threads of their own."""
+    """Calls to other registries, so many at a time."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(limits.FORWARDED_REQUESTS_MAX, thread_name_prefix="forward")
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._turns = asyncio.Semaphore(limits.FORWARDED_REQUESTS_MAX)
 
     async def send(self, url: str, call: Call, timeout_s: float) -> Reply:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, _send, url, call, timeout_s)
+        """Raises NotForwarded and StrangeAnswer."""
+        async with self._turns:
+            reader, writer = await _connect(url, timeout_s)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return await _exchange(reader, writer, urlsplit(url).netloc, call)
+            except TimeoutError:
+                raise NotForwarded(f"{url} did not answer in time", maybe_applied=True) from None
+            except (OSError, h11.RemoteProtocolError) as error:
+                raise NotForwarded(f"{url} gave no answer: {error}", maybe_applied=True) from None
+            except StrangeAnswer as strange:
+                raise StrangeAnswer(f"{url} {strange}") from None
+            finally:
+                writer.transport.abort()
 
 
-def _send(url: str, call: Call, timeout_s: float) -> Reply:
+async def _connect(url: str, timeout_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     to = urlsplit(url)
-    kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
-    connection = kind(to.hostname or "", to.port, timeout=min(_CONNECT_TIMEOUT_S, timeout_s))
+    secure = to.scheme == "https"
+    port = to.port or (443 if secure else 80)
     try:
-        try:
-            connection.connect()
-        except OSError as error:
-            raise NotForwarded(f"{url} cannot be reached: {error}", maybe_applied=False) from None
-        connection.sock.settimeout(timeout_s)
-        try:
-            connection.request(call.method, call.target, call.body, {**call.headers, FORWARD_HEADER: "true"})
-            answer = connection.getresponse()
-            return Reply(answer.status, answer.getheader("Content-Type"), answer.read())
-        except (OSError, http.client.HTTPException) as error:
-            raise NotForwarded(f"{url} gave no answer: {error}", maybe_applied=True) from None
-    finally:
-        connection.close()
+        async with asyncio.timeout(min(_CONNECT_TIMEOUT_S, timeout_s)):
+            return await asyncio.open_connection(to.hostname, port, ssl=True if secure else None, limit=_READ_BYTES)
+    except OSError as error:  # a timeout is one
+        raise NotForwarded(f"{url} cannot be reached: {error}", maybe_applied=False) from None
+
+
+async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, call: Call) -> Reply:
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_READ_BYTES)
+    headers = {
+        **call.headers,
+        "host": host,
+        "connection": "close",
+        "content-length": str(len(call.body)),
+        FORWARD_HEADER: "true",
+    }
+    for event in (
+        h11.Request(method=call.method, target=call.target, headers=list(headers.items())),
+        h11.Data(data=call.body),
+        h11.EndOfMessage(),
+    ):
+        writer.write(http.send(event) or b"")
+    await writer.drain()
+    response: h11.Response | None = None
+    body = bytearray()
+    while True:
+        match http.next_event():
+            case h11.NEED_DATA:
+                http.receive_data(await reader.read(_READ_BYTES))
+            case h11.Response() as response:
+                _check(response)
+            case h11.Data(data=data):
+                body += data
+                if len(body) > limits.FORWARDED_ANSWER_BYTES_MAX:
+                    raise StrangeAnswer(f"answered with more than {limits.FORWARDED_ANSWER_BYTES_MAX} bytes")
+            case h11.EndOfMessage() if response is not None:
+                return Reply(response.status_code, _content_type(response), bytes(body))
+            case h11.ConnectionClosed():
+                raise h11.RemoteProtocolError("it closed the connection")
+
+
+def _check(response: h11.Response) -> None:
+    if 300 <= response.status_code < 400:
+        raise StrangeAnswer("answered with a redirect")
+    if _content_type(response).partition(";")[0].strip().lower() not in _JSON:
+        raise StrangeAnswer("answered with something that is not JSON")
+
+
+def _content_type(response: h11.Response) -> str:
+    found = next((value for name, value in response.headers if name == b"content-type"), b"")
+    return bytes(found).decode("latin-1")

@@ -1,19 +1,26 @@
 """Who is who among registries: the JSON that members of the election group exchange.
 
 Metadata and assignment are spelled as Confluent's registry and Karapace spell them (group protocol type `sr`, protocol
-`v0`), so that instances of all three could sit in one group.
+`v0`), so that instances of all three could sit in one group. Anybody may be in a group, so nothing of it is believed
+that could not be an address: what is none counts as not said.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ottla.model.limits import REGISTRY_IDENTITY_BYTES_MAX
 
 PROTOCOL_TYPE = "sr"
 PROTOCOL = "v0"
 _VERSION = 1
 _NO_ERROR, _SAME_URL = 0, 1
+_SCHEMES = ("http", "https")
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?")
+_HOST_CHARS_MAX = 255
 
 
 class Identity(NamedTuple):
@@ -50,8 +57,8 @@ def write_identity(identity: Identity) -> bytes:
 def read_identity(blob: bytes) -> Identity | None:
     """None when it is not an identity."""
     try:
-        return _identity(json.loads(blob))
-    except (ValueError, KeyError, TypeError):
+        return _identity(_content(blob))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -68,7 +75,7 @@ def write_elected(elected: Elected) -> bytes:
 
 def read_elected(blob: bytes) -> Elected:
     try:
-        content = json.loads(blob)
+        content = _content(blob)
         if content.get("error", _NO_ERROR) != _NO_ERROR:
             return Elected(None, None, failed=True)
         found = content.get("master_identity")
@@ -100,9 +107,22 @@ def _fields(identity: Identity) -> dict[str, object]:
     }
 
 
+def _content(blob: bytes) -> Any:
+    if len(blob) > REGISTRY_IDENTITY_BYTES_MAX:
+        raise ValueError("it is too long")
+    try:
+        return json.loads(blob)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+
+
 def _identity(content: Mapping[str, object]) -> Identity:
-    port = content["port"]
-    if not isinstance(port, int):
-        raise TypeError("the port is not a number")
+    host, port, scheme = content["host"], content["port"], content.get("scheme") or "http"
+    if not isinstance(port, int) or not 0 <= port < 2**16:
+        raise ValueError("the port is none")
+    if not isinstance(host, str) or not _HOST.fullmatch(host) or len(host) > _HOST_CHARS_MAX:
+        raise ValueError("the host is none")
+    if scheme not in _SCHEMES:
+        raise ValueError("the scheme is neither http nor https")
     eligible = content.get("master_eligibility", content.get("leader_eligibility", True))
-    return Identity(str(content["host"]), port, str(content.get("scheme") or "http"), bool(eligible))
+    return Identity(host, port, str(scheme), bool(eligible))

@@ -197,7 +197,7 @@ class Election:
 
     async def _hear(self, elected: Elected) -> None:
         if elected.failed:
-            log.error("two registries have the URL of one (%s?): there is no leader", self.identity.url)
+            log.error("two registries have one URL (%s?), or the chosen one has none: no leader", self.identity.url)
         await self._decide(elected.identity, is_self=elected.member_id == self._member_id)
 
     def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequest.Assignment]:

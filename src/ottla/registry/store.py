@@ -9,6 +9,7 @@ Rules:
 - After any failed write nobody knows by the error alone whether it is in the log. So the log is asked: the id is taken
   anew (or somebody else has), the end is read, and either the very records are there (the change is made, and
   answered), or they never will be, and the change is decided afresh here or by whoever leads now.
+- Who leads says so in the log, as soon as it is elected: the others hand changes to nobody else (see `following`).
 - A follower that forwarded a change answers when it has read the log up to where it ended then.
 """
 
@@ -29,22 +30,21 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, ProducerFenced
 from ottla.client.fetching import ConsumedRecord
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.registry.forward import FORWARD_HEADER, Call, Forwarding, NotForwarded, Reply
+from ottla.registry.following import Following
 from ottla.registry.leader import Election
-from ottla.registry.port import About, ForwardFailed, NotLeader, Unavailable
+from ottla.registry.port import About, NotLeader, Unavailable
 from ottla.registry.tail import ReadAnew, Tail, Unreadable
 from ottla.registry.topic import WrongTopic, ensure_topic
 from ottla.registry.writer import Writer
 from ottla.schemas.registry.commands import Command
 from ottla.schemas.registry.machine import RegistryMachine
-from ottla.schemas.registry.records import Record
+from ottla.schemas.registry.records import LeaderEntry, Record, encode
 from ottla.schemas.registry.refusal import too_large
 
 log = logging.getLogger(__name__)
 
 _RECHECK_S = 2.0  # how soon a topic that was refused is looked at again
-_SENT_ON = ("accept", "content-type", "authorization")
-_UNSETTLED = (50003, 50004)  # what an instance answers that is not, or not yet, the leader
+_TAKE_AGAIN_S_MAX = 60.0  # how soon a leader that could not take the id tries it unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class StoreOptions:
     topic: str = "_schemas"
     replication_factor: int = 3
     timeout_ms: int = 10_000
+    peers: tuple[str, ...] = ()  # URLs to which changes may be handed without having been announced in the topic
 
 
 class _Written:
@@ -86,28 +87,30 @@ class TopicStore:
         self._options = options
         self._transactional_id = f"{group_id}-{options.topic}"
         self._tail = Tail(cluster, options.topic, self._begin, self._apply)
-        self._forwarding = Forwarding()
+        self._following = Following(
+            election, self._is_announced, options.peers, options.timeout_ms, cluster.options.backoff_ms
+        )
         self._lock = asyncio.Lock()
         self._writer: Writer | None = None
         self._writer_reading = 0  # the reading of the log whose end was reached when the writer took the id
         self._void = 0  # the verdict that made this instance write last, and was proved wrong
         self._pending: _Written | None = None
-        self._loading: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._looked = asyncio.Event()  # the topic was read, or refused
         self._trouble = "the registry is still reading its topic"
 
     # --- life ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._loading = asyncio.create_task(self._load())
+        self._tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._lead_when_elected())]
 
     async def stop(self) -> None:
-        if self._loading is not None:
-            self._loading.cancel()
-            await asyncio.wait([self._loading])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await self._tail.stop()
         await self._drop_writer()
-        self._forwarding.close()
 
     async def loaded(self) -> None:
         """Until everything was read once. Raises WrongTopic when the topic is not fit for a registry."""
@@ -175,6 +178,25 @@ class TopicStore:
         except TimeoutError:
             raise Unavailable("the operation timed out", timed_out=True) from None
 
+    async def _lead_when_elected(self) -> None:
+        """Whoever is elected takes the id without being asked: what others hand on goes to who has announced itself."""
+        tries = 0
+        while True:
+            verdict = self._election.verdict
+            if not verdict.is_self or verdict.number <= self._void:
+                await self._election.changed(verdict.number)
+                continue
+            try:
+                async with asyncio.timeout(2 * self._options.timeout_ms / 1000), self._lock:
+                    await self._lead()
+                tries = 0
+                await self._election.changed(verdict.number)
+            except Exception as error:  # whatever it is: who gives up would never be announced
+                tries += 1
+                is_defect = not isinstance(error, NotLeader | Unavailable | TimeoutError)
+                log.info("%s is not written yet: %s", self._options.topic, error, exc_info=is_defect)
+                await asyncio.sleep(min(self._cluster.options.backoff_ms(tries) / 1000 * tries, _TAKE_AGAIN_S_MAX))
+
     async def _lead(self) -> None:
         """Returns when this instance is the one that writes and knows everything that was written."""
         if self._tail.state is None:
@@ -208,12 +230,16 @@ class TopicStore:
             raise NotLeader(None) from None
 
     async def _take(self, number: int) -> None:
-        """Take the transactional id, and read to the end."""
+        """Take the transactional id, read to the end, and say who has it."""
         options = self._options
         writer = Writer(self._cluster, options.topic, self._transactional_id, options.timeout_ms)
         try:
             await writer.take()
             await self._tail.read_to_end()
+            if not self._is_announced(self._election.identity.url):
+                reading = self._tail.reading
+                entry = LeaderEntry(self._election.identity.url)
+                await self._tail.wait_for(await writer.write([encode(entry, self._cluster.options.now_ms())]), reading)
         except ProducerFenced:
             self._distrust(number)
             await writer.close()
@@ -276,42 +302,14 @@ class TopicStore:
 
     # --- forwarding ---------------------------------------------------------------------------------------------
 
+    def _is_announced(self, url: str) -> bool:
+        return self._tail.state is not None and self._tail.state.state.leader_url == url
+
     async def forward(self, request: Request) -> Response:
-        if FORWARD_HEADER.lower() in request.headers:
-            raise ForwardFailed("this instance is not the leader either")
-        query = request.scope["query_string"].decode("ascii")
-        target = request.scope["raw_path"].decode("ascii") + (f"?{query}" if query else "")
-        headers = {name: value for name, value in request.headers.items() if name in _SENT_ON}
-        call = Call(request.method, target, headers, await request.body())
-        try:
-            async with asyncio.timeout(2 * self._options.timeout_ms / 1000):
-                reply = await self._ask_leader(call)
-        except TimeoutError:
-            raise ForwardFailed("no leader answered in time") from None
+        reply = await self._following.forward(request)
         if reply.status < 300:
             await self._catch_up()
         return Response(reply.body, reply.status, media_type=reply.content_type)
-
-    async def _ask_leader(self, call: Call) -> Reply:
-        """Ask whoever leads, and again while that is being found out."""
-        tries = 0
-        while True:
-            verdict = self._election.verdict
-            if verdict.leader is None:
-                await self._wait_for_leader(verdict.number)
-                continue
-            try:
-                reply = await self._forwarding.send(
-                    verdict.leader.url, call, timeout_s=2.5 * self._options.timeout_ms / 1000
-                )
-                if not _is_unsettled(reply):
-                    return reply
-            except NotForwarded as error:
-                if error.maybe_applied and call.method == "DELETE":
-                    raise ForwardFailed(str(error)) from None
-                log.info("%s", error)
-            tries += 1
-            await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)
 
     async def _catch_up(self) -> None:
         try:
@@ -319,7 +317,3 @@ class TopicStore:
                 await self._tail.read_to_end(committed=True)
         except (ApiError, ClientError, TimeoutError) as error:
             log.warning("a forwarded change is made, but not read here yet: %s", error)
-
-
-def _is_unsettled(reply: Reply) -> bool:
-    return reply.status == 500 and any(b'"error_code":%d' % code in reply.body for code in _UNSETTLED)

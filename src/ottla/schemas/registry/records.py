@@ -3,10 +3,10 @@
 Keys and values are JSON without spaces; a key's fields come in a fixed order, because compaction compares its bytes.
 What is empty is left out. `encode` and `decode` go between these bytes and the entries below.
 
-One kind of record is ours: `HighestIds`, so that the id of a schema that was deleted for good is never given out again,
-also when compaction has removed all other trace of it. Its key says `NOOP`, which Confluent's registry skips without
-reading the value, and carries one field more than Confluent's own (a field its reader ignores), so that compaction
-does not confuse the two.
+Two kinds of records are ours: `HighestIds`, so that the id of a schema that was deleted for good is never given out
+again, also when compaction has removed all other trace of it; and `Leader`, the address of the instance that writes.
+Their keys say `NOOP`, which Confluent's registry skips without reading the value, and carry one field more than
+Confluent's own (a field its reader ignores), so that compaction does not confuse them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ottla.schemas.schema import Reference, SchemaType
 
 _TENANT = "default"
 _HIGHEST_IDS_KEY = {"keytype": "NOOP", "magic": 0, "for": "ottla.highest.ids"}
+_LEADER_KEY = {"keytype": "NOOP", "magic": 0, "for": "ottla.leader"}
 
 
 class Record(NamedTuple):
@@ -97,6 +98,13 @@ class HighestIdsEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderEntry:
+    """The instance that writes, by the URL where others reach it."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class NothingEntry:
     """A record without meaning to us: Confluent's way to find the end of the log, or a kind we do not know."""
 
@@ -109,6 +117,7 @@ Entry = (
     | ClearSubjectEntry
     | ContextEntry
     | HighestIdsEntry
+    | LeaderEntry
     | NothingEntry
 )
 
@@ -139,6 +148,8 @@ def _written(entry: Entry) -> tuple[dict[str, Any], dict[str, Any] | None]:
             return key, {"tenant": _TENANT, "context": context} if exists else None
         case HighestIdsEntry(highest):
             return _HIGHEST_IDS_KEY, {"highestIds": dict(sorted(highest.items()))}
+        case LeaderEntry(url):
+            return _LEADER_KEY, {"url": url}
         case NothingEntry():
             return {"keytype": "NOOP", "magic": 0}, None
 
@@ -202,6 +213,8 @@ def _understood(key: dict[str, Any], value: dict[str, Any] | None, timestamp_ms:
             return ContextEntry(_text(key.get("context", DEFAULT_CONTEXT)), value is not None)
         case "NOOP" if key == _HIGHEST_IDS_KEY and value is not None:
             return HighestIdsEntry({_text(name): _number(highest) for name, highest in value["highestIds"].items()})
+        case "NOOP" if key == _LEADER_KEY and value is not None:
+            return LeaderEntry(_text(value["url"]))
     return NothingEntry()
 
 

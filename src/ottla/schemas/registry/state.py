@@ -20,6 +20,7 @@ from ottla.schemas.registry.records import (
     DeleteSubjectEntry,
     Entry,
     HighestIdsEntry,
+    LeaderEntry,
     ModeEntry,
     Record,
     SchemaEntry,
@@ -49,6 +50,7 @@ class State:
         # The highest id ever seen, by context, and what the last HighestIds record says of it.
         self.highest: dict[str, int] = {}
         self.noted_highest: dict[str, int] = {}
+        self.leader_url: str | None = None  # the instance that said last that it writes
         self._by_id: dict[tuple[str, int], dict[Key, None]] = {}
         self._by_digest: dict[tuple[str, bytes], dict[Key, None]] = {}
         self._references_to: dict[Key, dict[Key, None]] = {}
@@ -125,6 +127,8 @@ class State:
                     self.contexts[context] = None
                 else:
                     self.contexts.pop(context, None)
+            case LeaderEntry(url):
+                self.leader_url = url
             case HighestIdsEntry(highest):
                 self.noted_highest = dict(highest)
                 for context, schema_id in highest.items():
