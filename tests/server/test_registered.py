@@ -69,6 +69,7 @@ class Cluster:
             now_ms=lambda: self.now,
             metadata=SimpleNamespace(state=SimpleNamespace(topics=self)),
             partitions=SimpleNamespace(find=lambda topic, index: self.topic),
+            looking=SimpleNamespace(when_quiet=lambda what: what()),
         )
         self.schemas = RegisteredSchemas(services)
         monkeypatch.setattr(registered, "ask", self.ask)

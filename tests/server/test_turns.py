@@ -79,7 +79,7 @@ class Served:
 
         services = SimpleNamespace(intercept=intercept, forwarding=None)
         peer = SimpleNamespace(controller=False, remote_address="somebody")
-        context: Any = SimpleNamespace(services=services, connection=peer, client_id="", when_closed={})
+        context: Any = SimpleNamespace(services=services, connection=peer, client_id="", when_closed={}, holds=0)
         memory = RequestMemory(-1)
         self.connection = Connection(self.sock, self.loop, context, memory, 1 << 20, lambda _: None)
 

@@ -12,7 +12,7 @@ from ottla.log.aborted import AbortedTxn
 from ottla.log.disk import StorageError
 from ottla.log.producers import CompletedTxn, Origin
 from ottla.log.segment import Segment
-from ottla.log.validate import check_size, validate
+from ottla.log.validate import act, check_size, validate
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import INT32_MAX
 from ottla.records.batch import (
@@ -32,6 +32,7 @@ from ottla.records.control import EndTxnMarker, read_marker
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
+    from ottla.log.look import Look
 
 
 _new = tuple.__new__
@@ -49,8 +50,10 @@ class Appended(NamedTuple):
     leader_epoch: int
 
 
-def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now_ms: int) -> Appended:
-    """One batch of a client."""
+def append_one(
+    log: Log, records: bytearray | memoryview, leader_epoch: int, now_ms: int, look: Look | None = None
+) -> Appended:
+    """One batch of a client; `look` is what was found in it, where somebody has looked already."""
     if len(records) < HEADER_BYTES:
         raise ApiError(ErrorCode.INVALID_RECORD, f"Record batch has no batches at all in topic partition {log.name}")
     header = read_header(records)
@@ -62,8 +65,9 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
     if size_bytes > log.batch_bytes_max:
         check_size(size_bytes, log.config, log.name)
     config = log.config
+    findings = None
     if not log.header_enough or header.max_timestamp - now_ms > config.timestamp_after_max_ms:
-        records, header = validate(records, header, config, now_ms, log.name)
+        records, header, findings = validate(records, header, config, now_ms, log.name, look)
         size_bytes = header.length + PREFIX_BYTES
     offset = log.next_offset
     max_timestamp = header.max_timestamp
@@ -73,8 +77,8 @@ def append_one(log: Log, records: bytearray | memoryview, leader_epoch: int, now
         if original is not None:
             first, last, time = original.first_offset, original.last_offset, original.timestamp
             return Appended(first, last, time, log.log_start_offset, time, True, leader_epoch)
-    if config.inspect is not None:
-        records, header = config.inspect(records, header, log.name, offset)
+    if findings is not None:
+        records, header = act(findings, records, header, config, offset, now_ms)
         size_bytes = header.length + PREFIX_BYTES
     stamp(records, 0, offset, leader_epoch)
     last = offset + header.last_offset_delta

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Generator
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.model.limits import BATCH_BYTES_MAX, GIB, INT64_MAX, MIB
 from ottla.records.batch import BatchHeader
@@ -22,11 +22,27 @@ _CODECS = {
     "lz4": Codec.LZ4,
     "zstd": Codec.ZSTD,
 }
-# Looks at a client's batch before it is written (with the log's name and the offset it will get): returns it, or what
-# is to be written in its place with the same range of offsets, or refuses it by an ApiError. Duplicates never get here.
-Inspect: TypeAlias = Callable[
-    [bytearray | memoryview, BatchHeader, str, int], tuple[bytearray | memoryview, BatchHeader]
-]
+
+
+class Findings(Protocol):
+    """What a contract has found in a batch."""
+
+    def act(self, offset: int) -> bytearray | None:
+        """What is written in the batch's place, with the same range of offsets; None: the batch itself.
+
+        Called when it is known that the batch is no duplicate, with the offset it will get. Refuses it by an ApiError.
+        """
+
+
+class Inspect(Protocol):
+    """How the batches of a topic with a contract are looked at, as a part of `log/look.py`."""
+
+    def begin(self) -> bool:
+        """On the loop, before the first step; whether there is what the records can be judged by."""
+
+    def look(self, data: bytes, header: BatchHeader, name: str, ready: bool) -> Generator[None, None, Findings | None]:
+        """The steps. `data` are the unpacked records, `header` has the codec that they are to be packed with, `name` is
+        the log's, and `ready` what `begin` said."""
 
 
 class LogConfig(NamedTuple):

@@ -26,6 +26,7 @@ from ottla.log.config import LogConfig
 from ottla.log.disk import Directory, Disk, FileSlice
 from ottla.log.durable import Durable, Syncable
 from ottla.log.epochs import Epochs
+from ottla.log.look import Look, may_be_needed
 from ottla.log.producers import Origin, Producer, Producers
 from ottla.log.recover import Progress, recover
 from ottla.log.segment import Segment
@@ -55,6 +56,7 @@ class Log:
         "header_enough",
         "last_read",
         "log_start_offset",
+        "looks_inside",
         "mark_due",
         "name",
         "next_offset",
@@ -158,6 +160,7 @@ class Log:
         """Take on changed settings; they hold from the next append on."""
         self.config = config
         self.header_enough = header_is_enough(config)
+        self.looks_inside = may_be_needed(config)
         self.batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
         self._set_roll_ms()
         for segment in self.segments:
@@ -178,12 +181,13 @@ class Log:
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = -1,
+        look: Look | None = None,
     ) -> Appended:
         """Validate, stamp in place and write. A client sends one batch; coordinators and leaders may send several."""
         if self.cut_at is not None:
             cut.finish(self, now_ms)
         if origin is Origin.CLIENT:
-            return appending.append_one(self, records, leader_epoch, now_ms)
+            return appending.append_one(self, records, leader_epoch, now_ms, look)
         return appending.append_several(self, records, leader_epoch, now_ms, origin, transaction_version)
 
     def append_replicated(self, records: bytes | memoryview, leader_epoch: int, now_ms: int) -> int:

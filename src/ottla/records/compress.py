@@ -11,12 +11,13 @@ unpacked into. Data that cannot be unpacked raises `ApiError(INVALID_RECORD)`, t
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import cache
 from typing import Any
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import PACKED_AT_ONCE_BYTES
 
 Buffer = bytes | bytearray | memoryview
 
@@ -47,6 +48,7 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 # Version 1, independent blocks, no checksums, 64 KiB blocks, and the checksum byte of those two.
 _LZ4_HEADER = _LZ4_MAGIC + b"\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
+_LZ4_END = bytes(4)
 _LZ4_STORED_FLAG = 0x80000000
 _LZ4_DEFAULT_LEVEL = 9
 # What liblz4's high compression takes at most; lz4-java clamps in the same way.
@@ -55,6 +57,7 @@ _LZ4_LEVEL_MAX = 12
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
 _ZSTD_BLOCK_BYTES_MAX = 128 * 1024
+_ZSTD_DEFAULT_LEVEL = 3
 
 
 @cache
@@ -76,7 +79,61 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
         return _compress_snappy(data)
     if codec == Codec.LZ4:
         return _compress_lz4(data, _LZ4_DEFAULT_LEVEL if level is None else level)
-    return bytes(_native().zstd.compress(data, level=3 if level is None else level))
+    return bytes(_native().zstd.compress(data, level=_ZSTD_DEFAULT_LEVEL if level is None else level))
+
+
+def compressing(codec: Codec, data: Buffer, level: int | None = None) -> Iterator[Buffer]:
+    """The same in pieces (some of them empty), with a bounded amount of work for each."""
+    if codec == Codec.NONE or len(data) <= PACKED_AT_ONCE_BYTES:
+        yield compress(codec, data, level)
+        return
+    packer: Any
+    if codec == Codec.GZIP:
+        packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+    elif codec == Codec.SNAPPY:
+        packer = _Blocks(_XERIAL_HEADER, _snappy_blocks, b"")
+    elif codec == Codec.LZ4 and level in (None, _LZ4_DEFAULT_LEVEL):
+        packer = _Blocks(_LZ4_HEADER, _lz4_blocks, _LZ4_END)
+    elif codec == Codec.LZ4:
+        assert level is not None
+        packer = _Whole(_lz4_compressor(level))
+    else:
+        packer = _Whole(_native().zstd.Compressor(level=_ZSTD_DEFAULT_LEVEL if level is None else level))
+    view = memoryview(data)
+    for start in range(0, len(view), PACKED_AT_ONCE_BYTES):
+        yield packer.compress(view[start : start + PACKED_AT_ONCE_BYTES])
+    yield packer.flush()
+
+
+class _Blocks:
+    """A framing of independent blocks, in the manner of zlib's object."""
+
+    def __init__(self, header: bytes, blocks: Callable[[bytearray, memoryview], None], end: bytes) -> None:
+        self._header = header
+        self._blocks = blocks
+        self._end = end
+
+    def compress(self, data: memoryview) -> Buffer:
+        out, self._header = bytearray(self._header), b""
+        self._blocks(out, data)
+        return out
+
+    def flush(self) -> bytes:
+        return self._end
+
+
+class _Whole:
+    """A compressor of the library, which gives its output when all is in."""
+
+    def __init__(self, packer: Any) -> None:
+        self._packer = packer
+
+    def compress(self, data: memoryview) -> bytes:
+        self._packer.compress(bytes(data))
+        return b""
+
+    def flush(self) -> bytes:
+        return bytes(self._packer.finish())
 
 
 def decompress(codec: Codec, data: Buffer, limit_bytes: int) -> bytes:
@@ -116,12 +173,15 @@ def _decompress_gzip(data: Buffer, limit_bytes: int) -> bytes:
 
 def _compress_snappy(data: Buffer) -> bytes:
     out = bytearray(_XERIAL_HEADER)
-    view = memoryview(data)
+    _snappy_blocks(out, memoryview(data))
+    return bytes(out)
+
+
+def _snappy_blocks(out: bytearray, view: memoryview) -> None:
     for start in range(0, len(view), _SNAPPY_BLOCK_BYTES):
         block = bytes(_native().snappy.compress_raw(view[start : start + _SNAPPY_BLOCK_BYTES]))
         out += len(block).to_bytes(4, "big")
         out += block
-    return bytes(out)
 
 
 def _decompress_snappy(data: Buffer, limit_bytes: int) -> bytes:
@@ -150,11 +210,20 @@ def _compress_lz4(data: Buffer, level: int) -> bytes:
     if level != _LZ4_DEFAULT_LEVEL:
         # As in Kafka, the default level is the fast algorithm and every other one the high compression one. The library
         # offers that for whole frames only, with a checksum per block, which all readers understand.
-        packer = _native().lz4.Compressor(level=min(level, _LZ4_LEVEL_MAX), content_checksum=False, block_linked=False)
+        packer = _lz4_compressor(level)
         packer.compress(data)
         return bytes(packer.finish())
     out = bytearray(_LZ4_HEADER)
-    view = memoryview(data)
+    _lz4_blocks(out, memoryview(data))
+    out += _LZ4_END
+    return bytes(out)
+
+
+def _lz4_compressor(level: int) -> Any:
+    return _native().lz4.Compressor(level=min(level, _LZ4_LEVEL_MAX), content_checksum=False, block_linked=False)
+
+
+def _lz4_blocks(out: bytearray, view: memoryview) -> None:
     for start in range(0, len(view), _LZ4_BLOCK_BYTES):
         plain = view[start : start + _LZ4_BLOCK_BYTES]
         block = bytes(_native().lz4.compress_block(plain, store_size=False))
@@ -164,8 +233,6 @@ def _compress_lz4(data: Buffer, level: int) -> bytes:
         else:
             out += (len(plain) | _LZ4_STORED_FLAG).to_bytes(4, "little")
             out += plain
-    out += b"\x00\x00\x00\x00"
-    return bytes(out)
 
 
 def _decompress_lz4(data: Buffer, limit_bytes: int) -> bytes:

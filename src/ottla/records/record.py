@@ -130,7 +130,7 @@ def payload(view: Buffer, pos: int, header: BatchHeader, limit_bytes: int = DECO
 
 def records(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> Iterator[Record]:
     """The records of the one batch at `pos`, in order. The CRC is not checked here: see `batch.check`."""
-    return chain.from_iterable(map(_rows, columns(view, pos, limit_bytes=limit_bytes)))
+    return chain.from_iterable(map(rows, columns(view, pos, limit_bytes=limit_bytes)))
 
 
 def columns(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH_BYTES_MAX) -> "Iterator[Columns]":
@@ -138,14 +138,15 @@ def columns(view: Buffer, pos: int = 0, *, limit_bytes: int = DECOMPRESSED_BATCH
     header = read_header(view, pos)
     if header.count == 0:
         return iter(())
-    return _decode(payload(view, pos, header, limit_bytes), header)
+    return decode(payload(view, pos, header, limit_bytes), header)
 
 
-def _rows(found: Columns) -> Iterator[Record]:
+def rows(found: Columns) -> Iterator[Record]:
     return map(_record, zip(*found, strict=True))
 
 
-def _decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
+def decode(data: bytes, header: BatchHeader) -> Iterator[Columns]:
+    """The records of an unpacked payload (see `payload`), in portions."""
     pos = done = 0
     while done < header.count:
         count = min(header.count - done, RECORDS_DECODED_AT_ONCE_MAX)

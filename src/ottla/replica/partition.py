@@ -22,6 +22,7 @@ from __future__ import annotations
 from ottla.log.config import LogConfig
 from ottla.log.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
+from ottla.log.look import Look
 from ottla.log.producers import Producers
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.isr import Follower, InSync, Pulse
@@ -177,15 +178,16 @@ class Partition(Readable):
         leader_epoch: int | None = None,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = -1,
+        look: Look | None = None,
     ) -> Appended:
-        """Append as the leader."""
+        """Append as the leader. `look`: what was found in a client's batch, where somebody has looked already."""
         if not self.alone:
             self._check_append(acks)
         if leader_epoch is not None:
             self.check_epoch(leader_epoch)
         log = self.log
         before = log.next_offset
-        appended = log.append(records, self.leader_epoch, now_ms, origin, transaction_version)
+        appended = log.append(records, self.leader_epoch, now_ms, origin, transaction_version, look)
         if self.counts_at_once:
             end = self.high_watermark = log.next_offset
             if log.producers.has_unreplicated:

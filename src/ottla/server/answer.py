@@ -19,6 +19,8 @@ U = TypeVar("U")
 
 # What `then` is given instead of a response when there will be none.
 FAILED: Any = object()
+# ... and when the protocol wants none (acks=0).
+NO_ANSWER: Any = object()
 
 
 class Disconnect(Exception):

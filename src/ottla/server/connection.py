@@ -5,8 +5,9 @@ the outbound queue; one that must wait takes a slot, and everything behind it qu
 in request order. All requests found in one read are answered with one send.
 
 A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests or answers of
-`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, or while the node has no memory for its
-next frame. It never holds up another connection.
+`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, while the node has no memory for its next
+frame, or while a request keeps its turn (`Context.hold`), which then stays in the receive buffer. It never holds up
+another connection.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
-from ottla.server.answer import FAILED, Disconnect, Large, Later, Sliced
+from ottla.server.answer import FAILED, NO_ANSWER, Disconnect, Large, Later, Sliced
 from ottla.server.context import Context, Intercept
 from ottla.server.forwarding import Forwarded
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
@@ -82,6 +83,7 @@ class Connection:
         self._intercept = context.services.intercept
         self._route = dispatch.controller_route if context.connection.controller else dispatch.route
         self._forwarding = None if context.connection.controller else context.services.forwarding
+        context.go_on = self._let_go
         self._resume_reading()
 
     # Reading
@@ -175,14 +177,28 @@ class Connection:
         self._pause_reading()
         if not (self.closed or self._writing or self._busy or self._has_enough()):
             self._loop.call_soon(self._continue)  # the others have their turn first
-        # Else it is `_writable`, `_decoded` or `_answered` that goes on.
+        # Else it is `_writable`, `_decoded`, `_answered` or `_let_go` that goes on.
 
     def _has_enough(self) -> bool:
-        """Whether answers must leave before more requests are handled."""
+        """Whether answers must leave, or a request must give up its turn, before more requests are handled."""
         return (
-            len(self._slots) >= limits.IN_FLIGHT_PER_CONNECTION_MAX
+            self.context.holds > 0
+            or len(self._slots) >= limits.IN_FLIGHT_PER_CONNECTION_MAX
             or self._outbound.held_bytes > limits.ANSWERS_HELD_BYTES_MAX
         )
+
+    def _pin(self) -> None:
+        """A request that is under way stays in the receive buffer, which is accounted for."""
+        self._inbound.pinned = self._busy is not None or self.context.holds > 0
+
+    def _let_go(self) -> None:
+        """The request that kept its turn is done with."""
+        self._pin()
+        if self.closed:
+            self._inbound.release()
+        elif not self._reading and not self._writing:
+            # Not inline: whoever carried it out is in the middle of its own work.
+            self._loop.call_soon(self._continue)
 
     def _handle(self, frame: memoryview) -> None:
         try:
@@ -221,6 +237,7 @@ class Connection:
             return
         if not isinstance(answer, Response):
             self._wait_for(route, correlation_id, answer)
+            self._pin()
         elif self._slots:
             self._slot(route, correlation_id).parts = self._outbound.hold(route.reply(answer, correlation_id))
         else:
@@ -231,6 +248,7 @@ class Connection:
         slow = self._decode_slowly(route, frame, position, correlation_id)
         self._busy = asyncio.ensure_future(slow, loop=self._loop)
         self._busy.add_done_callback(self._decoded)
+        self._pin()
 
     async def _decode_slowly(
         self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int
@@ -247,6 +265,7 @@ class Connection:
     def _decoded(self, task: asyncio.Future[Any]) -> None:
         if self._busy is task:
             self._busy = None
+            self._pin()
         if task.cancelled() or self.closed:
             return
         error = task.exception()
@@ -298,6 +317,7 @@ class Connection:
     def _task_done(self, slot: _Slot, task: Any) -> None:
         if self._busy is task:
             self._busy = None
+            self._pin()
         if task.cancelled():
             self.close()
         elif task.exception() is not None:
@@ -316,8 +336,12 @@ class Connection:
             self._encode_in_slices(slot, response)
             return
         try:
-            forwarded = response.__class__ is Forwarded
-            parts = response.parts() if forwarded else slot.route.reply(response, slot.correlation_id)
+            if response is NO_ANSWER:
+                parts = []
+            elif response.__class__ is Forwarded:
+                parts = response.parts()
+            else:
+                parts = slot.route.reply(response, slot.correlation_id)
         except Exception:
             # Whoever gave the answer (a producer's append, say) must not suffer for it.
             log.exception("an answer to %s could not be written", self.context.connection.remote_address)
@@ -411,7 +435,7 @@ class Connection:
         # Who waits for us is not idle; who does not take our answers is.
         if 0 <= max_idle_s < quiet_s and (self._writing or not self._slots):
             self.close()
-        elif quiet_s > limits.STALLED_FRAME_S and self._inbound.holds_memory and self._memory.waiting:
+        elif quiet_s > limits.STALLED_FRAME_S and self._stalls and self._memory.waiting:
             log.warning("closing %s: it holds memory others wait for", self.context.connection.remote_address)
             self.close()
         elif quiet_s > limits.BUFFER_KEEP_S:
@@ -419,6 +443,11 @@ class Connection:
         if self._looked_at != self.last_active:
             self._looked_at = self.last_active
             self._look()
+
+    @property
+    def _stalls(self) -> bool:
+        """Whether it holds memory for a frame that does not come to its end."""
+        return self._inbound.holds_memory and not self._inbound.pinned
 
     def close(self) -> None:
         if self._flush_due:
@@ -433,7 +462,8 @@ class Connection:
         self._outbound.queue.clear()
         if self._waits_for_memory:
             self._memory.forget(self._granted)
-        self._inbound.release()
+        if not self.context.holds:
+            self._inbound.release()
         if self._busy is not None:
             self._busy.cancel()
         for slot in self._slots:

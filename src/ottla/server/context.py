@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.server.durability import Syncer
     from ottla.server.forwarding import Forwarding
     from ottla.server.liveness import Liveness
+    from ottla.server.looking import Looking
     from ottla.server.metadata import MetadataHost
     from ottla.server.partitions import Partitions
     from ottla.server.peers import Peers
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from ottla.server.shares import ShareCoordinators
     from ottla.server.slices import Slices
     from ottla.server.spark_readers import SparkReaders
-    from ottla.server.transactional import Line
     from ottla.server.transactions import TransactionCoordinators
     from ottla.server.waiters import Waiters
 
@@ -65,6 +65,7 @@ class Services:
     partitions: Partitions
     waiters: Waiters
     syncer: Syncer
+    looking: Looking
     sessions: Sessions
     spark_readers: SparkReaders
     now_ms: Callable[[], int]
@@ -108,6 +109,10 @@ class Peer(NamedTuple):
     controller: bool = False  # a listener of controllers, not of brokers
 
 
+def _nobody() -> None:
+    """Nothing waits."""
+
+
 class Context:
     __slots__ = (
         "client_id",
@@ -115,7 +120,8 @@ class Context:
         "configs",
         "connection",
         "controller",
-        "line",
+        "go_on",
+        "holds",
         "metadata",
         "node_id",
         "now_ms",
@@ -135,10 +141,23 @@ class Context:
         self.partitions = services.partitions
         self.now_ms = services.now_ms
         self.connection = connection
-        self.line: Line | None = None  # produces that wait for their turn; almost always none
+        self.holds = 0  # why the connection does not go on to the next request; almost always none
+        self.go_on: Callable[[], None] = _nobody
         self.request_version = 0
         self.client_id = ""
         self.when_closed: dict[Hashable, Callable[[], None]] = {}  # what to do when the connection is gone
+
+    def hold(self) -> None:
+        """The request stays where it is, in the receive buffer, and those behind it wait until `let_go`.
+
+        A request that cannot be carried out at once keeps its turn in this way, and its memory stays accounted for.
+        """
+        self.holds += 1
+
+    def let_go(self) -> None:
+        self.holds -= 1
+        if not self.holds:
+            self.go_on()
 
     @property
     def groups(self) -> GroupCoordinators:

@@ -8,6 +8,9 @@ A record is looked at before it is written: does it name a schema that is regist
   with their own offsets, so that sequence numbers and transactions go on as if nothing had happened;
 - `tag`: the record is written with a header that says what is wrong with it.
 
+The look is taken in steps, by a worker as a rule (`log/look.py`, `server/looking.py`); what follows from it happens on
+the loop, at the moment of the append.
+
 Rules:
 - Null values and keys are always fine: a tombstone has no schema.
 - A topic that names itself as its dead-letter topic refuses what fails.
@@ -18,17 +21,18 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.log.config import Inspect
+from ottla.log.config import Findings, Inspect
+from ottla.model import limits
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode, RecordError
 from ottla.model.limits import RECORD_FAULT_CHARS_MAX, RECORD_FAULTS_TOLD_MAX
-from ottla.records.batch import BatchHeader, read_header
-from ottla.records.build import build_batch
-from ottla.records.compress import Codec
-from ottla.records.record import Headers, Record, records
+from ottla.records.batch import BatchHeader
+from ottla.records.build import assemble, put_record
+from ottla.records.compress import compressing
+from ottla.records.record import Headers, Record, decode, rows
 from ottla.schemas.framing import BadFrame, Framed, find_mark, unframe
 from ottla.schemas.schema import SchemaType
 from ottla.server.dead_letters import DeadLetters, letter
@@ -48,69 +52,155 @@ class Contracts:
     """All contracts of a node; they share what is registered."""
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._schemas = RegisteredSchemas(services)
-        self._letters = DeadLetters(services)
+        self.services = services
+        self.schemas = RegisteredSchemas(services)
+        self.letters = DeadLetters(services)
 
     def of(self, topic: str, config: Config) -> Inspect:
         """How the batches of a topic with this configuration are looked at."""
         get = config.get
         parts = [name for name in _PARTS if get("ottla.schema.validation.of") in (name, "both")]
-        contract = _Contract(self._schemas, topic, parts, get("ottla.schema.validation.subject") == "topic")
-        full = get("ottla.schema.validation") == "full"
-        act = self._act(topic, get("ottla.schema.validation.action"), get("ottla.schema.validation.dlq"))
+        contract = _Contract(self.schemas, topic, parts, get("ottla.schema.validation.subject") == "topic")
+        action, target = get("ottla.schema.validation.action"), get("ottla.schema.validation.dlq") or f"{topic}.dlq"
+        if action == "dlq" and target == topic:  # a batch under way cannot let another one into its own log
+            action = "reject"
+        return _Inspection(self, contract, get("ottla.schema.validation") == "full", action, target)
 
-        def inspect(
-            batch: bytearray | memoryview, header: BatchHeader, name: str, offset: int
-        ) -> tuple[bytearray | memoryview, BatchHeader]:
-            try:
-                if not self._schemas.catch_up():
-                    raise _unread(topic)
-                held = list(records(batch))
-                faults = contract.faults(held, full)
-                if not faults:
-                    return batch, header
-                if not self._schemas.is_certain([(topic, fault) for fault in faults.values()]):
-                    raise _unread(topic)
-                changed = act(header, held, faults, name, offset)
-            except ApiError as error:
-                if error.code.retriable:
-                    self._partition(name).log.producers.turned_away(header)
-                raise
-            return changed, read_header(changed)
-
-        return inspect
-
-    def _partition(self, name: str) -> Partition:
+    def partition(self, name: str) -> Partition:
         topic, _, index = name.rpartition("-")
-        return self._services.partitions.find(topic, int(index))
-
-    def _act(self, topic: str, action: str, dlq: str) -> _Act:
-        target = dlq or f"{topic}.dlq"
-        if action == "dlq" and target != topic:  # a batch under way cannot let another one into its own log
-            return self._dead_letter(target)
-        return _tag if action == "tag" else _reject
-
-    def _dead_letter(self, target: str) -> _Act:
-        def act(header: BatchHeader, held: list[Record], faults: dict[int, str], name: str, offset: int) -> bytearray:
-            source = self._partition(name)
-            now_ms = self._services.now_ms()
-            letters = [
-                letter(held[at], source, offset + at, _REASON, now_ms, (("error", fault.encode()),))
-                for at, fault in faults.items()
-            ]
-            self._services.letters[:] = self._letters.append(target, source, letters)
-            return _rebuilt(header, [record for at, record in enumerate(held) if at not in faults])
-
-        return act
+        return self.services.partitions.find(topic, int(index))
 
 
-def _unread(topic: str) -> ApiError:
-    """What is registered may be known elsewhere already; the producer sends the batch again."""
-    return ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The schemas for {topic} are being read.")
+class FirstUsed:
+    """A contract that is made when the first batch comes."""
+
+    def __init__(self, make: Callable[[], Inspect]) -> None:
+        self._make = make
+        self._made: Inspect | None = None
+
+    def begin(self) -> bool:
+        if self._made is None:
+            self._made = self._make()
+        return self._made.begin()
+
+    def look(self, data: bytes, header: BatchHeader, name: str, ready: bool) -> Generator[None, None, Findings | None]:
+        assert self._made is not None, "begin() comes first"
+        return self._made.look(data, header, name, ready)
 
 
-_Act = Callable[[BatchHeader, list[Record], dict[int, str], str, int], bytearray]
+class _Inspection:
+    """How the batches of one topic are looked at. All but `begin` may run in a worker: see `server/looking.py`."""
+
+    def __init__(self, contracts: Contracts, contract: _Contract, full: bool, action: str, target: str) -> None:
+        self._contracts = contracts
+        self._contract = contract
+        self._full = full
+        self._action = action
+        self._target = target
+
+    def begin(self) -> bool:
+        """False: it is not yet known what is registered."""
+        return self._contracts.schemas.catch_up()
+
+    def look(self, data: bytes, header: BatchHeader, name: str, ready: bool) -> Generator[None, None, Findings | None]:
+        if not ready:
+            return _Unread(self._contracts, name, header)
+        reading = self._contracts.schemas.reading
+        faults: dict[int, str] = {}
+        dead: list[tuple[int, Record]] = []
+        at_once = limits.CHECKED_AT_ONCE_RECORDS if self._full else limits.RECORDS_DECODED_AT_ONCE_MAX
+        at = 0
+        for portion in decode(data, header):
+            held = list(rows(portion))
+            for begin in range(0, len(held), at_once):
+                for place, fault in self._contract.faults(held[begin : begin + at_once], self._full).items():
+                    faults[at + begin + place] = fault
+                    if self._action == "dlq":
+                        dead.append((at + begin + place, held[begin + place]))
+                yield
+            at += len(held)
+        if not faults:
+            return None
+        refused = self._action == "reject"
+        findings = _Findings(self._contracts, name, header, reading, faults, self._target, dead, refused)
+        if self._action != "reject":
+            findings.replaced = yield from _rebuilt(data, header, faults, tag=self._action == "tag")
+        return findings
+
+
+class _Unread:
+    """Nothing can be said of the records before `_schemas` was read; the producer sends the batch again."""
+
+    def __init__(self, contracts: Contracts, name: str, header: BatchHeader) -> None:
+        self._contracts = contracts
+        self._name = name
+        self._topic = name.rpartition("-")[0]
+        self._header = header
+
+    def act(self, offset: int) -> bytearray | None:
+        try:
+            return self._act(offset)
+        except ApiError as error:
+            if error.code.retriable:
+                self._contracts.partition(self._name).log.producers.turned_away(self._header)
+            raise
+
+    def _act(self, offset: int) -> bytearray | None:
+        """What is registered may be known elsewhere already."""
+        raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The schemas for {self._topic} are being read.")
+
+
+class _Findings(_Unread):
+    """Records that break their topic's contract."""
+
+    def __init__(
+        self,
+        contracts: Contracts,
+        name: str,
+        header: BatchHeader,
+        reading: int,
+        faults: dict[int, str],
+        target: str,
+        dead: list[tuple[int, Record]],
+        refused: bool,
+    ) -> None:
+        super().__init__(contracts, name, header)
+        self._reading = reading
+        self._faults = faults
+        self._target = target
+        self._dead = dead
+        self._refused = refused
+        self.replaced: bytearray | None = None
+
+    def _act(self, offset: int) -> bytearray | None:
+        schemas = self._contracts.schemas
+        # They may be being read anew since the records were looked at.
+        certain = schemas.is_certain([(self._topic, fault) for fault in self._faults.values()])
+        if not certain or schemas.reading != self._reading:
+            return super()._act(offset)
+        if self._refused:
+            raise self._refusal()
+        if self._dead:
+            self._bury(offset)
+        return self.replaced
+
+    def _refusal(self) -> ApiError:
+        faults, first = self._faults, next(iter(self._faults.values()))
+        return ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"{len(faults)} of {self._header.count} records break the contract of {self._topic}; the first: {first}",
+            tuple(RecordError(at, fault) for at, fault in sorted(faults.items())[:RECORD_FAULTS_TOLD_MAX]),
+        )
+
+    def _bury(self, offset: int) -> None:
+        services = self._contracts.services
+        source = self._contracts.partition(self._name)
+        now_ms = services.now_ms()
+        letters = [
+            letter(record, source, offset + at, _REASON, now_ms, (("error", self._faults[at].encode()),))
+            for at, record in self._dead
+        ]
+        services.letters[:] = self._contracts.letters.append(self._target, source, letters)
 
 
 class _Contract:
@@ -160,35 +250,38 @@ def _named(framed: Framed) -> str:
     return f"id {framed.schema_id}" if framed.schema_id is not None else f"GUID {framed.guid}"
 
 
-def _reject(header: BatchHeader, held: list[Record], faults: dict[int, str], name: str, offset: int) -> bytearray:
-    first = next(iter(faults.values()))
-    raise ApiError(
-        ErrorCode.INVALID_RECORD,
-        f"{len(faults)} of {len(held)} records break the contract of {name.rpartition('-')[0]}; the first: {first}",
-        tuple(RecordError(at, fault) for at, fault in sorted(faults.items())[:RECORD_FAULTS_TOLD_MAX]),
-    )
-
-
-def _tag(header: BatchHeader, held: list[Record], faults: dict[int, str], name: str, offset: int) -> bytearray:
-    marked = [
-        record._replace(headers=(*record.headers, (TAG, faults[at].encode()))) if at in faults else record
-        for at, record in enumerate(held)
-    ]
-    return _rebuilt(header, marked)
-
-
-def _rebuilt(header: BatchHeader, held: list[Record]) -> bytearray:
-    """The same batch with other records, in the same range of offsets and sequence numbers."""
-    return build_batch(
-        held,
+def _rebuilt(
+    data: bytes, header: BatchHeader, faults: dict[int, str], *, tag: bool
+) -> Generator[None, None, bytearray]:
+    """The same batch with its records tagged, or else without those at fault, in the same range of offsets and
+    sequence numbers."""
+    out = bytearray()
+    at = count = 0
+    for portion in decode(data, header):
+        for offset, timestamp, key, value, headers in rows(portion):
+            fault = faults.get(at)
+            at += 1
+            if fault is not None and not tag:
+                continue
+            if fault is not None:
+                headers = (*headers, (TAG, fault.encode()))
+            put_record(out, offset - header.base_offset, timestamp - header.base_timestamp, key, value, headers)
+            count += 1
+        yield
+    packed = bytearray()
+    for piece in compressing(header.codec, out):
+        packed += piece
+        yield
+    return assemble(
+        packed,
         base_offset=header.base_offset,
-        codec=Codec(header.codec),
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
-        leader_epoch=header.leader_epoch,
-        transactional=header.is_transactional,
-        log_append_time=header.max_timestamp if header.is_log_append_time else None,
-        max_timestamp=header.max_timestamp,
-        last_offset_delta=header.last_offset_delta,
+        count=count,
     )

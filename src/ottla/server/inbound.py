@@ -1,7 +1,8 @@
 """InboundBuffer: the receive buffer of one connection, in which requests are parsed where they lie.
 
 Memory follows the bytes that really arrived: a frame that announces 100 MiB makes the buffer double as data comes,
-never at once. Views handed out stay valid until the next `space` call; the bytearray is replaced, never resized.
+never at once. Views handed out stay valid until the next `space` call; the bytearray is replaced, never resized. While
+it is `pinned` nobody asks for space, and it is not given back.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class InboundBuffer:
         "end",
         "max_frame_bytes",
         "missing",
+        "pinned",
         "start",
         "view",
         "wish_bytes",
@@ -39,6 +41,7 @@ class InboundBuffer:
         self._use(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.start = self.end = 0
         self.missing = 0  # bytes the frame at `start` still lacks
+        self.pinned = False  # a request that was handed out is still being carried out
         self.wish_bytes = 0  # what `space` was refused
 
     def _use(self, buffer: bytearray) -> None:
@@ -113,7 +116,7 @@ class InboundBuffer:
 
     def shrink(self) -> None:
         """Gives the buffer back when nothing is held; the next bytes get a small one again."""
-        if self.capacity and self.start == self.end:
+        if self.capacity and self.start == self.end and not self.pinned:
             self._use(bytearray())
             self.start = self.end = 0
             self.release()

@@ -31,6 +31,7 @@ from ottla.server.lifecycle import Lifecycle, register_controller
 from ottla.server.listener import Endpoint, Listener
 from ottla.server.listeners import advertised, listened
 from ottla.server.liveness import Liveness
+from ottla.server.looking import Looking
 from ottla.server.member import NOT_CLEAN, Member
 from ottla.server.partitions import Partitions
 from ottla.server.peers import Peers
@@ -142,6 +143,7 @@ class Node:
         self._steps_back.append(self.channel.close)
         self._steps_back.append(self.liveness.close)
         self._steps_back.append(self.services.syncer.idle)
+        self._steps_back.append(self.services.looking.close)
         self._steps_back.append(self.services.coordination.close)
         self.partitions.on_change = self.services.waiters.notify
         if self.is_broker:
@@ -173,6 +175,7 @@ class Node:
             waiters=waiters,
             executor=self.ports.executor,
             syncer=Syncer(loop, self.ports.executor, self.partitions, waiters.notify),
+            looking=Looking(loop, self.ports.executor),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             spark_readers=SparkReaders(),
             now_ms=self.ports.now_ms,
@@ -205,14 +208,9 @@ class Node:
     def _contract(self, topic: str, config: Config) -> Inspect:
         """How the batches of a topic with a contract are looked at. Logs are opened before there are services, and
         most nodes never need any of it: both wait for the first batch."""
-        made: list[Inspect] = []
+        from ottla.server.contracts import FirstUsed
 
-        def inspect(*batch: Any) -> Any:
-            if not made:
-                made.append(self._contracts.of(topic, config))
-            return made[0](*batch)
-
-        return inspect
+        return FirstUsed(lambda: self._contracts.of(topic, config))
 
     @cached_property
     def _contracts(self) -> Contracts:

@@ -7,6 +7,8 @@ Where another node leads it, what is new is fetched from there, now and then whi
 is known may then be a moment old, so nobody is refused on the strength of it: `is_certain` says whether the topic was
 read to its end after a doubt arose, and sees to it that it is.
 
+Records are looked at by workers, with what is known here: it changes only while none does (`Looking.when_quiet`).
+
 Rules:
 - Nothing is judged by a topic that is half read. Whenever it is read from its start (this node came to lead it, or no
   longer does; it was made anew, or cut off) `catch_up` is False until the end was reached. A new leader whose high
@@ -87,12 +89,14 @@ class RegisteredSchemas:
         self._services = services
         self._refreshing = False
         self._reading_on = False
+        self.reading = 0  # counts how often it was begun anew
         self._steps = 0  # counts doubts and fetches, to tell what came first
         self._doubts: dict[Hashable, int] = {}  # since which step
         self._forget(None)
 
     def _forget(self, source: Partition | bytes | None) -> None:
         """Begin anew, with the partition here, or with the topic of this id elsewhere."""
+        self.reading += 1
         self._source = source
         self._is_whole = False  # whether the end was reached
         self._certain = 0  # all that was registered before this step is known
@@ -188,7 +192,7 @@ class RegisteredSchemas:
 
     def _read_on(self) -> None:
         self._reading_on = False
-        self.catch_up()
+        self._services.looking.when_quiet(self.catch_up)
 
     def _take(self, data: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
         self._known.clear()
@@ -220,6 +224,9 @@ class RegisteredSchemas:
         step, source = self._steps, self._source
 
         def ended(answer: Any) -> None:
+            self._services.looking.when_quiet(lambda: begin(answer))
+
+        def begin(answer: Any) -> None:
             self._refreshing = False
             if self._source is source and not isinstance(answer, ApiError):
                 (found,) = (each for topic in answer.topics for each in topic.partitions)
@@ -239,6 +246,9 @@ class RegisteredSchemas:
         source = self._source
 
         def fetched(answer: Any) -> None:
+            self._services.looking.when_quiet(lambda: take(answer))
+
+        def take(answer: Any) -> None:
             self._refreshing = False
             if self._source is source and not isinstance(answer, ApiError) and not answer.error_code:
                 (found,) = (each for topic in answer.responses for each in topic.partitions)

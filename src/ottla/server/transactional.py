@@ -6,14 +6,12 @@ understands: newer ones leave it to the leader to add the partition; for others,
 leader asks whether they have. A partition in which the transaction already is needs no question.
 
 The coordinator's answer and the append that follows happen in one go, so no marker can come between them; where the
-coordinator is another node, `server/verification.py` sees to that. While a
-produce waits for that answer, those that came after it on the same connection stand in `Line` behind it: batches of one
-producer are appended in the order in which they were sent.
+coordinator is another node, `server/verification.py` sees to that. A produce that waits for that answer keeps its turn
+on its connection (`server/turns.py`): batches of one producer are appended in the order in which they were sent.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
@@ -47,26 +45,6 @@ def _by_version(version: int, since: int) -> Admission:
     if version < since:
         return Admission.VERIFY_FOR_OLD
     return Admission.VERIFY if version == since else Admission.ADD
-
-
-class Line:
-    """Produces of one connection that may not be appended yet, in the order in which they came."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._steps: deque[Callable[[], None]] = deque()
-        context.line = self
-
-    def join(self, step: Callable[[], None]) -> None:
-        """`step` is called when all before it have called `leave`; it does so itself when it is done."""
-        self._steps.append(step)
-
-    def leave(self) -> None:
-        """The first is done."""
-        if self._steps:
-            self._steps.popleft()()
-        else:
-            self._context.line = None
 
 
 def ensure_in_transaction(

@@ -1,17 +1,17 @@
 """Produce (key 0): append one record batch to each of the named partitions.
 
-Everything up to the append happens before the handler returns, so batches of one connection stay in order. The answer
-waits only where it must: acks=all until the high watermark has passed the batch, `ottla.fsync.before.ack` until the
-bytes are on disk. A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all who wait, and names
-the leader (KIP-951). With acks=0 there is no answer; an error then closes the connection, as Kafka does.
+Everything up to the append happens before the handler returns, or while the connection is held (`Context.hold`), so
+batches of one connection stay in order. The answer waits only where it must: acks=all until the high watermark has
+passed the batch, `ottla.fsync.before.ack` until the bytes are on disk. A partition that is not led here any more
+answers NOT_LEADER_OR_FOLLOWER to all who wait, and names the leader (KIP-951). With acks=0 there is no answer; an error
+then closes the connection, as Kafka does.
 
-A transaction's batch is appended when the coordinator has let it in. Mostly that is at once; where it is not, this
-produce and those behind it wait in a line.
+A transaction's batch is appended when the coordinator has let it in, and one that must be looked into when that is done
+(`server/unlooked.py`). Mostly both are at once.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,11 +26,13 @@ from ottla.server.answer import Answer, Disconnect, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.leaders import leader_of, reachable
+from ottla.server.turns import keep_turn
+from ottla.server.unlooked import Rest, Unlooked, first_look, name_dated
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
+    from ottla.log.look import Look
     from ottla.server.dead_letters import Away, Placed
-    from ottla.server.transactional import Line
 
 TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
@@ -61,84 +63,60 @@ _LOG_START_UNTOLD = frozenset(
     }
 )
 
-log = logging.getLogger(__name__)
-
 
 @handles(ProduceRequest)
 def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse]:
     version = context.request_version
-    if request.transactional_id is None and context.line is None:
+    if request.transactional_id is None:
         return _produce(request, context, version, WITHOUT_ID)
     # The first of a transaction loads what transactions need: a node that starts has no use for it.
     from ottla.server.admission import admission
-    from ottla.server.transactional import Line
 
-    if context.line is None:
-        admitted = admission(request, context, version)
-        if admitted.done:
-            return _produce(request, context, version, admitted.taken())
-        return _produce_later(request, context, version, Line(context), admitted)
-    return _produce_later(request, context, version, context.line, None)
-
-
-def _produce_later(
-    request: ProduceRequest, context: Context, version: int, line: Line, admitted: Later[Admitted] | None
-) -> Later[ProduceResponse]:
-    """When the coordinator has answered, or else when those before have gone and it has."""
-    from ottla.server.admission import admission
-
-    if request.acks == 0:
-        raise Disconnect("a transactional produce that has to wait wants an answer")
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            if data.records is not None:
-                data.records = memoryview(bytearray(data.records))
-    later: Later[ProduceResponse] = Later()
-
-    def append(admitted: Admitted) -> None:
-        try:
-            answer = _produce(request, context, version, admitted)
-            if isinstance(answer, Later):
-                answer.then(lambda response: None if later.done else later.set(response))
-            else:
-                assert isinstance(answer, ProduceResponse)
-                later.set(answer)
-        except Exception:
-            fail()
-        line.leave()
-
-    def fail() -> None:
-        log.exception("a produce that waited for its turn failed")
-        later.fail()
-
-    def take_turn() -> None:
-        try:
-            asked = admission(request, context, version)
-        except Exception:
-            fail()
-            line.leave()  # those behind must not wait for it
-            return
-        asked.then(append)
-
-    if admitted is not None:
-        admitted.then(append)
-    else:
-        line.join(take_turn)
-    return later
+    admitted = admission(request, context, version)
+    if admitted.done:
+        return _produce(request, context, version, admitted.taken())
+    return keep_turn(context, admitted, lambda said: _produce(request, context, version, said))
 
 
 def _produce(request: ProduceRequest, context: Context, version: int, admitted: Admitted) -> Answer[ProduceResponse]:
     pending: list[Pending] = []
-    failed = False
-    topics = []
+    unlooked: list[Unlooked] = []
     topic_data = request.topic_data
     if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
         topic_data = _without_duplicates(topic_data)
+    topics, failed = _append_all(topic_data, request.acks, context, version, admitted, pending, unlooked)
+    if not unlooked:
+        return _answer(topics, failed, pending, request, context, version)
+
+    def append(topic: TopicData, admitted: Admitted, look: Look, again: list[Unlooked]) -> PartitionResponse:
+        (alone,), _ = _append_all([topic], request.acks, context, version, admitted, pending, again, look)
+        return alone.partition_responses[0]
+
+    def answer(_: None) -> Answer[ProduceResponse]:
+        failed = any(each.error_code for topic in topics for each in topic.partition_responses)
+        return _answer(topics, failed, pending, request, context, version)
+
+    return keep_turn(context, Rest(unlooked, request, context, version, append).begin(), answer)
+
+
+def _append_all(
+    topic_data: list[TopicData],
+    acks: int,
+    context: Context,
+    version: int,
+    admitted: Admitted,
+    pending: list[Pending],
+    unlooked: list[Unlooked],
+    look: Look | None = None,
+) -> tuple[list[TopicResponse], bool]:
+    """What there is to say of each batch, and whether one was refused; `look` is what was found in the only one."""
+    topics: list[TopicResponse] = []
+    failed = False
     for topic in topic_data:
-        answers = []
+        answers: list[PartitionResponse] = []
         for data in topic.partition_data:
             try:
-                if not -1 <= request.acks <= 1:
+                if not -1 <= acks <= 1:
                     raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
                 if version >= FIRST_VERSION_BY_ID:
                     partition = context.partitions.find_by_id(topic.topic_id, data.index)
@@ -149,7 +127,15 @@ def _produce(request: ProduceRequest, context: Context, version: int, admitted: 
                 if header.is_transactional:
                     admitted.check(partition, header)
                     guard = partial(admitted.check_first, partition, header)
-                answer = _append(partition, data.records, request.acks, context, pending, guard)
+                found = look
+                if partition.log.looks_inside and (look is None or look.config is not partition.log.config):
+                    assert data.records is not None, "check_request refuses null records"
+                    ready, found = first_look(partition, data.records, header, context)
+                    if not ready:
+                        unlooked.append(Unlooked(partition, header, topic, data, answers, len(answers)))
+                        answers.append(PartitionResponse(index=data.index, error_code=0, base_offset=-1))
+                        continue
+                answer = _append(partition, data.records, acks, context, pending, guard, found)
                 if answer.error_code:
                     failed = True
                 answers.append(answer)
@@ -162,6 +148,17 @@ def _produce(request: ProduceRequest, context: Context, version: int, admitted: 
                 context.partitions.storage_failed(partition, error)
                 answers.append(_refusal(data.index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
         topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
+    return topics, failed
+
+
+def _answer(
+    topics: list[TopicResponse],
+    failed: bool,
+    pending: list[Pending],
+    request: ProduceRequest,
+    context: Context,
+    version: int,
+) -> Answer[ProduceResponse]:
     if request.acks == 0:
         if failed:
             raise Disconnect("a produce with acks=0 failed")
@@ -194,6 +191,7 @@ def _append(
     context: Context,
     pending: list[Pending],
     guard: Callable[[], None] | None,
+    look: Look | None,
 ) -> PartitionResponse:
     if partition.topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
@@ -202,11 +200,14 @@ def _append(
     try:
         if guard is not None:
             guard()
-        appended = partition.append(records, now_ms=context.now_ms(), acks=acks)
+        now_ms = context.now_ms()
+        appended = partition.append(records, now_ms=now_ms, acks=acks, look=look)
     except ApiError as error:
         context.services.letters.clear()
         if error.code in _LOG_START_UNTOLD:
             raise
+        if error.code == ErrorCode.INVALID_TIMESTAMP and not error.record_errors:
+            error = name_dated(error, partition, records, now_ms, context)
         refusal = _refusal(partition.index, error)
         refusal.log_start_offset = partition.log.log_start_offset
         return refusal

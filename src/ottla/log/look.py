@@ -1,0 +1,248 @@
+"""A look into a client's batch, in steps: what its header cannot tell, and what is to be written in its place.
+
+Most batches never need one (`needed`): the header is enough. It takes one where every record must have a key (compacted
+topics), where timestamps have a lower bound, where the topic has a codec of its own, and where it has a contract.
+
+Rules:
+- A look changes nothing, neither the log nor the client's bytes. So it may be taken beside the loop, in a worker, one
+  step after the other; `append` then acts on what was found, or takes the look itself if nobody has.
+- A step is short (`limits.LOOKED_AT_ONCE_RECORDS`), but for unpacking, which is one call that lets other threads run.
+  What a batch may unpack to is bounded.
+- What was found holds under one configuration: after a change there must be another look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode, RecordError
+from ottla.records.batch import CODEC_MASK, HEADER_BYTES, NO_TIMESTAMP, BatchHeader, Buffer
+from ottla.records.build import assemble
+from ottla.records.compress import Codec, compressing
+from ottla.records.record import frames, payload
+
+if TYPE_CHECKING:
+    from ottla.log.config import Findings, LogConfig
+
+TIME_REFUSED = "One or more records have been rejected due to invalid timestamp"
+_SHOWN_MAX = 3
+
+
+class Look:
+    """One batch (its structure and CRC are known to be sound) under one configuration."""
+
+    __slots__ = (
+        "_batch",
+        "_limit_bytes",
+        "_name",
+        "_now_ms",
+        "_ready",
+        "_steps",
+        "beyond_limit",
+        "config",
+        "done",
+        "findings",
+        "header",
+        "max_timestamp",
+        "refusal",
+        "rewritten",
+        "unpacked_bytes",
+    )
+
+    def __init__(
+        self, batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, name: str, limit_bytes: int
+    ) -> None:
+        self._batch = batch
+        self._now_ms = now_ms
+        self._name = name
+        self._limit_bytes = limit_bytes
+        self._ready = False
+        self._steps = self._take()
+        self.header = header
+        self.config = config
+        self.done = False
+        self.refusal: ApiError | None = None
+        self.max_timestamp = header.max_timestamp  # what the records say
+        self.rewritten: bytearray | None = None  # the same records in the topic's own codec
+        self.findings: Findings | None = None
+        self.unpacked_bytes = 0
+        self.beyond_limit = False  # it unpacks to more than it may
+
+    def begin(self) -> None:
+        """Before the first step, and on the loop wherever the others are taken."""
+        if self.config.inspect is not None:
+            self._ready = self.config.inspect.begin()
+
+    def step(self) -> bool:
+        """Looks a bit further; whether that was all."""
+        if not self.done:
+            try:
+                next(self._steps)
+            except StopIteration:
+                self.done = True
+            except ApiError as error:
+                self.refusal, self.done = error, True
+        return self.done
+
+    def whole(self) -> Look:
+        """All steps at once."""
+        self.begin()
+        while not self.step():
+            pass
+        return self
+
+    def _take(self) -> Generator[None, None, None]:
+        header, config = self.header, self.config
+        if header.count > limits.LOOKED_INTO_RECORDS_MAX:
+            raise ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The batch has {header.count} records; topic partition {self._name}, whose records the broker looks "
+                f"at, takes {limits.LOOKED_INTO_RECORDS_MAX} at most",
+            )
+        try:
+            data = payload(self._batch, 0, header, self._limit_bytes)
+        except ApiError as error:
+            self.beyond_limit = error.code == ErrorCode.MESSAGE_TOO_LARGE
+            raise
+        self.unpacked_bytes = len(data)
+        yield
+        self.max_timestamp = yield from self._check_records(data)
+        codec = header.codec if config.codec is None else config.codec
+        if config.inspect is not None:
+            attributes = header.attributes & ~CODEC_MASK | codec
+            true_header = header._replace(max_timestamp=self.max_timestamp, attributes=attributes)
+            self.findings = yield from config.inspect.look(data, true_header, self._name, self._ready)
+        if codec != header.codec:
+            yield
+            self.rewritten = yield from self._recompress(data, codec)
+
+    def _check_records(self, data: bytes) -> Generator[None, None, int]:
+        """Keys and timestamps of all records; the largest timestamp."""
+        header, config, now_ms = self.header, self.config, self._now_ms
+        faults = 0
+        told: list[RecordError] = []
+        bad_time = False
+        largest = NO_TIMESTAMP
+        before, after = config.timestamp_before_max_ms, config.timestamp_after_max_ms
+        compact, checks_time = config.compact, not config.log_append_time
+        oldest, newest = now_ms - before, now_ms + after
+        for index, frame in enumerate(frames(data, header)):
+            if not index % limits.LOOKED_AT_ONCE_RECORDS and index:
+                yield
+            timestamp = frame.timestamp
+            if timestamp > largest:
+                largest = timestamp
+            if frame.offset - header.base_offset != index:
+                raise ApiError(
+                    ErrorCode.INVALID_RECORD,
+                    f"Record {index} of the batch has offset delta {frame.offset - header.base_offset} in topic "
+                    f"partition {self._name}",
+                )
+            if compact and frame.key_end < 0:
+                text = f"Compacted topic cannot accept message without key in topic partition {self._name}"
+            elif checks_time and not oldest <= timestamp <= newest and timestamp != NO_TIMESTAMP:
+                bad_time = True
+                text = out_of_range(timestamp, frame.offset, config, now_ms)
+            else:
+                continue
+            faults += 1
+            if len(told) < limits.RECORD_FAULTS_TOLD_MAX:
+                told.append(RecordError(index, text))
+        if faults:
+            raise _refusal(told, faults, bad_time)
+        return largest
+
+    def _recompress(self, data: bytes, codec: Codec) -> Generator[None, None, bytearray]:
+        """The batch with its records as they are, packed anew."""
+        header, config = self.header, self.config
+        most_bytes = config.max_message_bytes
+        packed = bytearray()
+        for piece in compressing(codec, data, config.codec_level):
+            packed += piece
+            if len(packed) + HEADER_BYTES > most_bytes:
+                raise ApiError(
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                    f"The record batch in the append to {self._name} exceeds the maximum configured value of "
+                    f"{most_bytes} when it is packed as the topic's compression.type says.",
+                )
+            yield
+        return assemble(
+            packed,
+            base_offset=header.base_offset,
+            leader_epoch=header.leader_epoch,
+            attributes=header.attributes & ~CODEC_MASK | codec,
+            last_offset_delta=header.last_offset_delta,
+            base_timestamp=header.base_timestamp,
+            max_timestamp=self.max_timestamp,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            count=header.count,
+        )
+
+
+def needed(config: LogConfig, header: BatchHeader) -> bool:
+    """Whether the header is not enough under these settings."""
+    return (
+        config.compact
+        or config.inspect is not None
+        or (config.timestamp_before_max_ms != limits.INT64_MAX and not config.log_append_time)
+        or recompresses(config, header)
+    )
+
+
+def recompresses(config: LogConfig, header: BatchHeader) -> bool:
+    return config.codec is not None and header.attributes & CODEC_MASK != config.codec
+
+
+def may_be_needed(config: LogConfig) -> bool:
+    """Whether any batch can need a look under these settings."""
+    return (
+        config.compact
+        or config.inspect is not None
+        or config.codec is not None
+        or config.timestamp_before_max_ms != limits.INT64_MAX
+    )
+
+
+def unpacked_bytes_max(packed_bytes: int) -> int:
+    """What so many bytes of batches may unpack to, where they are looked into."""
+    wanted = max(limits.LOOKED_INTO_BYTES_MAX, limits.LOOKED_INTO_RATIO_MAX * packed_bytes)
+    return min(wanted, limits.DECOMPRESSED_BATCH_BYTES_MAX)
+
+
+def dated_ahead(batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> list[RecordError]:
+    """Which records of a batch are dated too far ahead; none where it cannot be read."""
+    newest = now_ms + config.timestamp_after_max_ms
+    try:
+        return [
+            RecordError(index, out_of_range(frame.timestamp, frame.offset, config, now_ms))
+            for index, frame in enumerate(frames(payload(batch, 0, header, limits.DATED_BYTES_MAX), header))
+            if frame.timestamp > newest
+        ]
+    except ApiError:
+        return []
+
+
+def out_of_range(timestamp: int, offset: int, config: LogConfig, now_ms: int) -> str:
+    return f"Timestamp {timestamp} of message with offset {offset} is out of range. {bounds(config, now_ms)}"
+
+
+def bounds(config: LogConfig, now_ms: int) -> str:
+    return (
+        f"The timestamp should be within [{now_ms - config.timestamp_before_max_ms}, "
+        f"{now_ms + config.timestamp_after_max_ms}]"
+    )
+
+
+def _refusal(told: list[RecordError], faults: int, bad_time: bool) -> ApiError:
+    if bad_time:
+        return ApiError(ErrorCode.INVALID_TIMESTAMP, TIME_REFUSED, tuple(told))
+    shown = ", ".join(f"RecordError(batchIndex={e.index}, message='{e.message}')" for e in told[:_SHOWN_MAX])
+    text = (
+        f"One or more records have been rejected due to {faults} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]"
+    )
+    return ApiError(ErrorCode.INVALID_RECORD, text, tuple(told))

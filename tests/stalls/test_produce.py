@@ -1,0 +1,111 @@
+"""The worst produces: however a batch is packed and whatever its topic asks for, nobody else waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.talk import create, produce_request
+from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+
+from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.records.build import build_batch
+from ottla.records.compress import Codec
+
+VERSION = 9
+HOUR_MS = 3_600_000
+PACKED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredNode]:
+    data: Path = tmp_path_factory.mktemp("node")
+    with MeasuredNode(data, {"message.max.bytes": 32 * limits.MIB}) as started, started.connect() as connection:
+        create(connection, "plain", 50)
+        create(connection, "compacted", 50, cleanup_policy="compact")
+        create(connection, "zstd", 3, compression_type="zstd")
+        create(connection, "gzip", 3, compression_type="gzip", compression_gzip_level=9)
+        create(connection, "recent", 3, message_timestamp_before_max_ms=HOUR_MS)
+        yield started
+
+
+def codes(answer: Any) -> set[ErrorCode]:
+    return {ErrorCode(each.error_code) for topic in answer.responses for each in topic.partition_responses}
+
+
+def worst(node: MeasuredNode, topic: str, partitions: int, batch: bytearray) -> tuple[float, set[ErrorCode]]:
+    """The dearest callback while the batch is produced to all of these partitions, and what was answered."""
+    said: set[ErrorCode] = set()
+    with node.connect() as connection:
+
+        def attack() -> None:
+            request = produce_request({(topic, index): batch for index in range(partitions)})
+            said.update(codes(connection.call(request, VERSION)))
+
+        return best_of(lambda: node.cost(attack)).cpu_ms, said
+
+
+def now_ms(node: MeasuredNode) -> int:
+    return node.node.ports.now_ms()
+
+
+@pytest.mark.parametrize("codec", PACKED)
+def test_a_bomb_that_is_dated_ahead(node: MeasuredNode, codec: Codec) -> None:
+    """What the header decides is decided by it: nothing is unpacked."""
+    bomb = build_batch(
+        [(b"k", bytes(40 * limits.MIB)), (b"k", b"v")], codec=codec, timestamp=now_ms(node) + 2 * HOUR_MS
+    )
+    cpu_ms, said = worst(node, "plain", 50 if codec in (Codec.GZIP, Codec.ZSTD) else 5, bomb)
+    assert said == {ErrorCode.INVALID_TIMESTAMP}
+    assert cpu_ms <= BUDGET_MS
+
+
+@pytest.mark.parametrize("codec", PACKED)
+def test_a_bomb_for_a_compacted_topic(node: MeasuredNode, codec: Codec) -> None:
+    """40 MiB each: the first is looked into, and then the request's share is used up."""
+    bomb = build_batch([(b"k", bytes(40 * limits.MIB))], codec=codec, timestamp=now_ms(node))
+    cpu_ms, said = worst(node, "compacted", 50 if codec in (Codec.GZIP, Codec.ZSTD) else 5, bomb)
+    assert ErrorCode.NONE in said and said <= {ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS}
+    assert cpu_ms <= BUDGET_MS
+
+
+def test_a_batch_that_unpacks_to_too_much(node: MeasuredNode) -> None:
+    bomb = build_batch([(b"k", bytes(limits.LOOKED_INTO_BYTES_MAX))], codec=Codec.ZSTD, timestamp=now_ms(node))
+    cpu_ms, said = worst(node, "compacted", 1, bomb)
+    assert said == {ErrorCode.MESSAGE_TOO_LARGE}
+    assert cpu_ms <= BUDGET_MS
+
+
+@pytest.mark.parametrize("topic", ["compacted", "recent", "zstd", "gzip"])
+def test_very_many_small_records(node: MeasuredNode, topic: str) -> None:
+    """They are welcome, a step at a time."""
+    many = build_batch([(b"k", b"")] * 100_000, codec=Codec.LZ4, timestamp=now_ms(node))
+    cpu_ms, said = worst(node, topic, 1, many)
+    assert said == {ErrorCode.NONE}
+    assert cpu_ms <= BUDGET_MS
+
+
+def test_more_records_than_may_be_looked_at(node: MeasuredNode) -> None:
+    many = build_batch([(b"k", b"")] * (limits.LOOKED_INTO_RECORDS_MAX + 1), codec=Codec.ZSTD, timestamp=now_ms(node))
+    cpu_ms, said = worst(node, "compacted", 1, many)
+    assert said == {ErrorCode.MESSAGE_TOO_LARGE}
+    assert cpu_ms <= BUDGET_MS
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
+def test_very_many_short_looks(node: MeasuredNode, codec: Codec) -> None:
+    """Each could be taken on the loop, but not all of them in one turn."""
+    batch = build_batch([(b"k", b"v")] * 900, codec=codec, timestamp=now_ms(node))
+    cpu_ms, said = worst(node, "compacted", 50, batch)
+    assert said == {ErrorCode.NONE}
+    assert cpu_ms <= BUDGET_MS
+
+
+def test_very_many_batches_dated_ahead(node: MeasuredNode) -> None:
+    ahead = build_batch([(b"k", b"v")] * 16, codec=Codec.GZIP, timestamp=now_ms(node) + 2 * HOUR_MS)
+    cpu_ms, said = worst(node, "plain", 50, ahead)
+    assert said == {ErrorCode.INVALID_TIMESTAMP}
+    assert cpu_ms <= BUDGET_MS
