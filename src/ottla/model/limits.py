@@ -315,13 +315,16 @@ SHARE_STATE_RETRY_MS_MAX = 1_000
 MARKERS_WAIT_MS_MAX = 20_000
 # How soon markers that could not be written are tried again.
 MARKERS_RETRY_MS = 500
-# A regular expression that strangers send: how deeply it nests, the steps of its program (any text of 32 KiB without
-# counted repetitions has room), the states and ways between them that are remembered (some MB), the work of one search
-# over all names (steps that are looked at, about a second's worth), and how many programs are kept.
+# A regular expression that strangers send: how deeply it nests, the steps of its program (making one takes some 40 ms),
+# the states and ways between them that are remembered (some MB), the work of one search over all names (steps that are
+# looked at, about a second's worth, in slices of some milliseconds), that of a search which is done in one go, and how
+# many programs are kept.
 REGEX_DEPTH_MAX = 100
-REGEX_STEPS_MAX = 40_000
+REGEX_STEPS_MAX = 20_000
 REGEX_MEMORY_MAX = 50_000
 REGEX_WORK_MAX = 2_000_000
+REGEX_WORK_PER_STEP = 10_000
+REGEX_WORK_AT_ONCE_MAX = 50_000
 REGEX_PATTERNS_MAX = 100
 # Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
 TOPIC_HASHES_MAX = 10_000

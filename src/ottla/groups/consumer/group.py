@@ -38,6 +38,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     has_partition_metadata: bool = False  # a record that older coordinators wrote, to be removed
     # Soft: topics came or went that a regular expression may mean.
     regexes_stale: bool = True
+    regexes_matching: bool = False  # it is being found out what they mean
     # Soft: members of the classic kind that were told to rejoin and have a timer running.
     rejoining: frozenset[str] = frozenset()
 

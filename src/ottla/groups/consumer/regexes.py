@@ -2,11 +2,13 @@
 
 Matching is left to a command of its own, right after the heartbeat that asks for it; it covers all expressions of the
 group, so that several changes lead to one new epoch. It is done for expressions that are new, when topics came or went,
-and once in a while; at most every ten seconds.
+and once in a while; at most every ten seconds. Where it takes long, it goes on with the next turn of the coordinator's
+timers, and what came of it is written down at the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,9 +29,11 @@ _REFRESH_MS_MIN = 10_000
 
 
 class RegexesSeen(NamedTuple):
-    """A note: the group's regular expressions were matched against the topics as they are."""
+    """A note: the group's regular expressions are being matched against the topics as they are, or were so."""
 
     group_id: str
+    begun: bool  # what changes from now on is not seen
+    ended: bool
 
 
 class RegexChange(NamedTuple):
@@ -81,6 +85,8 @@ def _wanted(counts: dict[str, int], old: ConsumerMember, new: ConsumerMember) ->
 
 def _refresh_if_due(draft: Draft, wanted: list[str], *, is_new: bool) -> None:
     group = draft.group
+    if group.regexes_matching:
+        return
     last_ms = next((each.resolved_ms for each in group.regexes.values()), None)
     if last_ms is not None and draft.now_ms <= last_ms + _REFRESH_MS_MIN:
         return
@@ -90,39 +96,72 @@ def _refresh_if_due(draft: Draft, wanted: list[str], *, is_new: bool) -> None:
         draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id))
 
 
+Found = dict[str, frozenset[str]]
+
+
+class Matching:
+    """Expressions that are matched against names, some milliseconds' worth at a time."""
+
+    def __init__(self, regexes: list[str], names: list[str]) -> None:
+        self._steps = _match(regexes, names)
+        self._found: Found | None = None
+
+    def go_on(self) -> Found | None:
+        """What was found, when all of it was."""
+        if self._found is None:
+            try:
+                next(self._steps)
+            except StopIteration as end:
+                self._found = end.value
+        return self._found
+
+
 @dataclass(frozen=True, slots=True)
 class ResolveRegexes:
     """Matches all expressions of the group against all topics; the group's epoch grows if that brings news."""
 
     group_id: str
+    matching: Matching | None = None  # what has begun, and is not done
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ConsumerGroup):
             return Result()
         draft = Draft(view, group, now_ms)
-        names = list(view.topics.names())
+        matching = self.matching or Matching(list(group.subscribed_regexes()), list(view.topics.names()))
+        found = matching.go_on()
+        draft.notes.append(RegexesSeen(group.group_id, begun=self.matching is None, ended=found is not None))
+        if found is None:
+            draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id, matching))
+        else:
+            self._write(draft, found)
+        return draft.result()
+
+    def _write(self, draft: Draft, found: Found) -> None:
+        """Of the expressions that there are now; one that is new is matched after the next heartbeat."""
+        group, view = draft.group, draft.view
         after = group.scratch()
         for regex in group.subscribed_regexes():
-            after.put_regex(regex, ResolvedRegex(_matching(regex, names), now_ms))
-            draft.records.append(regex_entry(group.group_id, regex, after.regexes[regex]))
-        draft.notes.append(RegexesSeen(group.group_id))
+            if regex in found:
+                after.put_regex(regex, ResolvedRegex(found[regex], draft.now_ms))
+                draft.records.append(regex_entry(group.group_id, regex, after.regexes[regex]))
         digest = metadata_hash(after.names_with(group.members), view.topics)
         news = any(_topics(group, regex) != _topics(after, regex) for regex in after.regexes)
         news = news or any(_has_too_much(after, member, view) for member in group.members.values())
         if news or digest != group.metadata_hash:
             draft.bump(digest)
             draft.notes.append(MetadataSeen(group.group_id))
-        return draft.result()
 
 
-def _matching(regex: str, names: list[str]) -> frozenset[str]:
+def _match(regexes: list[str], names: list[str]) -> Generator[None, None, Found]:
     """None at all of an expression that takes too much work, so that one group does not hold up all."""
-    try:
-        search = Search(pattern_of(regex))
-        return frozenset(name for name in names if search.matches(name))
-    except RegexError:
-        return frozenset()
+    found: Found = {}
+    for regex in regexes:
+        try:
+            found[regex] = yield from Search(pattern_of(regex)).matching(names)
+        except RegexError:
+            found[regex] = frozenset()
+    return found
 
 
 def _topics(group: ConsumerGroup, regex: str) -> frozenset[str]:
@@ -142,4 +181,5 @@ def _has_too_much(group: ConsumerGroup, member: ConsumerMember, view: View) -> b
 def note_seen(view: View, note: RegexesSeen) -> None:
     group = view.state.groups.get(note.group_id)
     if isinstance(group, ConsumerGroup):
-        group.regexes_stale = False
+        group.regexes_stale = group.regexes_stale and not note.begun
+        group.regexes_matching = not note.ended

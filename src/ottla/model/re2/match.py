@@ -6,6 +6,7 @@ remembered. The work counts against the search, which is given up when it has ta
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from ottla.model.re2.parse import parse
 
 _TOO_BIG = "expression too large"
 _TOO_DEAR = "expression takes too much work"
+_CHARS_PER_WORK = 4  # characters whose step is remembered cost as much as one step that is looked at
 _OUTSIDE = ""  # before the first and after the last character
 
 
@@ -28,7 +30,7 @@ class _Step(NamedTuple):
     to: tuple[int, ...]
 
 
-class _Stop:
+class Stop:
     """All states one can be in after some text, what kind of character that ended with, and where others lead."""
 
     __slots__ = ("accepts", "before", "states", "to")
@@ -37,7 +39,7 @@ class _Stop:
         self.states = states
         self.before = before
         self.accepts = accepts
-        self.to: dict[str, _Stop] = {}
+        self.to: dict[str, Stop] = {}
 
 
 class Pattern:
@@ -48,20 +50,25 @@ class Pattern:
         self._room = limits.REGEX_MEMORY_MAX
         self._work = 0
         start = self._add(parse(text), self._step(_Step(None, None, ())))  # the first step that is made is the end
-        self._stops: dict[tuple[frozenset[int], str], _Stop] = {}
-        self._start = self._stop(frozenset((start,)), _OUTSIDE)
+        self._stops: dict[tuple[frozenset[int], str], Stop] = {}
+        self.start = self._stop(frozenset((start,)), _OUTSIDE)
 
     def matches(self, text: str, work_max: int) -> tuple[bool, int]:
         """Whether the whole text does, and the work it took. Raises RegexError if that would be too much."""
         self._work = 0
-        stop = self._start
+        stop = self.start
         for char in text:
             stop = stop.to.get(char) or self._after(stop, char)
             if self._work > work_max:
                 raise RegexError(_TOO_DEAR)
         return stop.accepts, self._work
 
-    def _after(self, stop: _Stop, char: str) -> _Stop:
+    def after(self, stop: Stop, char: str) -> tuple[Stop, int]:
+        """Where a character leads that is not remembered, and the work it took to find out."""
+        before = self._work
+        return self._after(stop, char), self._work - before
+
+    def _after(self, stop: Stop, char: str) -> Stop:
         found: set[int] = set()
         for state in self._reach(stop.states, stop.before, char):
             chars = self._steps[state].chars
@@ -74,11 +81,11 @@ class Pattern:
             stop.to[char] = after
         return after
 
-    def _stop(self, states: frozenset[int], before: str) -> _Stop:
+    def _stop(self, states: frozenset[int], before: str) -> Stop:
         known = self._stops.get((states, before))
         if known is not None:
             return known
-        stop = _Stop(states, before, 0 in self._reach(states, before, _OUTSIDE))
+        stop = Stop(states, before, 0 in self._reach(states, before, _OUTSIDE))
         if self._has_room(1 + len(states)):
             self._stops[states, before] = stop
         return stop
@@ -144,15 +151,41 @@ class Search:
 
     __slots__ = ("_left", "_pattern")
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: Pattern, work_max: int = limits.REGEX_WORK_MAX) -> None:
         self._pattern = pattern
-        self._left = limits.REGEX_WORK_MAX
+        self._left = work_max
 
     def matches(self, text: str) -> bool:
         """Whether the whole text does. Raises RegexError."""
         found, work = self._pattern.matches(text, self._left)
         self._left -= work
         return found
+
+    def matching(self, texts: Iterable[str]) -> Generator[None, None, frozenset[str]]:
+        """Those that do, in steps of some milliseconds. Raises RegexError."""
+        found = []
+        spent = 0
+        for text in texts:
+            stop = self._pattern.start
+            for char in text:
+                after = stop.to.get(char)
+                if after is None:
+                    after, work = self._pattern.after(stop, char)
+                    spent += work
+                    self._left -= work
+                    if self._left < 0:
+                        raise RegexError(_TOO_DEAR)
+                    if spent > limits.REGEX_WORK_PER_STEP:
+                        yield
+                        spent = 0
+                stop = after
+            spent += len(text) // _CHARS_PER_WORK
+            if stop.accepts:
+                found.append(text)
+            if spent > limits.REGEX_WORK_PER_STEP:
+                yield
+                spent = 0
+        return frozenset(found)
 
 
 def _is_at(place: Place, before: str, char: str) -> bool:

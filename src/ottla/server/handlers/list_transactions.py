@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
@@ -25,7 +26,7 @@ Listed = ListTransactionsResponse.TransactionState
 def list_transactions(request: ListTransactionsRequest, context: Context) -> Answer[ListTransactionsResponse]:
     try:
         text = request.transactional_id_pattern
-        pattern = Search(pattern_of(text)) if text else None
+        pattern = Search(pattern_of(text), limits.REGEX_WORK_AT_ONCE_MAX) if text else None
     except RegexError:
         return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = [text for text in dict.fromkeys(request.state_filters) if text not in BY_TEXT]
