@@ -401,6 +401,8 @@ STALL_MS = 100
 # Stalls are logged no more often than this, and counted by name for so many names.
 STALL_LOG_INTERVAL_MS = 10_000
 STALL_NAMES_MAX = 1_000
+# A garbage collection that took longer: what it has looked at is not looked at again.
+COLLECTION_MS_MAX = 10
 # A stall that has not ended by then is told already.
 STALL_CRY_MS = 5_000
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ottla.model import limits
+from ottla.server.collector import keep_short
 from ottla.server.configs import Configs
 from ottla.server.node import Node, Recovery
 from ottla.server.ports import system_ports
@@ -31,8 +32,12 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery
         while await _loses_its_disks(values, tell, on_recovery) and await _becomes_writable(values):
             tell = _back
 
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve())
+    ended = keep_short()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(serve())
+    finally:
+        ended()
 
 
 async def _loses_its_disks(
