@@ -23,7 +23,7 @@ from ottla.machine.kit import Loaded, Result
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.model.limits import NAMES_PER_REQUEST_MAX
+from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.server.host import Host
 from ottla.server.hosts import Coordinators
 from ottla.testing.broker import Broker
@@ -153,11 +153,11 @@ def test_what_a_coordinator_begins_with_is_tried_again(
 
 
 def test_a_request_that_names_too_many_is_not_answered(tmp_path: Path) -> None:
-    """Each name costs a look-up on the one loop: more than anybody needs close the connection, and hurt nobody else."""
+    """Each name costs time and memory: more than anybody needs close the connection, and hurt nobody else."""
     with Broker(tmp_path) as broker:
         good, bad = RawConnection(broker.bootstrap), RawConnection(broker.bootstrap)
         with pytest.raises(Closed):
-            bad.call(DescribeGroupsRequest(groups=["x"] * (NAMES_PER_REQUEST_MAX + 1)), 5)
+            bad.call(DescribeGroupsRequest(groups=["x"] * (REQUEST_ELEMENTS_MAX + 1)), 5)
         assert len(good.call(DescribeGroupsRequest(groups=["x"] * 100), 5).groups) == 100
         good.close()
         bad.close()

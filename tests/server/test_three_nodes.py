@@ -22,7 +22,7 @@ from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.store import DOUBT
 from ottla.model.errors import ErrorCode
-from ottla.model.limits import NAMES_PER_REQUEST_MAX
+from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.server.answer import Later
 from ottla.server.node import Node, system_ports
 from ottla.server.partitions import Partitions
@@ -310,8 +310,8 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
             )
             assert (await ask(leader, sealed, "CONTROLLER")).error_code == ErrorCode.INVALID_REQUEST
             assert (await ask(other, sealed, "CONTROLLER")).error_code == ErrorCode.NOT_CONTROLLER
-            # What the controller refuses to look at costs its sender the connection, and nobody else.
-            many = [ElectLeadersRequest.TopicPartitions(topic="t", partitions=list(range(NAMES_PER_REQUEST_MAX + 1)))]
+            # What nobody looks at costs its sender the connection, and nobody else.
+            many = [ElectLeadersRequest.TopicPartitions(topic="", partitions=[])] * (REQUEST_ELEMENTS_MAX + 1)
             absurd = ElectLeadersRequest(election_type=0, topic_partitions=many, timeout_ms=30_000)
             lost: list[int] = []
             end = next(each for each in leader._endpoints if each.name == "CONTROLLER")

@@ -65,10 +65,8 @@ CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
 # A configuration value is written into a metadata record and into every snapshot.
 CONFIG_VALUE_BYTES_MAX = INT16_MAX
 
-# What one slice of a large request does (see server/slices.py and server/portions.py), some 10 ms of work: items of a
-# request at up to 50 microseconds each; partitions that may have to be opened first; groups, of which each may have
-# thousands of members, and transactions; topics, brokers and groups whose configuration is told or changed; partitions
-# that are made; partitions that are described; partitions that a fetch looks at.
+# What one slice of a large request does (server/slices.py, server/portions.py), some 10 ms of work: small items; what may
+# have to be opened first; groups and transactions with thousands of members; resources whose settings are told or set.
 ITEMS_PER_SLICE = 200
 PARTITIONS_OPENED_PER_SLICE = 50
 GROUPS_PER_SLICE = 5
@@ -271,8 +269,6 @@ RECORDS_DECODED_AT_ONCE_MAX = 1_024
 TIMER_RETRY_MS = 1_000
 # A clock that is set back by more than this takes running timers and locks along.
 CLOCK_BACK_MS = 500
-# Groups, transactional ids or coordinators' keys that one request may name: each costs some 20 microseconds.
-NAMES_PER_REQUEST_MAX = 20_000
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
 # How soon a coordinator is loaded again whose journal could not be opened or read.
@@ -398,13 +394,12 @@ REGISTRY_IDENTITY_BYTES_MAX = 4 * KIB
 # A callback of the event loop that runs longer is logged and counted (default of ottla.stall.limit.ms). Everybody waits
 # meanwhile; the goal, which tests/stalls holds every request to, is half of it in CPU time.
 STALL_MS = 100
-# Stalls are logged no more often than this, and counted by name for so many names.
+# Stalls are logged no more often than this, counted by name for so many names, and told before their end after so long.
 STALL_LOG_INTERVAL_MS = 10_000
 STALL_NAMES_MAX = 1_000
+STALL_CRY_MS = 5_000
 # A garbage collection that took longer: what it has looked at is not looked at again.
 COLLECTION_MS_MAX = 10
-# A stall that has not ended by then is told already.
-STALL_CRY_MS = 5_000
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.
 LOG_LINE_CHARS_MAX = 4_096
 

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ottla.model import limits
-
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -25,13 +23,6 @@ NO_ANSWER: Any = object()
 
 class Disconnect(Exception):
     """Raised by a handler whose only possible answer is to close the connection (an error under acks=0, say)."""
-
-
-def bounded(names: Sequence[T]) -> Sequence[T]:
-    """The names of a request that asks for each of them separately; the loop answers others only afterwards."""
-    if len(names) > limits.NAMES_PER_REQUEST_MAX:
-        raise Disconnect(f"{len(names)} names in one request, {limits.NAMES_PER_REQUEST_MAX} are allowed")
-    return names
 
 
 class Large(Generic[T]):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Later, bounded, gather
+from ottla.server.answer import Later, gather
 from ottla.server.context import Context
 from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
 
@@ -45,4 +45,4 @@ def describe_each(
             lambda value: refused(group_id, value) if isinstance(value, ApiError) else described(group_id, value)
         )
 
-    return gather([answer(group_id) for group_id in bounded(group_ids)])
+    return gather([answer(group_id) for group_id in group_ids])

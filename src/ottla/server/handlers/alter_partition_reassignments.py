@@ -8,7 +8,7 @@ from __future__ import annotations
 from ottla.cluster.commands.reassign import Move, Moved, Reassign
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, bounded
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
@@ -30,13 +30,9 @@ def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context
 ) -> Answer[AlterPartitionReassignmentsResponse]:
     moves = tuple(
-        bounded(
-            [
-                Move(topic.name, each.partition_index, None if each.replicas is None else tuple(each.replicas))
-                for topic in request.topics
-                for each in topic.partitions
-            ]
-        )
+        Move(topic.name, each.partition_index, None if each.replicas is None else tuple(each.replicas))
+        for topic in request.topics
+        for each in topic.partitions
     )
 
     def respond(outcomes: list[Moved]) -> AlterPartitionReassignmentsResponse:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ottla.groups.offsets.remove import DeleteGroup
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import bounded
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
@@ -17,7 +16,7 @@ Outcome = DeleteGroupsResponse.DeletableGroupResult
 
 @handles(DeleteGroupsRequest, portions=Portions("groups_names", "results", limits.GROUPS_PER_SLICE))
 async def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
-    names = dict.fromkeys(bounded(request.groups_names))
+    names = dict.fromkeys(request.groups_names)
     return DeleteGroupsResponse(results=[await _delete(name, context) for name in names])
 
 

@@ -9,7 +9,7 @@ from ottla.groups.classic.describe import DescribeGroup
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, bounded, gather
+from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.operations import GROUP_OPERATIONS, NOT_ASKED
@@ -26,7 +26,7 @@ _DEAD = "Dead"
 @handles(DescribeGroupsRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE))
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> Answer[DescribeGroupsResponse]:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = gather([_describe(name, operations, context) for name in bounded(request.groups)])
+    groups = gather([_describe(name, operations, context) for name in request.groups])
     return groups.map(lambda found: DescribeGroupsResponse(groups=found)).soonest()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, bounded, gather
+from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
@@ -21,7 +21,7 @@ Described = DescribeTransactionsResponse.TransactionState
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context
 ) -> Answer[DescribeTransactionsResponse]:
-    found = [_describe(id, context) for id in bounded(request.transactional_ids)]
+    found = [_describe(id, context) for id in request.transactional_ids]
     return gather(found).map(lambda states: DescribeTransactionsResponse(transaction_states=list(states)))
 
 

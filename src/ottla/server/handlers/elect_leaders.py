@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ottla.cluster.commands.elect_leaders import Elected, ElectLeaders
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, bounded
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
@@ -30,7 +30,7 @@ _Topic = ElectLeadersResponse.ReplicaElectionResult
 def elect_leaders(request: ElectLeadersRequest, context: Context) -> Answer[ElectLeadersResponse]:
     asked = None
     if request.topic_partitions is not None:
-        asked = tuple(bounded([(each.topic, index) for each in request.topic_partitions for index in each.partitions]))
+        asked = tuple((each.topic, index) for each in request.topic_partitions for index in each.partitions)
 
     def refuse(error: ApiError) -> ElectLeadersResponse:
         return _response([Elected(name, partition, error) for name, partition in asked or ()], error.code)

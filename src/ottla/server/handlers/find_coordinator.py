@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer, Later, bounded, gather
+from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.hosts import Coordinators
@@ -31,7 +31,7 @@ _NO_ERROR = ApiError(ErrorCode.NONE, "")
 @handles(FindCoordinatorRequest, portions=Portions("coordinator_keys", "coordinators", limits.ITEMS_PER_SLICE))
 def find_coordinator(request: FindCoordinatorRequest, context: Context) -> Answer[FindCoordinatorResponse]:
     if context.request_version >= _FIRST_VERSION_OF_MANY:
-        found = [_find(key, request.key_type, context) for key in bounded(request.coordinator_keys)]
+        found = [_find(key, request.key_type, context) for key in request.coordinator_keys]
         return gather(found).map(lambda them: FindCoordinatorResponse(coordinators=them)).soonest()
     return _find(request.key, request.key_type, context).map(_alone).soonest()
 

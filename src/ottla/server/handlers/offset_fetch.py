@@ -11,7 +11,7 @@ from ottla.groups.offsets.fetch import FetchedOffset, FetchOffsets
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
-from ottla.server.answer import Answer, Later, bounded, gather
+from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
@@ -41,7 +41,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[Offset
             None if topics is None else [AskedTopic(name=t.name, partition_indexes=t.partition_indexes) for t in topics]
         )
         asked = [AskedGroup(group_id=request.group_id, topics=wanted)]
-    answers = gather([_ask(group, request.require_stable, context) for group in bounded(asked)])
+    answers = gather([_ask(group, request.require_stable, context) for group in asked])
     return answers.map(lambda groups: _response(groups, version)).soonest()
 
 
