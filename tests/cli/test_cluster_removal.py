@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.cli.conftest import Run, invoke
 from tests.support.local_cluster import LocalCluster
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.cli.local_cluster import define, found_nodes
 from ottla.client import Admin, Producer
@@ -33,7 +33,7 @@ def voters(cluster: LocalCluster) -> tuple[int, set[int]]:
 
 
 async def comes(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(WAIT_S):
         while True:
             if holds():
                 return

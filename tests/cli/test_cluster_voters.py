@@ -99,7 +99,7 @@ def test_voters_come_and_go(nodes: Nodes, ottla: Ottla, tmp_path: Path) -> None:
     words = ["cluster", "remove-broker", "3", "--execute", "--data", str(tmp_path / "none"), "-b", nodes.bootstrap]
     with started(*words) as removing:
         until(lambda: removing.poll() is not None or (roles(ottla).get(3) == "observer" and replicas(ottla)[3] == 0))
-        nodes.nodes[3].stop(30)
+        nodes.nodes[3].stop()
         _, err = removing.communicate(timeout=60)
     assert removing.returncode == 0 and "broker 3 is forgotten" in err and "node 3 no longer votes" in err, err
 

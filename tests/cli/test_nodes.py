@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_S
 
 from ottla.cli import start
 from ottla.client.blocking import Blocking
@@ -56,7 +57,7 @@ def test_start_serves_and_stops_cleanly(launch: Launch, tmp_path: Path, number: 
         assert client.send("t", b"v").offset == 0
         assert [record.value for record in client.read("t")] == [b"v"]
     process.send_signal(number)
-    out, err = process.communicate(timeout=5)
+    out, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0 and out == "" and "Traceback" not in err
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
     again = launch("start", "--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
@@ -92,7 +93,7 @@ num.network.threads=3
     with Blocking(f"127.0.0.1:{port}") as client:
         assert [each.node_id for each in client.admin.nodes.describe().brokers] == [7]
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=5)
+    _, err = process.communicate(timeout=WAIT_S)
     assert err.splitlines()[0] == "warning: there is no setting num.partitons, did you mean num.partitions?"
     told = [line for line in err.splitlines() if "without effect" in line]
     assert len(told) == 1 and told[0].endswith(": num.replica.fetchers"), "and not what is set to Kafka's default"
@@ -113,7 +114,7 @@ num.network.threads=3
 )
 def test_start_says_what_is_wrong(launch: Launch, arguments: list[str], code: int, message: str) -> None:
     process = launch("start", *arguments)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=WAIT_S)
     assert (process.returncode, out) == (code, "")
     assert err.startswith("error: ") and message in err and "Traceback" not in err
 
@@ -121,7 +122,7 @@ def test_start_says_what_is_wrong(launch: Launch, arguments: list[str], code: in
 def test_a_port_that_is_taken(launch: Launch, tmp_path: Path) -> None:
     first = launch("start", "--data", str(tmp_path / "a"), "--listen", "127.0.0.1:0")
     second = launch("start", "--data", str(tmp_path / "b"), "--listen", ready_address(first))
-    _, err = second.communicate(timeout=20)
+    _, err = second.communicate(timeout=WAIT_S)
     assert second.returncode == 1 and "Traceback" not in err
     assert "\nerror: " in f"\n{err}" and "\nhint: " in err
 
@@ -143,7 +144,7 @@ def test_start_loads_no_cli_machinery(tmp_path: Path) -> None:
         "from ottla.__main__ import main\nmain()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", probe, str(tmp_path / "d")], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", probe, str(tmp_path / "d")], capture_output=True, text=True, check=True, timeout=WAIT_S
     )
     for heavy in ("'typer'", "'rich'", "'click'", "'ottla.client.producer'"):
         assert heavy not in done.stdout
@@ -156,6 +157,6 @@ def test_up(launch: Launch, tmp_path: Path) -> None:
     with Blocking(address) as client:
         assert client.send("t", b"v").offset == 0
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=5)
+    out, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0 and "stopped cleanly" in out and "Traceback" not in err
     assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.support.ports import free_ports
 from tests.support.registry import ask, record, until
+from tests.support.waiting import WAIT_S
 
 from ottla.client.admin import Admin
 from ottla.testing.broker import Broker
@@ -62,7 +63,7 @@ def test_up_has_a_registry_that_ends_with_it(launch: Launch, tmp_path: Path, num
     url = registry_url(process)
     assert ask(url, "POST", "/subjects/s/versions", {"schema": record("R")}).content["id"] == 1
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == (0 if number == signal.SIGINT else -number) and err == ""
     until(lambda: not is_listening(url), what="the end of the registry")
     again = launch("up", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
@@ -77,7 +78,7 @@ def test_a_killed_registry_is_started_again(launch: Launch, tmp_path: Path) -> N
     second = registry_url(process)
     assert ask(second, "POST", "/subjects/s/versions", {"schema": record("R")}).content["id"] == 1
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0 and "started again" in err and "Traceback" not in err, (first, err)
 
 
@@ -91,14 +92,14 @@ def test_a_taken_port_is_a_warning_and_off_is_off(launch: Launch, tmp_path: Path
         line = process.stderr.readline()
     assert line.startswith(f"warning: no schema registry: port {port} is taken") and "--registry" in line
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0 and "Ottla is up at" in out
     process = launch("up", "--listen", "127.0.0.1:0", "--registry", "off", "--ephemeral")
     assert process.stdout is not None and process.stdout.readline().startswith("Ottla is up at")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     assert children == ""
     process.send_signal(signal.SIGINT)
-    assert "Schema registry" not in process.communicate(timeout=20)[0]
+    assert "Schema registry" not in process.communicate(timeout=WAIT_S)[0]
     assert launch("up", "--registry", "nonsense").wait(20) == 2
 
 
@@ -109,10 +110,10 @@ def test_registry_alone(launch: Launch, ottla_broker: Broker, tmp_path: Path) ->
     assert word == "ready" and ask(url, "GET", "/subjects").content == []
     host_port = url.removeprefix("http://")
     second = launch("registry", "--listen", host_port, "--bootstrap", ottla_broker.bootstrap)
-    _, err = second.communicate(timeout=20)
+    _, err = second.communicate(timeout=WAIT_S)
     assert second.returncode == 1 and f"cannot listen on {host_port}" in err and "Traceback" not in err
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=WAIT_S)
     assert process.returncode == 0
     late = launch("registry", "--listen", "127.0.0.1:0", "--bootstrap", f"127.0.0.1:{free_ports(1)[0]}")
     assert late.stderr is not None
@@ -128,6 +129,6 @@ def test_a_topic_that_loses_schemas_is_refused(launch: Launch, ottla_broker: Bro
 
     asyncio.run(create())
     process = launch("registry", "--listen", "127.0.0.1:0", "--bootstrap", ottla_broker.bootstrap)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 1
     assert "error: topic _schemas has cleanup.policy=delete" in err and "Traceback" not in err

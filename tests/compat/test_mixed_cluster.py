@@ -14,11 +14,11 @@ from bench.cluster.whole import create, until_in_sync
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.support.clusters import Member, MixedCluster, running
 from tests.support.java import run_tool
+from tests.support.waiting import WAIT_S
 
 TOPIC = "mixed"
 PARTITIONS = 3
 RECORDS = 600
-WAIT_S = 60.0
 LOG = "__cluster_metadata-0/00000000000000000000.log"
 
 MIXES = {

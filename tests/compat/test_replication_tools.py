@@ -16,7 +16,7 @@ import confluent_kafka
 import pytest
 from tests.support.clusters import METADATA_VERSION, OttlaCluster
 from tests.support.java import JavaServer
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.log.names import LOG
 from ottla.wire.messages.metadata import MetadataRequest
@@ -94,7 +94,7 @@ class Tools:
             _, end = until(lambda: consumer.get_watermark_offsets(where, timeout=10))
             consumer.assign([where])
             found: list[bytes] = []
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + WAIT_S
             while consumer.position([where])[0].offset < end and end:
                 assert time.monotonic() < deadline
                 record = consumer.poll(0.1)

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from tests.support.clusters import KafkaCluster, OttlaCluster, ProcessCluster
 from tests.support.raw import RawConnection
+from tests.support.waiting import until
 
 from ottla.records.build import build_batch
 from ottla.wire.message import Request
@@ -26,7 +27,6 @@ from ottla.wire.messages.produce import ProduceRequest
 
 LEADER, FOLLOWER, OTHER = 1, 2, 3
 TOPIC, STRICT = "replicated", "strict"
-WAIT_S = 60.0
 SETTINGS = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 
 Ask = Callable[[int, Request, int], Any]
@@ -58,7 +58,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Process
 
 
 def _ask(cluster: ProcessCluster, node: int, request: Request, version: int) -> Any:
-    with RawConnection(cluster.address(node), timeout_s=30) as connection:
+    with RawConnection(cluster.address(node)) as connection:
         return connection.call(request, version)
 
 
@@ -73,16 +73,9 @@ def _prepare(cluster: ProcessCluster) -> None:
     ]
     answer = _ask(cluster, LEADER, CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7)
     assert [topic.error_code for topic in answer.topics] == [0, 0]
-    _until(lambda: _produced(cluster, LEADER, acks=-1, count=3)[0][0] == 0)
+    until(lambda: _produced(cluster, LEADER, acks=-1, count=3)[0][0] == 0)
     for node in (FOLLOWER, OTHER):
-        _until(lambda at=node: _fetched(cluster, at, version=12)[0][1] == 3)
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.1)
+        until(lambda at=node: _fetched(cluster, at, version=12)[0][1] == 3)
 
 
 def _produced(
@@ -222,9 +215,9 @@ def test_a_consumer_reads_in_its_rack(clusters: tuple[ProcessCluster, ...]) -> N
                 offsets.append(found.offset())
             return places[-1:] == [(LEADER, FOLLOWER)]
 
-        _until(poll)
+        until(poll)
         latest = _produced(ours, LEADER, acks=-1)[0][1]
-        _until(lambda: poll() and offsets[-1:] == [latest])
+        until(lambda: poll() and offsets[-1:] == [latest])
         assert offsets == list(range(offsets[0], latest + 1))
     finally:
         consumer.close()
@@ -235,7 +228,7 @@ def test_too_few_in_sync(clusters: tuple[ProcessCluster, ...]) -> None:
     for cluster in clusters:
         assert _produced(cluster, LEADER, acks=-1, topic=STRICT)[0][0] == 0
         cluster.stop_node(OTHER)
-        _until(lambda at=cluster: _produced(at, LEADER, acks=-1, topic=STRICT)[0][0] != 0)
+        until(lambda at=cluster: _produced(at, LEADER, acks=-1, topic=STRICT)[0][0] != 0)
         answers.append(
             (
                 _produced(cluster, LEADER, acks=-1, topic=STRICT),

@@ -14,6 +14,7 @@ from tests.support.kafka import SINGLE_NODE
 from tests.support.node import OttlaNode
 from tests.support.raw import RawConnection
 from tests.support.sharers import Acquired, ShareClient, Sharer, polled
+from tests.support.waiting import WAIT_S, until
 
 EACH = pytest.mark.parametrize("share_client", ["java-4.3.1", "confluent-kafka"], indirect=True)
 KEYS = (b"red", b"green", b"blue")
@@ -71,7 +72,7 @@ def test_no_two_records_of_a_key_are_out(share_client: ShareClient, node: OttlaN
     put(node, topic, *[Message(b"%d" % at, KEYS[at % 3]) for at in range(15)])
     members = [share_client.join(node.bootstrap, group, topic, explicit=True) for _ in range(2)]
     done: list[int] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + WAIT_S
     while len(done) < 15:
         assert time.monotonic() < deadline, done
         hands = [member.poll(200) for member in members]
@@ -90,20 +91,20 @@ def test_no_two_records_of_a_key_are_out(share_client: ShareClient, node: OttlaN
 @EACH
 @pytest.mark.feature("share groups: retry with backoff")
 def test_a_released_record_pauses(share_client: ShareClient, node: OttlaNode, make: Make) -> None:
-    topic, group = make(ottla_share_retry_backoff_ms=2_500)
-    put(node, topic, Message(b"flaky"), Message(b"fine"))
-    sharer = share_client.join(node.bootstrap, group, topic, explicit=True)
-    flaky, fine = polled(sharer, 2)
-    sharer.acknowledge([flaky], "release")
-    accept(sharer, [fine])
-    put(node, topic, Message(b"next"))
-    (then,) = polled(sharer, 1)
-    assert then.value == "next", "others do not wait for it"
-    accept(sharer, [then])
-    (again,) = polled(sharer, 1)
-    assert (again.value, again.deliveries) == ("flaky", 2)
-    accept(sharer, [again])
-    sharer.leave()
+    """With a long pause others come meanwhile; after a short one it comes again."""
+    for pause_ms, expected in ((3_600_000, ("next", 1)), (100, ("flaky", 2))):
+        topic, group = make(ottla_share_retry_backoff_ms=pause_ms, ottla_share_retry_backoff_max_ms=pause_ms)
+        put(node, topic, Message(b"flaky"), Message(b"fine"))
+        sharer = share_client.join(node.bootstrap, group, topic, explicit=True)
+        flaky, fine = polled(sharer, 2)
+        sharer.acknowledge([flaky], "release")
+        accept(sharer, [fine])
+        if expected[0] == "next":
+            put(node, topic, Message(b"next"))
+        (then,) = polled(sharer, 1)
+        assert (then.value, then.deliveries) == expected
+        accept(sharer, [then])
+        sharer.leave()
 
 
 @EACH
@@ -133,21 +134,29 @@ def test_dead_letters(share_client: ShareClient, node: OttlaNode, make: Make, ne
 @pytest.mark.feature("share groups: delayed delivery")
 def test_delayed_delivery(share_client: ShareClient, node: OttlaNode, make: Make) -> None:
     topic, group = make(ottla_share_delayed_delivery_enable="true")
-    at_ms = int(time.time() * 1000) + 3_500
+    sharer = share_client.join(node.bootstrap, group, topic, explicit=True)
+    sharer.poll(100)
+    now_ms = int(time.time() * 1000)
     put(
         node,
         topic,
-        Message(b"last", None, (("ottla.deliver-at", b"%d" % at_ms),)),
-        Message(b"second", None, (("ottla.delay-ms", b"2000"),)),
-        Message(b"first"),
+        Message(b"too late for this test", None, (("ottla.deliver-at", b"%d" % (now_ms + 3_600_000)),)),
+        Message(b"at its time", None, (("ottla.deliver-at", b"%d" % (now_ms + 1_000)),)),
+        Message(b"after a while", None, (("ottla.delay-ms", b"1000"),)),
+        Message(b"now"),
     )
-    sharer = share_client.join(node.bootstrap, group, topic, explicit=True)
-    order = []
-    for _ in range(3):
-        (record,) = polled(sharer, 1)
-        order.append(record.value)
-        accept(sharer, [record])
-    assert order == ["first", "second", "last"]
+    came_ms: dict[str, float] = {}
+
+    def come() -> dict[str, float]:
+        records = sharer.poll(100)
+        came_ms.update({record.value: time.time() * 1000 for record in records})
+        if records:
+            accept(sharer, records)
+        return came_ms
+
+    until(come, lambda found: len(found) >= 3)
+    assert sorted(came_ms) == ["after a while", "at its time", "now"]
+    assert min(came_ms["at its time"], came_ms["after a while"]) >= now_ms + 1_000
     sharer.leave()
 
 
@@ -170,7 +179,7 @@ def test_a_broker_that_is_killed_loses_nothing(
     with pytest.raises(AssertionError, match="Exception"):  # what was held when it died is not held any more
         accept(sharer, held)
     after: list[Acquired] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + WAIT_S
     while len({each.offset for each in after}) < 30:
         assert time.monotonic() < deadline, sorted(each.offset for each in after)
         found = sharer.poll()

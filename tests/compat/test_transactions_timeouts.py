@@ -11,9 +11,10 @@ from tests.compat.conftest import Names, Node
 from tests.support.clients import Java
 from tests.support.same import Side
 from tests.support.transactional import Transactional
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
-TIMEOUT_MS = 1000
+TIMEOUT_MS = 3000  # enough for the first record, also on a busy machine
+AMPLE_MS = int(WAIT_S * 1000)
 
 
 def aborted(bootstrap: str, identity: str) -> bool:
@@ -46,19 +47,19 @@ def test_confluent(brisk_node: Node, java_431: Java, new_name: Names, topic: str
         "log_level": 0,
     }
     producer = Producer(settings)
-    producer.init_transactions(10)
+    producer.init_transactions(WAIT_S)
     producer.begin_transaction()
     producer.produce(topic, b"too late", partition=0)
-    producer.flush(10)
+    producer.flush(WAIT_S)
     until(lambda: aborted(bootstrap, identity))
     with pytest.raises(KafkaException) as refused:
-        producer.commit_transaction(10)
+        producer.commit_transaction(WAIT_S)
     assert refused.value.args[0].txn_requires_abort() or refused.value.args[0].fatal()
-    again = Producer(settings)
-    again.init_transactions(10)
+    again = Producer(settings | {"transaction.timeout.ms": AMPLE_MS, "message.timeout.ms": AMPLE_MS})
+    again.init_transactions(WAIT_S)
     again.begin_transaction()
     again.produce(topic, b"in time", partition=0)
-    again.commit_transaction(10)
+    again.commit_transaction(WAIT_S)
     assert values(java_431, bootstrap, topic) == ["in time"]
 
 
@@ -72,7 +73,8 @@ def test_aiokafka(brisk_node: Node, java_431: Java, new_name: Names, topic: str)
             "transactional_id": identity,
             "transaction_timeout_ms": TIMEOUT_MS,
         }
-        producer, again = AIOKafkaProducer(**settings), AIOKafkaProducer(**settings)
+        producer = AIOKafkaProducer(**settings)
+        again = AIOKafkaProducer(**settings | {"transaction_timeout_ms": AMPLE_MS})
         await producer.start()
         try:
             await producer.begin_transaction()

@@ -25,6 +25,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.registry.memory import MemoryStore
 from tests.registry.schemas import ONE, STRICT, TWO, record
+from tests.support.waiting import WAIT_S
 
 from ottla.registry.app import build
 from ottla.web.serving import WebServer, listen
@@ -49,7 +50,7 @@ def url() -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{ports.get(timeout=30)}"
+    yield f"http://127.0.0.1:{ports.get(timeout=WAIT_S)}"
     loop.call_soon_threadsafe(over.set_result, None)
     thread.join(30)
     loop.close()

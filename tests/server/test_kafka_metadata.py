@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from tests.server.admin import StillLoop
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
+from tests.support.waiting import WAIT_S, until
 
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds
 from ottla.cluster.commands.alter_configs import Alteration, IncrementalAlterConfigs, Op
@@ -130,10 +131,10 @@ def test_kafka_takes_our_metadata_over(ours: Path, java_tools: None) -> None:
     kafka.start()
     try:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        topics = admin.list_topics(timeout=30).topics
+        topics = admin.list_topics(timeout=WAIT_S).topics
         assert {name: len(topic.partitions) for name, topic in topics.items()} == {"kept": 3, "late": 1}
         resource = ConfigResource(ConfigResource.Type.TOPIC, "kept")
-        described = admin.describe_configs([resource])[resource].result(timeout=30)
+        described = admin.describe_configs([resource])[resource].result(timeout=WAIT_S)
         assert (described["retention.ms"].value, described["cleanup.policy"].value) == ("12345", "compact")
     finally:
         kafka.stop()
@@ -211,17 +212,19 @@ def test_we_take_kafkas_metadata_over(end: str, tmp_path: Path, java_tools: None
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         wanted = [NewTopic(f"t{number}", 5, 1, config={"retention.ms": "777"}) for number in range(20)]
         for future in admin.create_topics(wanted).values():
-            future.result(timeout=30)
-        admin.delete_topics(["t19"])["t19"].result(timeout=30)
-        topics = admin.list_topics(timeout=30).topics
+            future.result(timeout=WAIT_S)
+        admin.delete_topics(["t19"])["t19"].result(timeout=WAIT_S)
+        # Kafka's broker hears of it, and writes its snapshots, when it finds the time.
+        kept = [f"t{number}" for number in range(19)]
+        until(lambda: sorted(admin.list_topics(timeout=WAIT_S).topics), lambda found: found == sorted(kept))
+        until(lambda: list((kafka.data_dir / DIRECTORY).glob("*.checkpoint")))
     finally:
         getattr(kafka, end)()
-    assert list((kafka.data_dir / DIRECTORY).glob("*.checkpoint")), "Kafka wrote no snapshot"
     copy = tmp_path / "again" / "data"
     shutil.copytree(kafka.data_dir, copy)
     host = open_host(copy)
     state = host.metadata.state
-    assert sorted(state.topics) == sorted(name for name in topics if name != "t19")
+    assert sorted(state.topics) == sorted(kept)
     for topic in state.topics.values():
         assert [(each.index, each.leader, each.isr) for each in topic.partitions] == [(i, 1, (1,)) for i in range(5)]
         assert state.config(2, topic.name) == {"retention.ms": "777"}
@@ -230,7 +233,7 @@ def test_we_take_kafkas_metadata_over(end: str, tmp_path: Path, java_tools: None
     close_host(host, copy)
     again = RealKafka(copy.parent).start()
     try:
-        topics = AdminClient({"bootstrap.servers": again.bootstrap}).list_topics(timeout=30).topics
-        assert sorted(topics) == sorted([*(f"t{number}" for number in range(19)), "ours"])
+        admin = AdminClient({"bootstrap.servers": again.bootstrap})
+        until(lambda: sorted(admin.list_topics(timeout=WAIT_S).topics), lambda found: found == sorted([*kept, "ours"]))
     finally:
         again.stop()

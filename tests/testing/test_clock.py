@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
 from ottla.testing.broker import Broker
@@ -88,7 +88,7 @@ def test_offsets_expire(ottla_broker: Broker) -> None:
     consumer = Consumer({"bootstrap.servers": ottla_broker.bootstrap, "group.id": "once", "enable.auto.commit": False})
     place = TopicPartition("orders", 0)
     consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
-    assert consumer.committed([place], timeout=30)[0].offset == 1
+    assert consumer.committed([place], timeout=WAIT_S)[0].offset == 1
     ottla_broker.clock.advance("7d1h")
-    assert consumer.committed([place], timeout=30)[0].offset < 0
+    assert consumer.committed([place], timeout=WAIT_S)[0].offset < 0
     consumer.close()

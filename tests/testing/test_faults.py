@@ -2,7 +2,7 @@
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
 from ottla.model.errors import ApiError, ErrorCode
@@ -51,7 +51,7 @@ def test_only_one_client(ottla_broker: Broker) -> None:
         client.send("orders", b"x", partition=0)
     for name in ("good", "bad"):
         consumer = Consumer({"bootstrap.servers": ottla_broker.bootstrap, "group.id": name, "client.id": name})
-        consumer.committed([TopicPartition("orders", 0)], timeout=30)
+        consumer.committed([TopicPartition("orders", 0)], timeout=WAIT_S)
         where = [TopicPartition("orders", 0, 1)]
         if name == "good":
             consumer.commit(offsets=where, asynchronous=False)
