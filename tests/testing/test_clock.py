@@ -41,7 +41,7 @@ def test_a_silent_member_is_removed_when_its_session_is_over(ottla_broker: Broke
 def test_a_new_group_begins_after_the_rebalance_delay(ottla_broker_factory: Callable[..., Broker]) -> None:
     """With Kafka's default of 3 s, what is written meanwhile lies before the end of the topic at which it begins.
 
-    Iceberg's Connect sink runs into this: its first commit is asked for before its tasks listen (docs/compatibility.md).
+    Iceberg's Connect sink runs into this: its first commit is asked for before its tasks listen (compatibility.md).
     """
     broker = ottla_broker_factory(**{"group.initial.rebalance.delay.ms": 3_000})
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "control", "auto.offset.reset": "latest"})
