@@ -215,6 +215,9 @@ def test_nodes_may_have_one_role_each(tmp_path: Path) -> None:
             # A topic that nobody made is made when it is asked for, by way of the controller.
             wanted = MetadataRequest(topics=[MetadataRequest.Topic(name="auto")], allow_auto_topic_creation=True)
             answer = await ask(nodes[3], wanted)
+            assert [(topic.name, topic.error_code) for topic in answer.topics] == [("auto", 3)], "not yet"
+            await until(lambda: "auto" in nodes[3].metadata.state.topics)
+            answer = await ask(nodes[3], wanted)
             assert [(topic.name, topic.error_code) for topic in answer.topics] == [("auto", 0)]
             await nodes[3].stop()
             await until(lambda: nodes[2].metadata.state.brokers[3].fenced)

@@ -217,6 +217,8 @@ ALTER_PARTITION_RETRY_MS = 50
 ASSIGNMENTS_PER_REQUEST_MAX = 2_250
 ASSIGNMENT_RETRY_MS = 50
 ASSIGNMENT_RETRY_MS_MAX = 10_000
+# Topics that clients asked for and that are being created; who asks for more at once has to ask again.
+TOPICS_BEING_CREATED_MAX = 10_000
 # Replicas that may come and were told where to go; the oldest is forgotten for a new one.
 PREFERRED_DIRECTORIES_MAX = 10_000
 # Bytes copied at a time when a replica moves to another data directory.

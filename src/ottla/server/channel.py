@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.client.errors import ClientError, NotConnected, RequestTimedOut
@@ -25,6 +26,7 @@ from ottla.wire.message import Request, Struct, fields
 if TYPE_CHECKING:
     from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
     from ottla.server.context import Services
+    from ottla.server.topic_creation import MissingTopics
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +121,16 @@ class ControllerChannel:
         from ottla.server.topic_creation import create_topics
 
         return create_topics(self, topics)
+
+    def create_missing(self, topics: Iterable[NewTopic]) -> None:
+        """Has topics created that somebody asked for, and does not wait for them."""
+        self._missing_topics.create(topics)
+
+    @cached_property
+    def _missing_topics(self) -> MissingTopics:
+        from ottla.server.topic_creation import MissingTopics
+
+        return MissingTopics(self)
 
     # --- tasks
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Later
+from ottla.server.answer import FAILED, Later
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 
 if TYPE_CHECKING:
@@ -38,6 +40,33 @@ def create_topics(channel: ControllerChannel, topics: tuple[NewTopic, ...]) -> L
 
     controller.submit(CreateTopics(topics)).then(settle)
     return made
+
+
+class MissingTopics:
+    """Topics that clients asked for and that are not there: each is created once, and nobody waits for it."""
+
+    def __init__(self, channel: ControllerChannel) -> None:
+        self._channel = channel
+        self._creating: set[str] = set()
+        self._told: set[str] = set()  # why these cannot be made is in the log already
+
+    def create(self, topics: Iterable[NewTopic]) -> None:
+        """Those that are being created, or are too many at once, are left out: whoever needs them asks again."""
+        room = limits.TOPICS_BEING_CREATED_MAX - len(self._creating)
+        wanted = tuple(topic for topic in topics if topic.name not in self._creating)[: max(room, 0)]
+        if wanted:
+            self._creating.update(topic.name for topic in wanted)
+            create_topics(self._channel, wanted).then(partial(self._settle, wanted))
+
+    def _settle(self, wanted: tuple[NewTopic, ...], outcomes: list[TopicOutcome]) -> None:
+        self._creating.difference_update(topic.name for topic in wanted)
+        for outcome in () if outcomes is FAILED else outcomes:
+            name, error = outcome.name, outcome.error
+            if error is None or error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                self._told.discard(name)
+            elif name not in self._told and len(self._told) < limits.TOPICS_BEING_CREATED_MAX:
+                self._told.add(name)
+                log.warning("topic %s, which a client asked for, cannot be created: %s", name, error)
 
 
 async def _create_elsewhere(channel: ControllerChannel, topics: tuple[NewTopic, ...]) -> list[TopicOutcome]:

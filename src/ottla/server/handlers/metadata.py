@@ -9,15 +9,14 @@ them is said to be the controller, as Kafka does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import cast
+from collections.abc import Generator, Iterable, Sequence
 
 from ottla.cluster.entities import PartitionState, Topic
 from ottla.model import limits
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
-from ottla.server.answer import Answer, Large, Later, Sliced
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.internal_topics import new_topic
@@ -52,23 +51,12 @@ def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataRespo
     if any(topic.topic_id != NO_ID for topic in request.topics):
         return _respond(request, *_by_id(request.topics, context), [], context, operations)
     names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
-
-    def respond(problems: dict[str, ErrorCode]) -> Answer[MetadataResponse]:
-        context.request_version = version  # another request may have come when a topic is made
-        return _respond(request, [], *_by_name(names, problems, context, operations), context, operations)
-
     missing = [name for name in names if name not in context.metadata.state.topics]
-    if not (missing and request.allow_auto_topic_creation and context.settings.get("auto.create.topics.enable")):
-        return respond({})
-    made = _create(missing, context)
-    return respond(made.taken()) if made.done else _when_made(made, respond)
-
-
-async def _when_made(
-    made: Later[dict[str, ErrorCode]], respond: Callable[[dict[str, ErrorCode]], Answer[MetadataResponse]]
-) -> MetadataResponse | Large[MetadataResponse]:
-    answer = respond(await made)
-    return answer if isinstance(answer, MetadataResponse) else await cast(Sliced[MetadataResponse], answer)
+    answer = _respond(request, [], *_by_name(names, context, operations), context, operations)
+    if missing and request.allow_auto_topic_creation and context.settings.get("auto.create.topics.enable"):
+        # The answer is from before, as Kafka's: the topics are not there yet, and whoever asks again finds them.
+        _create(missing, context)
+    return answer
 
 
 def _respond(
@@ -121,36 +109,22 @@ def _by_id(topics: list[TopicAsk], context: Context) -> tuple[list[TopicAnswer],
     return unknown, [known[id] for id in ids if id in known]
 
 
-def _by_name(
-    names: list[str], problems: dict[str, ErrorCode], context: Context, operations: int
-) -> tuple[list[Topic], list[TopicAnswer]]:
+def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[Topic], list[TopicAnswer]]:
     known = context.metadata.state.topics
     unknown = []
     for name in names:
         if name not in known:
             invalid = topic_name_problem(name) is not None
             code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            unknown.append(_missing(problems.get(name, code), name, operations=operations))
+            unknown.append(_missing(code, name, operations=operations))
     return [known[name] for name in names if name in known], unknown
 
 
-def _create(names: Iterable[str], context: Context) -> Later[dict[str, ErrorCode]]:
-    """Create what may be created; a Kafka client asks again until the topic is there, ours is there at once."""
+def _create(names: Iterable[str], context: Context) -> None:
+    """Have those created that may be. Why one cannot be made is in the log: nobody is told, as with Kafka."""
     brokers = sum(not broker.fenced for broker in context.metadata.state.brokers.values())
-    topics = tuple(new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
-    if not topics:
-        nothing: Later[dict[str, ErrorCode]] = Later()
-        nothing.set({})
-        return nothing
-    return context.services.channel.create_topics(topics).map(
-        lambda outcomes: {outcome.name: _told(outcome.error) for outcome in outcomes if outcome.error is not None}
-    )
-
-
-def _told(error: ApiError) -> ErrorCode:
-    """Another was faster, and this node has not heard of it yet: who asks again finds it."""
-    exists = error.code == ErrorCode.TOPIC_ALREADY_EXISTS
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if exists else error.code
+    wanted = (new_topic(name, context.settings, brokers) for name in names if topic_name_problem(name) is None)
+    context.services.channel.create_missing(wanted)
 
 
 def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, operations: int = NOT_ASKED) -> TopicAnswer:
