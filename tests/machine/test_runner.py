@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.machine.kit import Answer, Parked, Result, Timer
+from ottla.machine.kit import Answer, ClockSet, Moment, Parked, Result, Timer
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import CLOCK_BACK_MS, TIMER_RETRY_MS
+from ottla.model.limits import CLOCK_STEP_MS, TIMER_RETRY_MS
 
 
 class Take(NamedTuple):
@@ -97,8 +97,11 @@ class Bench:
         self.journal.extend(records)
         return len(self.journal)
 
-    def submit(self, command: Any, now_ms: int = 0) -> None:
-        self.runner.submit(command, now_ms, self.replies.append)
+    def submit(self, command: Any, now_ms: int = 0, steady_ms: int | None = None) -> None:
+        self.runner.submit(command, Moment(now_ms, now_ms if steady_ms is None else steady_ms), self.replies.append)
+
+    def wake(self, now_ms: int, steady_ms: int | None = None) -> None:
+        self.runner.wake(Moment(now_ms, now_ms if steady_ms is None else steady_ms))
 
 
 def test_a_reply_waits_for_its_records() -> None:
@@ -158,9 +161,9 @@ def test_timers_re_enter_as_commands_in_order_of_deadline() -> None:
     bench.submit(Wait("late", 100))
     bench.submit(Wait("soon", 50))
     assert bench.runner.next_deadline_ms == 50
-    bench.runner.wake(49)
+    bench.wake(49)
     assert bench.machine.waiting == ["late", "soon"]
-    bench.runner.wake(100)
+    bench.wake(100)
     bench.runner.commit(len(bench.journal))
     assert bench.journal[2:] == [("done", "soon"), ("done", "late")]
     assert bench.replies == ["expired", "expired"]
@@ -169,25 +172,36 @@ def test_timers_re_enter_as_commands_in_order_of_deadline() -> None:
 def test_a_timer_set_again_replaces_the_old_one() -> None:
     bench = Bench()
     bench.submit(Wait("a", 50))
-    bench.runner._set_timer(Timer("a", 70, Expire("a")))
-    bench.runner.wake(60)
+    bench.runner._set("a", 70, Expire("a"))
+    bench.wake(60)
     assert bench.machine.waiting == ["a"]
-    bench.runner.wake(70)
+    bench.wake(70)
     assert bench.machine.waiting == []
 
 
-def test_a_clock_that_is_set_back_takes_the_timers_along() -> None:
+@pytest.mark.parametrize("by_ms", [3_600_000, -3_600_000])
+def test_timers_do_not_care_for_the_time_of_day(by_ms: int) -> None:
     bench = Bench()
-    hour_ms = 3_600_000
-    bench.submit(Wait("late", hour_ms + 9_000), now_ms=hour_ms)
-    bench.submit(Wait("soon", hour_ms + 6_000), now_ms=hour_ms)
-    bench.runner.wake(hour_ms - CLOCK_BACK_MS)  # a little means nothing
-    assert bench.runner.next_deadline_ms == hour_ms + 6_000
-    bench.runner.wake(3_000)
-    back_ms = hour_ms - CLOCK_BACK_MS - 3_000
-    assert bench.runner.next_deadline_ms == hour_ms + 6_000 - back_ms
-    bench.runner.wake(hour_ms + 9_000 - back_ms)
-    assert bench.journal[2:] == [("done", "soon"), ("done", "late")]
+    noon_ms = 12 * 3_600_000
+    bench.submit(Wait("late", noon_ms + 9_000), noon_ms, 500)
+    bench.submit(Wait("soon", noon_ms + 6_000), noon_ms, 500)
+    assert bench.runner.next_deadline_ms == 6_500
+    bench.wake(noon_ms + by_ms + 5_999, 6_499)
+    assert bench.machine.waiting == ["late", "soon"]
+    bench.submit(Wait("new", noon_ms + by_ms + 7_000), noon_ms + by_ms + 5_999, 6_499)
+    bench.wake(noon_ms + by_ms + 6_000, 6_500)
+    assert bench.machine.waiting == ["late", "new"]
+    bench.wake(noon_ms + by_ms + 7_000, 7_500)
+    assert bench.machine.waiting == ["late"]
+    assert bench.machine.notes == [(0, ClockSet(by_ms))], "once"
+
+
+def test_a_clock_that_goes_a_little_wrong_was_not_set() -> None:
+    bench = Bench()
+    bench.submit("read", 10_000, 0)
+    bench.submit("read", 10_000 + CLOCK_STEP_MS, 1)
+    bench.submit("read", 10_000 - CLOCK_STEP_MS + 2, 1)
+    assert bench.machine.notes == []
 
 
 def test_observers_hear_what_changed_once_per_command() -> None:
@@ -259,13 +273,13 @@ def test_a_timer_that_is_put_off_again_and_again_takes_one_place() -> None:
     bench = Bench()
     bench.submit(Wait("a", 10))
     for until_ms in range(11, 1_000):
-        bench.runner._set_timer(Timer("a", until_ms, Expire("a")))
+        bench.runner._set("a", until_ms, Expire("a"))
     assert len(bench.runner._deadlines) == 1
-    bench.runner.wake(998)
+    bench.wake(998)
     assert bench.runner.next_deadline_ms == 999
-    bench.runner._set_timer(Timer("a", 20, Expire("a")))  # sooner after all
+    bench.runner._set("a", 20, Expire("a"))  # sooner after all
     assert bench.runner.next_deadline_ms == 20
-    bench.runner.wake(20)
+    bench.wake(20)
     bench.runner.commit(len(bench.journal))
     assert bench.replies == ["expired"]
     assert bench.runner.next_deadline_ms is None
@@ -277,13 +291,13 @@ def test_a_timer_whose_command_cannot_be_written_comes_back() -> None:
     bench.submit(Wait("b", 10))
     bench.broken = True
     with pytest.raises(OSError, match="disk full"):
-        bench.runner.wake(10)
+        bench.wake(10)
     bench.broken = False
-    bench.runner.wake(10)  # the other one
+    bench.wake(10)  # the other one
     bench.runner.commit(len(bench.journal))
     assert bench.replies == ["expired"]
     assert bench.runner.next_deadline_ms == 10 + TIMER_RETRY_MS
-    bench.runner.wake(10 + TIMER_RETRY_MS)
+    bench.wake(10 + TIMER_RETRY_MS)
     bench.runner.commit(len(bench.journal))
     assert bench.replies == ["expired", "expired"]
 
@@ -297,10 +311,10 @@ def test_a_timer_whose_command_is_refused_comes_back() -> None:
 
     append, bench.runner._append = bench.runner._append, refuse
     with pytest.raises(ApiError):
-        bench.runner.wake(10)
+        bench.wake(10)
     assert bench.runner.next_deadline_ms == 10 + TIMER_RETRY_MS
     bench.runner._append = append
-    bench.runner.wake(10 + TIMER_RETRY_MS)
+    bench.wake(10 + TIMER_RETRY_MS)
     assert bench.machine.waiting == []
 
 
@@ -308,9 +322,9 @@ def test_a_timer_that_sets_itself_again_lets_others_have_their_turn() -> None:
     bench = Bench()
     bench.submit(Again(), now_ms=100)
     bench.submit(Wait("a", 100), now_ms=100)
-    bench.runner.wake(100)
+    bench.wake(100)
     assert bench.machine.taken == 2
     assert bench.machine.waiting == []
     assert bench.runner.next_deadline_ms == 101
-    bench.runner.wake(101)
+    bench.wake(101)
     assert bench.machine.taken == 3

@@ -33,8 +33,9 @@ class View:
 
     lag_ms_max = LAG_MS
 
-    def __init__(self, decision: Decision) -> None:
+    def __init__(self, decision: Decision, steady_ms: Callable[[], int] = lambda: NOW_MS) -> None:
         self.decision = decision
+        self.steady_ms = steady_ms
         self.considered = 0
         self.syncs = 0
         self.moves = 0
@@ -129,6 +130,7 @@ class Cluster:
         self.acknowledged: list[Sent] = []
         self.count = 0
         for node in self.nodes.values():
+            node.view.steady_ms = lambda: self.now_ms
             node.start(self.now_ms)
             self.tell(node.id)
 
@@ -299,7 +301,7 @@ class Cluster:
             self.fence(node_id)
             node.broker_epoch += 1
             self.registered[node_id] = node.broker_epoch
-            node.view = View(self.decision)
+            node.view = View(self.decision, node.view.steady_ms)
             node.start(self.now_ms)
             self.tell(node_id)
 

@@ -98,6 +98,7 @@ class Admin:
             partitions=self.partitions,
             waiters=SimpleNamespace(notify=lambda key: None),
             now_ms=ports.now_ms,
+            steady_ms=ports.now_ms,
             advertised=lambda listener: advertised,
         )
         channel.services = services

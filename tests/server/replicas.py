@@ -83,6 +83,7 @@ class Side:
             syncer=Syncer(loop, None, self.partitions, self.waiters.notify),
             sessions=Sessions(100, random.Random(1)),
             now_ms=now_ms,
+            steady_ms=now_ms,
             advertised=lambda listener: None,
             inter_broker_listener=LISTENER,
             controller=None,
@@ -99,6 +100,7 @@ class Side:
             state=lambda: state,
             consider=self.considered.append,
             lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
+            steady_ms=now_ms,
         )
 
     def handle(self, request: Request, version: int) -> Any:

@@ -67,6 +67,7 @@ class Cluster:
         services: Any = SimpleNamespace(
             node_id=HERE,
             now_ms=lambda: self.now,
+            steady_ms=lambda: self.now,
             metadata=SimpleNamespace(state=SimpleNamespace(topics=self)),
             partitions=SimpleNamespace(find=lambda topic, index: self.topic),
             looking=SimpleNamespace(when_quiet=lambda what: what()),

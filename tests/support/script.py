@@ -12,8 +12,9 @@ told, replies held until their records are committed. A test gives it verbs (fun
 to show replies, entries and timers; `play` runs a file of blocks and compares. With OTTLA_REWRITE=1 it writes down what
 happened instead, for a person to read and judge.
 
-Verbs that every stage has: `advance 500` (or `3s`), `hold` (appends are no longer committed), `commit` (they are
-again), `restart` (a new machine from the journal; whoever waited is told so).
+Verbs that every stage has: `advance 500` (or `3s`), `set_clock -3600s` (the time of day is set; no time passes), `hold`
+(appends are no longer committed), `commit` (they are again), `restart` (a new machine from the journal; whoever waited
+is told so).
 """
 
 import os
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ottla.machine.keyed import Entry, Marker, Types, decode, encode
-from ottla.machine.kit import Loaded, Machine, Result, Timer
+from ottla.machine.kit import Loaded, Machine, Moment, Result, Timer
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -39,6 +40,7 @@ class Stage(Generic[MachineT]):
 
     def __init__(self, make: Callable[[], MachineT], types: Types, show: Show, *, now_ms: int = 0) -> None:
         self.now_ms = now_ms
+        self._set_ms = 0
         self.journal: list[Written] = []
         self.lines: list[str] = []
         self._make = make
@@ -54,17 +56,25 @@ class Stage(Generic[MachineT]):
 
     def submit(self, who: str, command: Any) -> None:
         """The reply becomes a line that begins with `who`; None is not worth one."""
-        self._runner.submit(command, self.now_ms, lambda value: self._reply(who, value))
+        self._runner.submit(command, self.moment(), lambda value: self._reply(who, value))
         self._commit()
 
     def advance(self, ms: int) -> None:
         """Time passes; what is due meanwhile happens at its own moment."""
         until_ms = self.now_ms + ms
-        while (due_ms := self._runner.next_deadline_ms) is not None and due_ms <= until_ms:
-            self.now_ms = max(self.now_ms, due_ms)
-            self._runner.wake(self.now_ms)
+        while (due_ms := self._runner.next_deadline_ms) is not None and due_ms + self._set_ms <= until_ms:
+            self.now_ms = max(self.now_ms, due_ms + self._set_ms)
+            self._runner.wake(self.moment())
             self._commit()
         self.now_ms = until_ms
+
+    def set_clock(self, ms: int) -> None:
+        """Somebody sets the time of day, forward or back."""
+        self.now_ms += ms
+        self._set_ms += ms
+
+    def moment(self) -> Moment:
+        return Moment(self.now_ms, self.now_ms - self._set_ms)
 
     def hold(self) -> None:
         self._holding = True
@@ -176,8 +186,9 @@ def perform(line: str, stage: Stage[Any], verbs: Mapping[str, Verb]) -> None:
     verb, *rest = line.split()
     words = [word for word in rest if "=" not in word]
     options = dict(word.split("=", 1) for word in rest if "=" in word)
-    if verb == "advance":
-        stage.advance(int(words[0][:-1]) * 1000 if words[0].endswith("s") else int(words[0]))
+    if verb in ("advance", "set_clock"):
+        ms = int(words[0][:-1]) * 1000 if words[0].endswith("s") else int(words[0])
+        getattr(stage, verb)(ms)
     elif verb in ("hold", "commit", "restart"):
         getattr(stage, verb)()
     else:

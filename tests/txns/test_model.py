@@ -61,7 +61,7 @@ class Transactions(RuleBasedStateMachine):
     def init(self, id: str, known: bool, offset: int, timeout_ms: int) -> None:
         expected = Producer(*self.present(id, offset)) if known else None
         replies: list[Any] = []
-        self.stage._runner.submit(InitProducer(id, timeout_ms, expected), self.stage.now_ms, replies.append)
+        self.stage._runner.submit(InitProducer(id, timeout_ms, expected), self.stage.moment(), replies.append)
         self.stage.commit()
         (reply,) = replies
         if isinstance(reply, Producer) and expected is None:

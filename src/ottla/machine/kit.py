@@ -40,8 +40,26 @@ class Answer(NamedTuple):
     value: Any
 
 
+class Moment(NamedTuple):
+    """Now, by two clocks. The time of day may be set, forward and back; the other one only measures how long something
+    takes. What is written down bears the first, what is waited for follows the second."""
+
+    now_ms: int
+    steady_ms: int
+
+
+class ClockSet(NamedTuple):
+    """A note that every machine is given: the time of day was set by so much. What it compares with times that were
+    written down before is too old by that, or (if negative) too young."""
+
+    by_ms: int
+
+
 class Timer(NamedTuple):
-    """At `deadline_ms`, `command` re-enters `decide`. A timer replaces an earlier one of the same key; None cancels."""
+    """At `deadline_ms`, `command` re-enters `decide`. A timer replaces an earlier one of the same key; None cancels.
+
+    The deadline is given by the time of day of the decision, and means so long from then on, wherever that is set to.
+    """
 
     key: Hashable
     deadline_ms: int | None

@@ -10,8 +10,8 @@ Rules:
 - A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
 - Who waits too long for the commit may be told so (`give_up`); what was appended may still be committed later, and then
   its effects are carried out all the same.
-- Timers measure how long something takes. A clock that is set back takes them along; else whoever is dead by the time
-  of the old clock would live for as long as the clocks differ.
+- Timers measure how long something takes, by a clock that nobody sets (`Moment.steady_ms`). When the time of day is
+  set, the machine is told by a note.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
-from ottla.machine.kit import Machine, Parked, Result, Timer
+from ottla.machine.kit import ClockSet, Machine, Moment, Parked, Result
 from ottla.model.errors import ApiError
-from ottla.model.limits import CLOCK_BACK_MS, TIMER_RETRY_MS
+from ottla.model.limits import CLOCK_STEP_MS, TIMER_RETRY_MS
 
 CommandT = TypeVar("CommandT")
 RecordT = TypeVar("RecordT")
@@ -49,22 +49,23 @@ class Runner(Generic[CommandT, RecordT]):
         self._append = append
         self._observe = observe
         self._perform = perform or _no_effects
-        # (Offset that must be committed, reply, value, since when it waits), in order.
+        # (Offset that must be committed, reply, value, since when it waits), in order. All times here are steady ones.
         self._held: deque[tuple[int, Reply, Any, int]] = deque()
         self._parked: dict[Hashable, Reply] = {}
-        self._timers: dict[Hashable, Timer] = {}
+        self._timers: dict[Hashable, tuple[int, Any]] = {}  # key → deadline, command
         self._deadlines: list[tuple[int, int, Hashable]] = []  # heap
         self._sequence = 0  # breaks ties in the heap in the order of setting
         # A timer that is put off (every heartbeat does that) keeps its one place in the heap until it is met there.
         self._place: dict[Hashable, int] = {}  # key → the deadline it has in the heap
-        self._clock_ms = 0
+        self._now = Moment(0, 0)
+        self._ahead_ms: int | None = None  # of the time of day before the steady clock
         self._not_before_ms = 0  # timers that timers set are not due before this
 
-    def submit(self, command: CommandT, now_ms: int, reply: Reply) -> None:
+    def submit(self, command: CommandT, now: Moment, reply: Reply) -> None:
         """Run a command. `reply` is called once: with the value, or with the ApiError that refused the command."""
-        self._follow_clock(now_ms)
+        self._follow_clock(now)
         try:
-            result = self._decide(command, now_ms)
+            result = self._decide(command)
         except ApiError as error:
             self._hold(reply, error)
             return
@@ -111,59 +112,57 @@ class Runner(Generic[CommandT, RecordT]):
         for reply in waiting:
             reply(error)
 
-    def wake(self, now_ms: int) -> None:
+    def wake(self, now: Moment) -> None:
         """Run the commands of all timers that are due; those set meanwhile come later, so that others have a turn.
 
         One whose command fails, or is refused by the machine or the journal, is due again soon; its error is raised.
         """
-        self._follow_clock(now_ms)
-        self._not_before_ms = now_ms + 1
+        self._follow_clock(now)
+        self._not_before_ms = now.steady_ms + 1
         try:
-            self._run_due(now_ms)
+            self._run_due(now.steady_ms)
         finally:
             self._not_before_ms = 0
 
-    def _run_due(self, now_ms: int) -> None:
-        while (deadline_ms := self.next_deadline_ms) is not None and deadline_ms <= now_ms:
+    def _run_due(self, steady_ms: int) -> None:
+        while (deadline_ms := self.next_deadline_ms) is not None and deadline_ms <= steady_ms:
             _, _, key = heapq.heappop(self._deadlines)
             del self._place[key]
-            timer = self._timers.pop(key)
+            _, command = self._timers.pop(key)
             try:
-                self._carry_out(self._decide(timer.command, now_ms))
+                self._carry_out(self._decide(command))
             except Exception:
                 if key not in self._timers:
-                    self._set_timer(timer._replace(deadline_ms=now_ms + TIMER_RETRY_MS))
+                    self._set(key, steady_ms + TIMER_RETRY_MS, command)
                 raise
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `wake` has something to do, or None."""
+        """When, by the steady clock, `wake` has something to do, or None."""
         while self._deadlines:
             place_ms, _, key = self._deadlines[0]
             timer = self._timers.get(key)
-            if timer is not None and timer.deadline_ms == place_ms == self._place.get(key):
+            if timer is not None and timer[0] == place_ms == self._place.get(key):
                 return place_ms
             heapq.heappop(self._deadlines)
             if self._place.get(key) == place_ms:
                 del self._place[key]
                 if timer is not None:
-                    self._set_timer(timer)
+                    self._set(key, *timer)
         return None
 
-    def _follow_clock(self, now_ms: int) -> None:
-        back_ms, self._clock_ms = self._clock_ms - now_ms, now_ms
-        if back_ms <= CLOCK_BACK_MS:
-            return
-        timers = list(self._timers.values())
-        for pending in (self._timers, self._deadlines, self._place):
-            pending.clear()
-        for timer in timers:
-            assert timer.deadline_ms is not None, "it is set"
-            self._set_timer(timer._replace(deadline_ms=timer.deadline_ms - back_ms))
+    def _follow_clock(self, now: Moment) -> None:
+        self._now = now
+        ahead_ms = now.now_ms - now.steady_ms
+        if self._ahead_ms is None:
+            self._ahead_ms = ahead_ms
+        elif abs(by_ms := ahead_ms - self._ahead_ms) >= CLOCK_STEP_MS:
+            self._ahead_ms = ahead_ms
+            self.machine.note(ClockSet(by_ms))
 
-    def _decide(self, command: CommandT, now_ms: int) -> Result[RecordT]:
+    def _decide(self, command: CommandT) -> Result[RecordT]:
         """Up to the append: what fails or is refused here has not happened."""
-        result = self.machine.decide(command, now_ms)
+        result = self.machine.decide(command, self._now.now_ms)
         if result.records:
             self.next_offset = self._append(result.records)
         return result
@@ -183,30 +182,30 @@ class Runner(Generic[CommandT, RecordT]):
             self._observe(changes)
         for note in result.notes:
             self.machine.note(note)
-        for timer in result.timers:
-            self._set_timer(timer)
+        for key, deadline_ms, command in result.timers:
+            if deadline_ms is None:
+                self._timers.pop(key, None)
+            else:
+                self._set(key, deadline_ms - self._now.now_ms + self._now.steady_ms, command)
         for effect in result.effects:
             self._hold(self._perform, effect)
         for token, value in result.answers:
             self._hold(self._parked.pop(token), value)
 
-    def _set_timer(self, timer: Timer) -> None:
-        if timer.deadline_ms is None:
-            self._timers.pop(timer.key, None)
-            return
-        deadline_ms = max(timer.deadline_ms, self._not_before_ms)
-        self._timers[timer.key] = timer if deadline_ms == timer.deadline_ms else timer._replace(deadline_ms=deadline_ms)
-        place_ms = self._place.get(timer.key)
+    def _set(self, key: Hashable, deadline_ms: int, command: Any) -> None:
+        deadline_ms = max(deadline_ms, self._not_before_ms)
+        self._timers[key] = deadline_ms, command
+        place_ms = self._place.get(key)
         if place_ms is None or place_ms > deadline_ms:
             self._sequence += 1
-            self._place[timer.key] = deadline_ms
-            heapq.heappush(self._deadlines, (deadline_ms, self._sequence, timer.key))
+            self._place[key] = deadline_ms
+            heapq.heappush(self._deadlines, (deadline_ms, self._sequence, key))
 
     def _hold(self, reply: Reply, value: Any) -> None:
         if not self._held and self.next_offset <= self.committed_offset:
             reply(value)
         else:
-            self._held.append((self.next_offset, reply, value, self._clock_ms))
+            self._held.append((self.next_offset, reply, value, self._now.steady_ms))
 
 
 def _no_effects(effect: Any) -> None:

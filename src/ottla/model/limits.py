@@ -269,8 +269,8 @@ MARKED_STATES_MAX = 16_384
 RECORDS_DECODED_AT_ONCE_MAX = 1_024
 # When what a coordinator's timer wanted could not be written, it is tried again after this long.
 TIMER_RETRY_MS = 1_000
-# A clock that is set back by more than this takes running timers and locks along.
-CLOCK_BACK_MS = 500
+# What the time of day may differ by from one that nobody sets before it counts as set.
+CLOCK_STEP_MS = 500
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
 # How soon a coordinator is loaded again whose journal could not be opened or read.

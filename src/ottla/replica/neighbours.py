@@ -17,6 +17,9 @@ class Neighbours(Protocol):
     def lag_ms_max(self) -> int:
         """replica.lag.time.max.ms: who was not caught up for that long is not in sync."""
 
+    def steady_ms(self) -> int:
+        """Now, by a clock that nobody sets: what followers' lag is measured by."""
+
     def broker_epoch(self, broker_id: int) -> int | None:
         """Of a broker that is registered and not fenced."""
 
@@ -38,6 +41,9 @@ class Neighbours(Protocol):
 
 class _Alone:
     lag_ms_max = _LAG_MS_MAX
+
+    def steady_ms(self) -> int:
+        return 0
 
     def broker_epoch(self, _broker_id: int) -> int | None:
         return None

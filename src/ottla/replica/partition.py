@@ -194,7 +194,7 @@ class Partition(Readable):
                 log.producers.replicated(end)
         elif self.in_sync is not None and log.next_offset > before:
             self.in_sync.grows_from(before)
-            if self._advance(now_ms):
+            if self._advance(self.neighbours.steady_ms()):
                 self.neighbours.moved(self)
             self.neighbours.grew(self, hurry=True)
         return appended

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from ottla.server.channel import ControllerChannel
+    from ottla.server.clocks import Clocks
     from ottla.server.configs import Configs
     from ottla.server.controller import ActiveController
     from ottla.server.coordination import Coordination
@@ -68,7 +69,9 @@ class Services:
     looking: Looking
     sessions: Sessions
     spark_readers: SparkReaders
-    now_ms: Callable[[], int]
+    clocks: Clocks
+    now_ms: Callable[[], int]  # the time of day, which may be set: for what is written down
+    steady_ms: Callable[[], int]  # a clock that nobody sets: for what is measured or waited for
     rng: Random
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination
@@ -128,6 +131,7 @@ class Context:
         "partitions",
         "request_version",
         "services",
+        "steady_ms",
         "when_closed",
     )
 
@@ -140,6 +144,7 @@ class Context:
         self.controller = services.controller
         self.partitions = services.partitions
         self.now_ms = services.now_ms
+        self.steady_ms = services.steady_ms
         self.connection = connection
         self.holds = 0  # why the connection does not go on to the next request; almost always none
         self.go_on: Callable[[], None] = _nobody

@@ -24,6 +24,7 @@ from ottla.cluster.entry import Entry
 from ottla.cluster.machine import ClusterMachine, Command
 from ottla.cluster.view import View
 from ottla.log.disk import StorageError
+from ottla.machine.kit import Moment
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import BitSource
@@ -91,7 +92,7 @@ class ActiveController:
             return later
         with self._undisturbed(runner):
             try:
-                runner.submit(command, self._now_ms(), lambda value: _answer(later, value))
+                runner.submit(command, self._moment(), lambda value: _answer(later, value))
             except StorageError as error:
                 log.error("the metadata log cannot be written: %s", error)
                 later.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
@@ -233,6 +234,11 @@ class ActiveController:
             delay_ms = max(0, deadline_ms - self._now_ms())
             self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
 
+    def _moment(self) -> Moment:
+        """Nothing of the cluster is dated: it has one clock, which nobody sets."""
+        now_ms = self._now_ms()
+        return Moment(now_ms, now_ms)
+
     def _wake(self) -> None:
         self._timer = self._timer_ms = None
         runner = self._runner
@@ -240,7 +246,7 @@ class ActiveController:
             return
         with self._undisturbed(runner):
             try:
-                runner.wake(self._now_ms())
+                runner.wake(self._moment())
             except StorageError as error:
                 log.error("the metadata log cannot be written: %s", error)
             except ApiError as error:

@@ -28,7 +28,7 @@ def fetch_as_follower(
     request: FetchRequest, session: Session | None, by_id: bool, replica: tuple[int, int], context: Context
 ) -> Answer[FetchResponse]:
     """`session` is the one an incremental request runs in."""
-    now_ms = context.now_ms()
+    now_ms = context.steady_ms()
     is_full = session is None
     if session is None:
         session = _opened(request, by_id, now_ms, context)

@@ -127,6 +127,7 @@ class Followers:
         self.quota: LeaderQuota | None = None
         self._watching: dict[Partition, dict[FollowerSession, Key]] = {}
         self.loop: Any = None
+        self.steady_ms: Callable[[], int] = lambda: 0
         self._state: Callable[[], ClusterState] | None = None
         self._notify: Callable[[Partition], None] = _ignore
         self._consider: Callable[[Partition], None] = _ignore
@@ -140,11 +141,13 @@ class Followers:
         state: Callable[[], ClusterState],
         consider: Callable[[Partition], None],
         lag_ms_max: int,
+        steady_ms: Callable[[], int],
         sync: Callable[[Partition], None] | None = None,
         quota: LeaderQuota | None = None,
     ) -> None:
         """The node serves: whom to tell what. Before, partitions are opened and nobody waits for them."""
         self.loop, self._notify, self._state, self._consider = loop, notify, state, consider
+        self.steady_ms = steady_ms
         self.lag_ms_max, self.quota, self._sync = lag_ms_max, quota, sync or _ignore
 
     # --- what replicas ask and tell

@@ -115,7 +115,7 @@ class Host(Generic[MachineT]):
             reply(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
         try:
-            self._runner.submit(command, self._services.now_ms(), reply)
+            self._runner.submit(command, self._services.clocks.moment(), reply)
         except StorageError as error:
             self._services.partitions.storage_failed(self.partition, error)
             reply(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)))
@@ -214,7 +214,7 @@ class Host(Generic[MachineT]):
     def _watch(self) -> None:
         """Until the high watermark has moved far enough, or somebody has waited too long."""
         since_ms = self._runner.waits_since_ms
-        waited_ms = 0 if since_ms is None else self._services.now_ms() - since_ms
+        waited_ms = 0 if since_ms is None else self._services.steady_ms() - since_ms
         left_ms = max(self._owner.write_timeout_ms() - waited_ms, 1)
         self._services.waiters.watch(Later(), [self.partition], self._moved, left_ms)
 
@@ -225,7 +225,7 @@ class Host(Generic[MachineT]):
             self._watching = False
             return True
         if changed is None:
-            before_ms = self._services.now_ms() - self._owner.write_timeout_ms()
+            before_ms = self._services.steady_ms() - self._owner.write_timeout_ms()
             self._runner.give_up(before_ms, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
             self._watch()
             return True
@@ -244,11 +244,10 @@ class Host(Generic[MachineT]):
         if deadline_ms is None or self._closed:
             self._disarm()
             return
-        delay_ms = deadline_ms - self._services.now_ms()
-        # What is overdue although its timer runs: the clock was set forward. All others wait behind it.
-        if self._timer_ms is None or deadline_ms < self._timer_ms or delay_ms <= 0:
+        if self._timer_ms is None or deadline_ms < self._timer_ms:
             self._disarm()
             self._timer_ms = deadline_ms
+            delay_ms = deadline_ms - self._services.steady_ms()
             self._timer = self._owner.loop.call_later(max(0, delay_ms) / 1000, self._wake)
 
     def _disarm(self) -> None:
@@ -259,7 +258,7 @@ class Host(Generic[MachineT]):
     def _wake(self) -> None:
         self._timer = self._timer_ms = None
         try:
-            self._runner.wake(self._services.now_ms())
+            self._runner.wake(self._services.clocks.moment())
         except StorageError as error:
             self._services.partitions.storage_failed(self.partition, error)
         except ApiError as error:  # refused by the machine or the journal: due again soon

@@ -19,6 +19,7 @@ from ottla.log.config import Inspect
 from ottla.model.config import Config
 from ottla.model.ids import TopicPartition
 from ottla.server.channel import ControllerChannel
+from ottla.server.clocks import Clocks
 from ottla.server.configs import Configs
 from ottla.server.context import Services
 from ottla.server.coordination import Coordination
@@ -158,6 +159,7 @@ class Node:
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
         waiters = Waiters(loop)
+        clocks = Clocks(self.ports.now_ms, loop)
         addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(settings)}
         return Services(
             node_id=self.metadata.node_id,
@@ -178,7 +180,9 @@ class Node:
             looking=Looking(loop, self.ports.executor),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             spark_readers=SparkReaders(),
+            clocks=clocks,
             now_ms=self.ports.now_ms,
+            steady_ms=clocks.steady_ms,
             rng=self.ports.rng,
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop)),
@@ -196,6 +200,7 @@ class Node:
             state=lambda: self.metadata.state,
             consider=replication.consider,
             lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
+            steady_ms=self.services.steady_ms,
             sync=self.services.syncer.request,
             quota=replication.quotas.leader,
         )

@@ -261,7 +261,7 @@ class Partitions:
             state.removing,
         )
         if state.leader == self.node_id:
-            partition.lead(terms, self._now_ms())
+            partition.lead(terms, self.followers.steady_ms())
         else:
             partition.follow(terms)
 
@@ -287,7 +287,7 @@ class Partitions:
         self._place[name].forget(name)
         self._place[name] = target
         target.partitions[name] = None
-        self.removal.add(self._now_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
+        self.removal.add(self.followers.steady_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
         self.on_change(partition)
 
     # Failing
@@ -354,7 +354,7 @@ class Partitions:
                 # A node that is alone keeps what it does not know: nobody else could have the records.
                 if set_stray_aside(directory, home) and len(state.brokers) > 1:
                     delay_ms = self._config_of("").file_delete_delay_ms
-                    self.removal.add(self._now_ms() + delay_ms, Doomed(home))
+                    self.removal.add(self.followers.steady_ms() + delay_ms, Doomed(home))
             directory.deleted, directory.found = [], {}
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -476,7 +476,7 @@ class Partitions:
             return
         mark_deleted(home, topic.id)
         doomed = Doomed(home, opened.log if opened is not None else None)
-        self.removal.add(self._now_ms() + config.file_delete_delay_ms, doomed)
+        self.removal.add(self.followers.steady_ms() + config.file_delete_delay_ms, doomed)
 
     def close(self) -> None:
         """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""

@@ -141,7 +141,7 @@ class RegisteredSchemas:
         else:
             if self._source != topic.id:
                 self._forget(topic.id)
-            if not self._is_whole or services.now_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
+            if not self._is_whole or services.steady_ms() - self._certain_ms >= limits.SCHEMAS_STALE_MS:
                 self._refresh(topic.id, leader)
         return self._is_whole
 
@@ -239,7 +239,7 @@ class RegisteredSchemas:
         if end < self._next:
             self._forget(self._source)  # cut off
         if self._next >= end:
-            self._certain, self._certain_ms = step, self._services.now_ms()
+            self._certain, self._certain_ms = step, self._services.steady_ms()
             self._is_whole = True
             return
         self._refreshing = True

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
@@ -71,7 +70,7 @@ class LivePartition:
         self._owner = owner
         self._timer: Any = None
         self._timer_ms = 0
-        self._clock_ms = 0
+        self._clock_set_ms = owner.services.clocks.set_ms()
 
     @property
     def rules(self) -> GroupRules:
@@ -81,9 +80,11 @@ class LivePartition:
         """Its state, under the rules and with the log start of now."""
         state = self.state
         assert state is not None, "it is loaded"
-        back_ms, self._clock_ms = self._clock_ms - now_ms, now_ms
-        if back_ms > limits.CLOCK_BACK_MS:
-            state.clock_set_back(back_ms)
+        by_ms = self._owner.services.clocks.set_ms() - self._clock_set_ms
+        if by_ms:
+            self._clock_set_ms += by_ms
+            self._timer_ms += by_ms
+            state.clock_set(by_ms)
         rules = self.rules.records
         if rules is not state.rules:
             again = rules.inspects and (rules.key_ordered, rules.delayed) != (

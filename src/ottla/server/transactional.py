@@ -100,7 +100,7 @@ def admit_patiently(context: Context, ask: Callable[[], Later[Refusals]]) -> Lat
     """Asks again for a while: the markers of the producer's last transaction may be on their way still."""
     settings = context.settings
     backoff_s = settings.get("add.partitions.to.txn.retry.backoff.ms") / 1000
-    until_ms = context.now_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
+    until_ms = context.steady_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
     loop = context.services.txns.loop
     outcome: Later[Refusals] = Later()
 
@@ -108,7 +108,7 @@ def admit_patiently(context: Context, ask: Callable[[], Later[Refusals]]) -> Lat
         ask().then(judge)
 
     def judge(refusals: Refusals) -> None:
-        if ErrorCode.CONCURRENT_TRANSACTIONS in refusals.values() and context.now_ms() < until_ms:
+        if ErrorCode.CONCURRENT_TRANSACTIONS in refusals.values() and context.steady_ms() < until_ms:
             loop.call_later(backoff_s, attempt)
         else:
             outcome.set(refusals)
@@ -122,7 +122,7 @@ def submit_patiently(context: Context, transactional_id: str, command: Any) -> L
     have the client ask again after a pause of its own, which is long, the coordinator is asked again here."""
     settings = context.settings
     backoff_s = settings.get("add.partitions.to.txn.retry.backoff.ms") / 1000
-    until_ms = context.now_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
+    until_ms = context.steady_ms() + settings.get("add.partitions.to.txn.retry.backoff.max.ms")
     txns = context.services.txns
     outcome: Later[Any] = Later()
 
@@ -131,7 +131,7 @@ def submit_patiently(context: Context, transactional_id: str, command: Any) -> L
 
     def judge(reply: Any) -> None:
         concurrent = isinstance(reply, ApiError) and reply.code == ErrorCode.CONCURRENT_TRANSACTIONS
-        if concurrent and context.now_ms() < until_ms:
+        if concurrent and context.steady_ms() < until_ms:
             txns.loop.call_later(backoff_s, attempt)
         else:
             outcome.set(reply)

@@ -116,8 +116,8 @@ class Upkeep:
 
     async def _remove(self) -> None:
         """The files of deleted topics and segments whose delay is over."""
-        now_ms = self._now_ms()
-        while doomed := self._partitions.removal.take_due(now_ms, limits.DIRECTORIES_REMOVED_AT_ONCE):
+        now_ms, steady_ms = self._now_ms(), self._node.services.steady_ms()
+        while doomed := self._partitions.removal.take_due(steady_ms, limits.DIRECTORIES_REMOVED_AT_ONCE):
             await self._in_worker(remove_all, doomed)
         for partition in [each for each, due_ms in self._trash_due_ms.items() if due_ms <= now_ms]:
             del self._trash_due_ms[partition]
@@ -131,7 +131,7 @@ class Upkeep:
 
     def _flush(self) -> None:
         """`flush.ms`: no record waits longer than that to be synced."""
-        now_ms = self._now_ms()
+        now_ms = self._node.services.steady_ms()
         since = self._unflushed_since_ms
         self._unflushed_since_ms = {}
         for partition in self._partitions.flushed_by_time:

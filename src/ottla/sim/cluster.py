@@ -31,20 +31,10 @@ class Clock:
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
-        self._error_ms = 0
-        self.jumps = 0
-
-    @property
-    def error_ms(self) -> int:
-        return self._error_ms
-
-    @error_ms.setter
-    def error_ms(self, error_ms: int) -> None:
-        self.jumps += error_ms != self._error_ms
-        self._error_ms = error_ms
+        self.error_ms = 0
 
     def now_ms(self) -> int:
-        return EPOCH_MS + int(self._loop.time() * 1000) + self._error_ms
+        return EPOCH_MS + int(self._loop.time() * 1000) + self.error_ms
 
 
 class Machine:
@@ -99,11 +89,6 @@ class Machine:
     def ends(self) -> int:
         """How many lives of the node are over."""
         return self._ends
-
-    @property
-    def disturbances(self) -> int:
-        """Counts what nothing that is only in the node's memory outlives, and what its timers do not."""
-        return self._ends + self.clock.jumps
 
     async def wait_until_ready(self) -> None:
         await self._ready.wait()

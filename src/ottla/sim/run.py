@@ -105,7 +105,7 @@ class Simulation:
         return tuple(machine.address for machine in self.machines)
 
     def _disturbances(self) -> int:
-        return sum(machine.disturbances for machine in self.machines)
+        return sum(machine.ends for machine in self.machines)
 
     def _stream(self, name: str) -> random.Random:
         """Independent streams of chance, so that one more draw in one place does not change all others."""

@@ -8,8 +8,8 @@ Claims, for runs in which nothing that was acknowledged may be lost:
 
 Answers overtake each other, so only what was known before a request was sent is held against its answer. A member
 surely holds a record from the answer that brought it until its lock could end at the earliest, unless it acknowledges
-it, loses its connection, or something happens to the node that ends locks: a restart or a jump of its clock. While
-disks fail the node may have to forget its locks as well: then claim 4 is not checked.
+it, loses its connection, or the node that keeps the locks is restarted; a jump of its clock ends none. While disks fail
+the node may have to forget its locks as well: then claim 4 is not checked.
 """
 
 from __future__ import annotations

@@ -35,6 +35,13 @@ class Sweeping(NamedTuple):
     on: bool
 
 
+class BegunLater(NamedTuple):
+    """A note: a transaction that is taken over began later than now, by what is written down; by how much (below 0)."""
+
+    transactional_id: str
+    by_ms: int
+
+
 def markers_of(transaction: Transaction) -> WriteMarkers:
     """What is left to do for a prepared transaction."""
     return WriteMarkers(

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import Loaded, Result
+from ottla.machine.kit import ClockSet, Loaded, Result
 from ottla.txns.commands.timeouts import first_look, next_expiry
-from ottla.txns.effects import LastEpoch, Sweeping, markers_of
+from ottla.txns.effects import BegunLater, LastEpoch, Sweeping, markers_of
 from ottla.txns.states import PREPARED, State
 from ottla.txns.transaction import transaction_of
 from ottla.txns.view import View
@@ -41,9 +41,19 @@ class TransactionsMachine:
             timers.append(first_look(self.view, now_ms))
         return Result(
             timers=timers,
-            notes=[Sweeping(bool(state.ongoing))],
+            notes=[Sweeping(bool(state.ongoing)), *self._begun_later(now_ms)],
             effects=[markers_of(each) for each in state.transactions.values() if each.state in PREPARED],
         )
+
+    def _begun_later(self, now_ms: int) -> list[BegunLater]:
+        """Transactions that began later than now, by a clock that was set back since, or by another broker's. None may
+        take longer than its timeout from here on."""
+        transactions = [self.view.state.transactions[id] for id in self.view.state.ongoing]
+        return [
+            BegunLater(each.transactional_id, now_ms - each.started_ms)
+            for each in transactions
+            if each.started_ms > now_ms
+        ]
 
     def apply(self, record: Entry | Marker) -> Sequence[Any]:
         if isinstance(record, Marker):
@@ -53,6 +63,7 @@ class TransactionsMachine:
         if record.value is None:
             state.transactions.pop(id, None)
             state.ongoing.pop(id, None)
+            state.clock_set_ms.pop(id, None)
             return ()
         transaction = transaction_of(record)
         before = state.transactions.get(id)
@@ -63,6 +74,7 @@ class TransactionsMachine:
             state.ongoing[id] = None
         else:
             state.ongoing.pop(id, None)
+            state.clock_set_ms.pop(id, None)
         return ()
 
     def note(self, note: Any) -> None:
@@ -71,6 +83,11 @@ class TransactionsMachine:
             state.transactions[note.transactional_id] = state.transactions[note.transactional_id]._replace(
                 last_epoch=note.epoch
             )
+        elif isinstance(note, ClockSet):
+            for id in state.ongoing:
+                state.clock_set_ms[id] = state.clock_set_ms.get(id, 0) + note.by_ms
+        elif isinstance(note, BegunLater):
+            state.clock_set_ms[note.transactional_id] = note.by_ms
         else:
             assert isinstance(note, Sweeping)
             state.sweeping = note.on

@@ -15,12 +15,13 @@ from ottla.txns.transaction import Transaction, entry_of
 class TransactionsState:
     """All transactions of one partition of `__transaction_state`; only `apply` and `note` of the machine change it."""
 
-    __slots__ = ("ongoing", "sweeping", "transactions")
+    __slots__ = ("clock_set_ms", "ongoing", "sweeping", "transactions")
 
     def __init__(self) -> None:
         self.transactions: dict[str, Transaction] = {}
         self.ongoing: dict[str, None] = {}  # the ids of those that may run out of time
         self.sweeping = False  # whether a timer looks after them
+        self.clock_set_ms: dict[str, int] = {}  # of ongoing ones: by how much the time of day was set since they began
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class Classics(Stage[GroupsMachine]):
                     self.generations[who] = value.generation
             self._reply(who, value)
 
-        self._runner.submit(command, self.now_ms, learn)
+        self._runner.submit(command, self.moment(), learn)
         self._commit()
 
     def join(

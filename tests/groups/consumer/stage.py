@@ -170,7 +170,7 @@ class Consumers(Stage[GroupsMachine]):
                 heard(value)
             self._reply(name, value)
 
-        self._runner.submit(command, self.now_ms, reply)
+        self._runner.submit(command, self.moment(), reply)
         self._commit()
 
     def told(self) -> list[str]:

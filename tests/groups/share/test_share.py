@@ -56,7 +56,7 @@ class Shares(RuleBasedStateMachine):
     def beat(self, member: str, epoch: int, topics: frozenset[str] | None) -> Beat | None:
         beats: list[Beat] = []
         command = Heartbeat(GROUP, member, epoch, None, topics, "", "")
-        self.stage._runner.submit(command, self.stage.now_ms, beats.append)
+        self.stage._runner.submit(command, self.stage.moment(), beats.append)
         self.stage._commit()
         return beats[0] if beats and isinstance(beats[0], Beat) else None
 

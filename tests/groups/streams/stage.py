@@ -117,7 +117,7 @@ class Streamers(Stage[GroupsMachine]):
                 self.actor(name).learn(value)
             self._reply(name, value)
 
-        self._runner.submit(command, self.now_ms, reply)
+        self._runner.submit(command, self.moment(), reply)
         self._commit()
 
     # --- what members do
@@ -181,7 +181,7 @@ class Streamers(Stage[GroupsMachine]):
 
     def _soon(self, command: Any) -> None:
         """Effects are carried out while a command is; what comes of them is another one."""
-        self._runner.submit(command, self.now_ms, lambda _: None)
+        self._runner.submit(command, self.moment(), lambda _: None)
 
     def verbs(self) -> dict[str, Verb]:
         plain: dict[str, Callable[..., None]] = {

@@ -122,14 +122,16 @@ def test_lanes() -> None:
     assert len(lanes) == 0
 
 
-def test_locks_and_pauses_follow_a_clock_that_is_set_back() -> None:
+@pytest.mark.parametrize("by_ms", [3_600_000, -3_600_000])
+def test_locks_do_not_care_for_the_time_of_day_and_times_of_delivery_do(by_ms: int) -> None:
     records = Rules(lock_ms=30_000, delayed=True)
-    hour_ms = 3_600_000
+    noon_ms = 12 * 3_600_000
     queue = SharePartition(0, records)
-    queue.inspect(0, 0, [(0, None, hour_ms + 70_000)], hour_ms)  # to be delivered at a given time
-    queue.acquire([Span(1, 2, True)], 1, Want("a", 10, 10, False), hour_ms)
-    assert queue.next_lock_ms() == hour_ms + 30_000
-    queue.clock_set_back(hour_ms)
-    assert queue.next_lock_ms() == 30_000
-    assert queue.next_due_ms(0) == hour_ms + 70_000
-    assert queue.expire(30_000) is not None
+    queue.inspect(0, 0, [(0, None, noon_ms + 7_200_000)], noon_ms)  # to be delivered at a given time
+    queue.acquire([Span(1, 2, True)], 1, Want("a", 10, 10, False), noon_ms)
+    assert queue.next_lock_ms() == noon_ms + 30_000
+    queue.clock_set(by_ms)
+    assert queue.next_lock_ms() == noon_ms + by_ms + 30_000
+    assert queue.next_due_ms(noon_ms + by_ms) == noon_ms + 7_200_000
+    assert queue.expire(noon_ms + by_ms + 29_999) is None
+    assert queue.expire(noon_ms + by_ms + 30_000) is not None

@@ -88,10 +88,11 @@ def _refresh_if_due(draft: Draft, wanted: list[str], *, is_new: bool) -> None:
     if group.regexes_matching:
         return
     last_ms = next((each.resolved_ms for each in group.regexes.values()), None)
-    if last_ms is not None and draft.now_ms <= last_ms + _REFRESH_MS_MIN:
+    # As with the assignments: a time that is yet to come says nothing, the clock was set back since.
+    if last_ms is not None and last_ms <= draft.now_ms <= last_ms + _REFRESH_MS_MIN:
         return
     interval_ms = draft.view.setting("group.consumer.regex.refresh.interval.ms")
-    is_old = last_ms is None or draft.now_ms > last_ms + interval_ms
+    is_old = last_ms is None or not last_ms <= draft.now_ms <= last_ms + interval_ms
     if wanted and (is_new or is_old or group.regexes_stale or len(wanted) != len(group.regexes)):
         draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id))
 

@@ -147,7 +147,8 @@ def initialize_missing(
     asked = {
         topic_id: each
         for topic_id, each in book.initializing.items()
-        if now_ms - group.initializing_since.get(topic_id, now_ms - retry_ms) < retry_ms
+        # Below 0 if the time of day was set back since: then nobody knows how long ago that was.
+        if 0 <= now_ms - group.initializing_since.get(topic_id, now_ms - retry_ms) < retry_ms
     }
     there = joined(book.initialized, asked)
     missing: dict[bytes, TopicShares] = {}

@@ -55,7 +55,7 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refuse_all(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     try:
-        session = context.services.sessions.enter(request, by_id, context.now_ms())
+        session = context.services.sessions.enter(request, by_id, context.steady_ms())
     except ApiError as error:
         return FetchResponse(error_code=error.code, responses=[])
     replica = replica_of(request, context.request_version)
@@ -250,7 +250,7 @@ class _Fetch:
         if context.settings.get("replica.selector.class") != RACK_AWARE:
             return None
         racks = {broker.id: broker.rack for broker, _, _ in listed_brokers(context)}
-        return preferred(partition, offset, rack, racks.get, context.now_ms())
+        return preferred(partition, offset, rack, racks.get, context.steady_ms())
 
     def _send_to(self, other: int, partition: Partition, wanted: Wanted) -> PartitionData:
         if wanted.ask.current_leader_epoch >= 0:
@@ -280,7 +280,7 @@ class _Fetch:
 
     def _open_session(self, found: list[Found]) -> Session | None:
         session = self.context.services.sessions.open(
-            [wanted for wanted, _ in found], self.by_id, self.context.now_ms()
+            [wanted for wanted, _ in found], self.by_id, self.context.steady_ms()
         )
         if session is not None:
             for wanted, data in found:

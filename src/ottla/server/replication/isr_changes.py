@@ -60,7 +60,7 @@ class IsrChanges:
             await asyncio.sleep(services.configs.broker.get("replica.lag.time.max.ms") / 2000)
             for number, partition in enumerate(tuple(services.partitions.opened()), start=1):
                 if partition.in_sync is not None and partition.in_sync.pending is None:
-                    end, now_ms = partition.log.next_offset, services.now_ms()
+                    end, now_ms = partition.log.next_offset, services.steady_ms()
                     if partition.in_sync.lagging(end, now_ms, partition.neighbours.lag_ms_max):
                         self.consider(partition)
                 if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
@@ -90,7 +90,7 @@ class IsrChanges:
         for partition in due:
             topic_id = partitions.topic_id(partition.topic)
             if topic_id is not None and partitions.holds(partition):
-                proposal = partition.isr_proposal(self._services.now_ms())
+                proposal = partition.isr_proposal(self._services.steady_ms())
                 if proposal is not None:
                     found[Key(topic_id, partition.index)] = partition, proposal
         return found
@@ -134,12 +134,12 @@ class IsrChanges:
         error = error_code(data.error_code)
         if error != ErrorCode.NONE:
             log.info("another ISR of %s was refused: %s", partition.name, error.name)
-            return partition.proposal_refused(error, self._services.now_ms())
+            return partition.proposal_refused(error, self._services.steady_ms())
         in_sync = partition.in_sync
         assert in_sync is not None, "it is pending"
         replicas = (partition.node_id, *in_sync.followers)
         terms = Terms(data.leader_id, data.leader_epoch, data.partition_epoch, replicas, tuple(data.isr))
-        partition.proposal_accepted(terms, self._services.now_ms())
+        partition.proposal_accepted(terms, self._services.steady_ms())
         return False
 
 

@@ -187,7 +187,7 @@ class LogDirs:
             log.warning("%s", error)
         delay_ms = move.copy.config.file_delete_delay_ms
         doomed = Doomed(move.copy.directory, move.copy)
-        self._services.partitions.removal.add(self._services.now_ms() + delay_ms, doomed)
+        self._services.partitions.removal.add(self._services.steady_ms() + delay_ms, doomed)
         if move.is_leaving:
             here = self._services.partitions.directory_of(move.name)
             if here is not None:

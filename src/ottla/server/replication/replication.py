@@ -62,7 +62,7 @@ class Replication:
         self._isr_changes: IsrChanges | None = None
         self._assignments: Assignments | None = None
         self._log_dirs: LogDirs | None = None
-        self.quotas = Quotas(services.configs, services.now_ms, self._is_in_sync)
+        self.quotas = Quotas(services.configs, services.steady_ms, self._is_in_sync)
 
     # --- parts
 
@@ -150,7 +150,7 @@ class Replication:
         broker = self._services.metadata.state.brokers.get(broker_id)
         if broker is None or not broker.active:
             for partition in self._partitions.opened():
-                partition.broker_left(broker_id, self._services.now_ms())
+                partition.broker_left(broker_id, self._services.steady_ms())
 
     # --- roles
 

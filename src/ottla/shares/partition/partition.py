@@ -293,13 +293,14 @@ class SharePartition:
             self._become(item, AckType.RELEASE, token, now_ms, dead, pause=False)
         return self._transition(token, dead)
 
-    def clock_set_back(self, back_ms: int) -> None:
-        """Locks and pauses last as long as they were to; times of delivery are by the new clock."""
+    def clock_set(self, by_ms: int) -> None:
+        """The time of day was set. Locks and pauses take as long as they would have; when a delayed record is due is a
+        time of day itself."""
         for item in self.ranges:
             if item.until_ms and item.count:
-                item.until_ms -= back_ms
-            if item.before is not None:
-                item.before = (*item.before[:3], item.before[3] - back_ms)
+                item.until_ms += by_ms
+            if item.before is not None and item.before[3]:
+                item.before = (*item.before[:3], item.before[3] + by_ms)
 
     def next_lock_ms(self) -> int | None:
         """When the next lock ends."""

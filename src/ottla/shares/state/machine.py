@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import Loaded, Result
+from ottla.machine.kit import ClockSet, Loaded, Result
 from ottla.shares.state import upkeep
 from ottla.shares.state.batches import combine
 from ottla.shares.state.partition import PartitionState, SharePartitionId, batches_of, of_snapshot
@@ -53,7 +53,7 @@ class SharesMachine:
         return ()
 
     def note(self, note: Any) -> None:
-        raise AssertionError(f"the share coordinator has no state without records, but {note!r}")
+        assert isinstance(note, ClockSet), f"the share coordinator has no state without records, but {note!r}"
 
 
 def _first(value: ShareUpdateValue, offset: int) -> PartitionState:

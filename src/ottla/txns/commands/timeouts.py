@@ -10,7 +10,7 @@ from ottla.model.limits import TRANSACTIONS_PER_SWEEP_MAX
 from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import Sweeping, markers_of
 from ottla.txns.states import AT_REST
-from ottla.txns.transaction import tombstone
+from ottla.txns.transaction import Transaction, tombstone
 from ottla.txns.view import View
 
 _TIMEOUTS = "timeouts"
@@ -22,9 +22,8 @@ class AbortTimedOut:
     """Comes by every `transaction.abort.timed.out.transaction.cleanup.interval.ms` while any transaction is open."""
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        transactions = view.state.transactions
-        ongoing = [transactions[id] for id in view.state.ongoing]
-        late = [each for each in ongoing if each.started_ms + each.timeout_ms < now_ms]
+        ongoing = [view.state.transactions[id] for id in view.state.ongoing]
+        late = [each for each in ongoing if _deadline_ms(view, each) < now_ms]
         aborting = [fenced(each, view, now_ms) for each in late[:TRANSACTIONS_PER_SWEEP_MAX]]
         more = len(late) > len(aborting)
         if len(ongoing) == len(aborting):
@@ -54,6 +53,12 @@ class ForgetUnused:
         if len(unused) > TRANSACTIONS_PER_SWEEP_MAX:
             timer = Timer(_EXPIRY, now_ms, self)
         return Result(records=[tombstone(id) for id in unused[:TRANSACTIONS_PER_SWEEP_MAX]], timers=[timer])
+
+
+def _deadline_ms(view: View, transaction: Transaction) -> int:
+    """Its start is written down by the time of day. If that was set since, the transaction is no older for it."""
+    set_ms = view.state.clock_set_ms.get(transaction.transactional_id, 0)
+    return transaction.started_ms + set_ms + transaction.timeout_ms
 
 
 def first_look(view: View, now_ms: int) -> Timer:
