@@ -14,6 +14,7 @@ from ottla.model.node_config import NodeConfig
 from ottla.server.configs import SINGLE_NODE
 from ottla.server.door import Door
 from ottla.server.listener import Endpoint, Listener
+from ottla.server.memory import RequestMemory
 from ottla.testing.broker import Broker
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
@@ -54,7 +55,7 @@ class NoDescriptors:
 def test_a_listener_without_descriptors_does_not_spin() -> None:
     loop = Loop()
     services: Any = SimpleNamespace()
-    door = Door(NodeConfig(SINGLE_NODE).broker)
+    door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
     listener = Listener(Endpoint("PLAINTEXT", "127.0.0.1", 9092), NoDescriptors(), loop, services, door)
     assert loop.reader is not None
     loop.reader()

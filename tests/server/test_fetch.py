@@ -292,7 +292,7 @@ def test_a_disk_that_cannot_be_searched(
     def broken(*_: Any, **__: Any) -> Any:
         raise StorageError(5, "the disk cannot be read")
 
-    monkeypatch.setattr(Log, "offset_for_time", broken)
+    monkeypatch.setattr(Log, "time_search", broken)
     topic = ListOffsetsRequest.Topic
     ask = topic(name="a", partitions=[topic.Partition(partition_index=0, timestamp=5)])
     answer: Any = connection.call(ListOffsetsRequest(replica_id=-1, topics=[ask]), 7)

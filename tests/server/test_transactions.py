@@ -139,6 +139,34 @@ def test_produces_that_wait_for_the_coordinator_stay_in_order(
     assert committed(connection, "t") == [b"v0", b"v1", b"v2", b"plain", b"v3"]
 
 
+def test_what_waits_for_the_coordinator_stays_where_it_is_accounted_for(
+    side: Side, connection: RawConnection, broker: Broker, gate: Gate
+) -> None:
+    """However many large produces a client sends meanwhile: it has the one receive buffer, which counts."""
+    create(connection, "t")
+    one = Transactional(side, "x").find().begin()
+    alter(connection, TOPIC, STATE, ottla_fsync_before_ack="true")
+    assert broker.node is not None
+    memory, size_bytes, count = broker.node.door.memory, 900_000, 10
+    gate.open.clear()
+    with Pipeline(broker.bootstrap) as pipe:
+
+        def flood() -> None:
+            for sequence in range(count):
+                pipe.send(request(one, "t", sequence, bytes(size_bytes)), BY_NAME)
+
+        sender = threading.Thread(target=flood)
+        sender.start()
+        eventually(lambda: gate.waiting, "the journal's sync")
+        assert connection.call(produce_request({("t", 0): [b"another's"]}), BY_NAME)
+        assert size_bytes - limits.RECEIVE_BUFFER_BYTES <= memory.used_bytes <= 2 * size_bytes
+        gate.open.set()
+        offsets = [pipe.answer().responses[0].partition_responses[0].base_offset for _ in range(count)]
+        assert offsets == list(range(1, count + 1))
+        sender.join()
+    eventually(lambda: memory.used_bytes == 0, "all of it is given back")
+
+
 def test_a_connection_that_goes_while_its_produce_waits_hurts_nobody(
     side: Side, connection: RawConnection, broker: Broker, gate: Gate
 ) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ottla.model import limits
 from ottla.server.answer import Later
+from ottla.server.memory import RequestMemory
 from ottla.server.waiters import Waiters
 
 
 class Timer:
-    def __init__(self, callback: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def __init__(self, delay: float, callback: Callable[..., None], args: tuple[Any, ...]) -> None:
+        self.delay = delay
         self.callback = callback
         self.args = args
         self.cancelled = False
@@ -28,7 +31,7 @@ class Clock:
         self.timers: list[Timer] = []
 
     def call_later(self, delay: float, callback: Callable[..., None], *args: Any) -> Timer:
-        self.timers.append(Timer(callback, args))
+        self.timers.append(Timer(delay, callback, args))
         return self.timers[-1]
 
     def call_soon(self, callback: Callable[..., None], *args: Any) -> Timer:
@@ -100,3 +103,34 @@ def test_waiters_of_one_key_are_tried_in_the_order_they_came() -> None:
         waiters.watch(Later(), ["a"], lambda changed, number=number: order.append(number) is None, 100)
     waiters.notify("a")
     assert order == [0, 1, 2, 3, 4]
+
+
+def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it() -> None:
+    clock, memory = Clock(), RequestMemory(100 * limits.PARKED_KEY_BYTES)
+    waiters = Waiters(clock, memory)
+    ended: list[str] = []
+
+    def poll(name: str, keys: int) -> Later[None]:
+        def attempt(changed: object) -> bool:
+            ended.append(name)
+            return True
+
+        later: Later[None] = Later()
+        waiters.watch(later, range(keys), attempt, 100_000, may_be_hurried=True)
+        return later
+
+    poll("small", limits.PARKED_KEYS_FREE)
+    assert memory.used_bytes == 0
+    poll("large", 60)
+    assert memory.used_bytes == 60 * limits.PARKED_KEY_BYTES
+    poll("too large", 60)
+    assert memory.used_bytes == 60 * limits.PARKED_KEY_BYTES
+    assert [timer.delay for timer in clock.timers] == [100, 100, 0], "it does not wait"
+    granted: list[int] = []
+    memory.wait(80 * limits.PARKED_KEY_BYTES, granted.append)
+    clock.timers[-1].fire()
+    assert ended == ["large"] and granted == [80 * limits.PARKED_KEY_BYTES]
+    memory.release(granted[0])
+    gone = poll("gone", 60)
+    gone.abandon()
+    assert memory.used_bytes == 0 and not memory.holders

@@ -83,7 +83,9 @@ class Look:
             except StopIteration:
                 self.done = True
             except ApiError as error:
-                self.refusal, self.done = error, True
+                # Its traceback would keep what was unpacked.
+                self.refusal, self.done = error.with_traceback(None), True
+                error.__context__ = None
         return self.done
 
     def whole(self) -> Look:

@@ -1,16 +1,21 @@
 """Finding records by time: the first at or after a moment, and the one with the largest timestamp.
 
-Exact inside compressed batches.
+Exact inside compressed batches, which therefore have to be unpacked. Somebody may have filled them with very many
+records, so a search goes in steps, like a look (`log/look.py`), and the first one is short: whoever wants no more on
+the loop leaves the others to a worker. Only the making of a search touches the indexes, which change with every append.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.log.scan import scan
+from ottla.log.disk import File, StorageError
+from ottla.log.look import unpacked_bytes_max
+from ottla.log.scan import Scanned, scan
 from ottla.log.segment import Segment
-from ottla.records.batch import BatchHeader, Buffer
+from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.record import frames, payload
 
 
@@ -20,46 +25,113 @@ class TimeOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at(segments: Sequence[Segment], timestamp: int, start_offset: int) -> TimeOffset | None:
-    """The first record at or above `start_offset` whose timestamp is at or after `timestamp`."""
+class _Range(NamedTuple):
+    file: File
+    begin: int
+    end: int
+
+
+class TimeSearch:
+    """For the first record at or above `start_offset` whose timestamp is at or after `timestamp`."""
+
+    beyond_limit = False
+
+    def __init__(self, segments: Sequence[Segment], timestamp: int, start_offset: int) -> None:
+        self._timestamp = timestamp
+        self._start_offset = start_offset
+        self._ranges = _ranges(segments, timestamp, start_offset)
+        self._steps = self._search()
+        self.found: TimeOffset | None = None
+        self.refusal: ApiError | None = None
+        self.done = False
+
+    def begin(self) -> None:
+        """Nothing to do."""
+
+    def step(self) -> bool:
+        """Searches on; whether that was all."""
+        if not self.done:
+            try:
+                next(self._steps)
+            except StopIteration:
+                self.done = True
+            except ApiError as error:
+                self.refusal, self.done = error.with_traceback(None), True
+            except StorageError as error:
+                self.refusal, self.done = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), True
+        return self.done
+
+    def whole(self) -> TimeOffset | None:
+        """What all steps find."""
+        while not self.step():
+            pass
+        if self.refusal is not None:
+            raise self.refusal
+        return self.found
+
+    def _search(self) -> Iterator[None]:
+        for file, begin, end in self._ranges:
+            for number, batch in enumerate(scan(file, begin, end, whole=True)):
+                if number % limits.LOOKED_AT_ONCE_RECORDS == limits.LOOKED_AT_ONCE_RECORDS - 1:
+                    yield
+                if batch.header.max_timestamp >= self._timestamp:
+                    yield from self._search_batch(batch)
+                    if self.found is not None:
+                        return
+
+    def _search_batch(self, batch: Scanned) -> Iterator[None]:
+        header = batch.header
+        if header.is_log_append_time:  # all records share it
+            if header.base_offset >= self._start_offset:
+                self.found = TimeOffset(header.base_offset, header.max_timestamp, header.leader_epoch)
+            return
+        data = None
+        if header.size_bytes <= limits.LOOKED_AT_HERE_PACKED_BYTES:
+            data = _unpacked(batch, limits.LOOKED_AT_HERE_BYTES)
+        if data is None:
+            yield
+            data = _unpacked(batch, unpacked_bytes_max(header.size_bytes))
+            yield
+        if data is None:
+            # Nobody should need so much memory for an offset: what is looked for is in this batch, and not before.
+            first = max(header.base_offset, self._start_offset)
+            self.found = TimeOffset(first, header.max_timestamp, header.leader_epoch)
+            return
+        for index, frame in enumerate(frames(data, header)):
+            if frame.timestamp >= self._timestamp and frame.offset >= self._start_offset:
+                self.found = TimeOffset(frame.offset, frame.timestamp, header.leader_epoch)
+                return
+            if index % limits.LOOKED_AT_ONCE_RECORDS == limits.LOOKED_AT_ONCE_RECORDS - 1:
+                yield
+
+
+def _unpacked(batch: Scanned, limit_bytes: int) -> bytes | None:
+    """None: it is more than that."""
+    try:
+        return payload(batch.data, batch.at, batch.header, limit_bytes)
+    except ApiError as error:
+        if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+            return None
+        raise
+
+
+def _ranges(segments: Sequence[Segment], timestamp: int, start_offset: int) -> list[_Range]:
+    """Where to search. In the first segment that has something so late everything up to the last index entry before the
+    moment is older; further ones are needed only if nothing is found there."""
+    found: list[_Range] = []
     for segment in segments:
-        if segment.max_timestamp < timestamp:
-            continue
-        found = _first_in(segment, timestamp, start_offset)
-        if found is not None:
-            return found
-    return None
+        if segment.max_timestamp >= timestamp:
+            begin = 0
+            if not found:
+                at = segment.find(max(segment.times.lookup(timestamp - 1)[1], start_offset))
+                if at is None:
+                    continue
+                begin = at[0]
+            found.append(_Range(segment.file, begin, segment.size_bytes))
+    return found
 
 
-def _first_in(segment: Segment, timestamp: int, start_offset: int) -> TimeOffset | None:
-    # Everything up to the last index entry before the moment is older, so the search may begin behind it.
-    indexed = segment.times.lookup(timestamp - 1)[1]
-    begin = segment.find(max(indexed, start_offset))
-    if begin is None:
-        return None
-    for batch in scan(segment.file, begin[0], segment.size_bytes, whole=True):
-        if batch.header.max_timestamp >= timestamp:
-            for offset, time in _times(batch.data, batch.at, batch.header):
-                if time >= timestamp and offset >= start_offset:
-                    return TimeOffset(offset, time, batch.header.leader_epoch)
-    return None
-
-
-def largest(segments: Sequence[Segment], start_offset: int) -> TimeOffset | None:
-    """The earliest record that carries the largest timestamp."""
+def largest(segments: Sequence[Segment], start_offset: int) -> TimeSearch:
+    """For the earliest record that carries the largest timestamp."""
     best = max((segment.max_timestamp for segment in segments), default=-1)
-    if best < 0:
-        return None
-    for segment in segments:
-        if segment.max_timestamp == best:
-            found = _first_in(segment, best, start_offset)
-            if found is not None:
-                return found
-    return None
-
-
-def _times(data: Buffer, at: int, header: BatchHeader) -> list[tuple[int, int]]:
-    """(offset, timestamp) of every record; with LogAppendTime all share the header's."""
-    if header.is_log_append_time:
-        return [(header.base_offset, header.max_timestamp)]
-    return [(frame.offset, frame.timestamp) for frame in frames(payload(data, at, header), header)]
+    return TimeSearch(segments if best >= 0 else (), best, start_offset)

@@ -74,6 +74,8 @@ RESOURCES_PER_SLICE = 20
 PARTITIONS_CREATED_PER_SLICE = 500
 PARTITIONS_DESCRIBED_PER_SLICE = 2_000
 PARTITIONS_FETCHED_PER_SLICE = 1_000
+# A snapshot of the cluster with more partitions than this is written piece by piece, of a copy: some 20 ms are no harm.
+SNAPSHOT_AT_ONCE_PARTITIONS = 5_000
 
 # --- connections ------------------------------------------------------------------------------------------------
 
@@ -154,6 +156,9 @@ SHARE_SESSION_PARTITIONS_MAX = 10_000
 FETCH_BYTES_MAX = 55 * MIB
 # Parked long polls, acks=all produces and coordinator replies over the whole node.
 WAITERS_MAX = 200_000
+# Partitions that a poll waits for without reserving memory (of queued.max.request.bytes); what each takes of more.
+PARKED_KEYS_FREE = 16
+PARKED_KEY_BYTES = 1 * KIB
 # A client may ask for any timeout; nobody waits longer than this for a produce, fetch or admin answer.
 WAIT_MS_MAX = 30 * 60_000
 
@@ -173,11 +178,6 @@ DEAD_LETTER_PROVENANCE_BYTES = 64 * KIB
 # Batches of dead letters that wait for the leader of their partition, another node.
 DEAD_LETTER_BATCHES_WAITING_MAX = 64
 
-# --- metadata ---------------------------------------------------------------------------------------------------
-
-# A snapshot of the cluster with more partitions than this is written piece by piece, of a copy: some 20 ms are no harm.
-SNAPSHOT_AT_ONCE_PARTITIONS = 5_000
-
 # --- record batches ---------------------------------------------------------------------------------------------
 
 # Default of message.max.bytes / max.message.bytes (1 MiB + the batch's 12-byte prefix).
@@ -189,23 +189,21 @@ DECOMPRESSED_BATCH_BYTES_MAX = 256 * MIB
 LOOKED_INTO_BYTES_MAX = 64 * MIB
 LOOKED_INTO_RATIO_MAX = 8
 LOOKED_INTO_RECORDS_MAX = 250_000
-# A worker looks at so many records between two pauses, some 2 ms; where their payloads are read, too, at so many.
+# A worker looks at so many records between two pauses (some 2 ms; where it reads their payloads: at so many), or packs
+# so many bytes, and does not let batches that unpack to no more than this wait for larger ones.
 LOOKED_AT_ONCE_RECORDS = 1_000
 CHECKED_AT_ONCE_RECORDS = 64
-# ... and does not let batches that unpack to no more than this wait for larger ones.
+PACKED_AT_ONCE_BYTES = 256 * KIB
 LOOKED_INTO_SOON_BYTES = 1 * MIB
-# A batch up to this size, packed and unpacked, is looked into on the loop, where that costs less than a worker would.
+# A batch up to this size, packed and unpacked, is looked into on the loop, where that costs less than a worker would;
+# what one turn of the loop may have of that (some 10 ms), and what a record, and unpacking, counts at least.
 LOOKED_AT_HERE_PACKED_BYTES = 16 * KIB
 LOOKED_AT_HERE_BYTES = 128 * KIB
-# What one turn of the loop may have of that (some 10 ms); what a record, and what unpacking, counts at least.
 LOOKED_AT_PER_TURN_BYTES = 512 * KIB
 LOOKED_AT_RECORD_BYTES = 128
 LOOKED_AT_UNPACKED_BYTES = 32 * KIB
 # Up to this size the records of a batch that are dated too far ahead are named; of others only the header is told.
-DATED_RECORDS_TOLD_MAX = 16
-DATED_BYTES_MAX = 4 * KIB
-# Bytes that are compressed in one go.
-PACKED_AT_ONCE_BYTES = 256 * KIB
+DATED_BYTES_MAX = 2 * KIB
 
 # --- replication ------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,12 @@ A follower serves those who know that it may be one (KIP-392), up to the high wa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.log.disk import FileSlice, StorageError
 from ottla.log.log import Log
-from ottla.log.lookup import TimeOffset
+from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import ABORTED_PER_FETCH_MAX
 
@@ -130,8 +131,10 @@ class Readable:
         isolation: int = READ_UNCOMMITTED,
         current_leader_epoch: int = NO_EPOCH,
         only_leader: bool = True,
+        search: Callable[[TimeSearch], TimeOffset | None] = TimeSearch.whole,
     ) -> TimeOffset | None:
-        """The offset of a moment, or of one of the special ones; None if there is no such record.
+        """The offset of a moment, or of one of the special ones; None if there is no such record. Where records must be
+        searched for, `search` does it.
 
         Clients of a new leader that does not know yet how far its predecessor had come get OFFSET_NOT_AVAILABLE, rather
         than an offset lower than one they were told before.
@@ -152,10 +155,9 @@ class Readable:
         if timestamp < MAX_TIMESTAMP:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown special timestamp {timestamp}")
         try:
-            if timestamp == MAX_TIMESTAMP:
-                found = log.max_timestamp_offset(max_offset=limit)
-            else:
-                found = log.offset_for_time(timestamp, max_offset=limit)
+            found = search(log.time_search(None if timestamp == MAX_TIMESTAMP else timestamp))
+            if found is not None and found.offset >= limit:
+                found = None
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if found is None:

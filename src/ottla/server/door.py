@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 class Door:
-    def __init__(self, settings: Config) -> None:
-        queued_bytes = settings.get("queued.max.request.bytes")
-        self.memory = RequestMemory(queued_bytes if queued_bytes > 0 else limits.QUEUED_REQUEST_BYTES_MAX)
+    def __init__(self, settings: Config, memory: RequestMemory) -> None:
+        self.memory = memory
         self.max_frame_bytes: int = settings.get("socket.request.max.bytes")
         self.max_idle_s: float = settings.get("connections.max.idle.ms") / 1000  # negative: for ever
         self.connections: dict[Connection, None] = {}

@@ -24,13 +24,14 @@ from typing import Any
 
 from ottla.log.config import LogConfig
 from ottla.log.look import Look, recompresses
+from ottla.log.lookup import TimeSearch
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, Buffer
 
 log = logging.getLogger(__name__)
 
-Done = Callable[[Look], None]
+Done = Callable[[Any], None]
 
 
 class _Job:
@@ -38,7 +39,7 @@ class _Job:
 
     __slots__ = ("_limit_bytes", "_make", "begun", "done", "look")
 
-    def __init__(self, make: Callable[[int], Look], limit_bytes: int, done: Done) -> None:
+    def __init__(self, make: Callable[[int], Look | TimeSearch], limit_bytes: int, done: Done) -> None:
         self._make = make
         self._limit_bytes = limit_bytes
         self.done = done
@@ -102,6 +103,11 @@ class Looking:
     def take(self, make: Callable[[int], Look], limit_bytes: int, done: Done) -> None:
         """Calls `done`, some turns later, with the look that `make` gives for a batch unpacking to `limit_bytes`."""
         self._soon.append(_Job(make, limit_bytes, done))
+        self._next()
+
+    def search(self, search: TimeSearch, done: Callable[[Any], None]) -> None:
+        """The same for a search in a log, which takes its turns with the large batches."""
+        self._large.append(_Job(lambda _: search, 0, done))
         self._next()
 
     def when_quiet(self, what: Callable[[], object]) -> None:

@@ -1,16 +1,21 @@
-"""RequestMemory: one budget for the receive buffers of all connections (`queued.max.request.bytes`).
+"""RequestMemory: one budget for all requests of a node that are being read or carried out, or wait
+(`queued.max.request.bytes`).
 
 A connection owns a small buffer for free and reserves what it grows beyond that. When the budget is spent the
 connection stops reading and queues here. Memory that comes back is handed to whoever waits longest, and while anybody
 waits nobody else gets any, so a large request is not starved by small ones. Connections that are between two frames
-give their buffers back when others wait; one that holds memory in the middle of a frame and never finishes it is closed
-by housekeeping (`limits.STALLED_FRAME_S`).
+give their buffers back when others wait, and polls of many partitions end (`server/waiters.py`); a request that keeps
+its turn (`server/turns.py`) needs none of this memory to come to its end. A connection that holds memory in the middle
+of a frame and never finishes it is closed by housekeeping (`limits.STALLED_FRAME_S`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
+
+from ottla.model import limits
+from ottla.model.config import Config
 
 
 class Holder(Protocol):
@@ -22,6 +27,11 @@ class Holder(Protocol):
 
 class RequestMemory:
     __slots__ = ("holders", "limit_bytes", "used_bytes", "waiting")
+
+    @classmethod
+    def of(cls, settings: Config) -> RequestMemory:
+        queued_bytes = settings.get("queued.max.request.bytes")
+        return cls(queued_bytes if queued_bytes > 0 else limits.QUEUED_REQUEST_BYTES_MAX)
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes

@@ -34,6 +34,7 @@ from ottla.server.listeners import advertised, listened
 from ottla.server.liveness import Liveness
 from ottla.server.looking import Looking
 from ottla.server.member import NOT_CLEAN, Member
+from ottla.server.memory import RequestMemory
 from ottla.server.partitions import Partitions
 from ottla.server.peers import Peers
 from ottla.server.ports import Ports as Ports  # known to everybody by this module
@@ -153,12 +154,13 @@ class Node:
         self.metadata.on_change = self._before_loading
         self.metadata.on_reload = self._reloaded
         self.metadata.on_failure = self.request_stop
-        self.door = Door(self.configs.broker)
+        self.door = Door(self.configs.broker, self._memory)
         self._steps_back.append(self.door.close)
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:
         settings = self.configs.broker
-        waiters = Waiters(loop)
+        self._memory = RequestMemory.of(settings)
+        waiters = Waiters(loop, self._memory)
         clocks = Clocks(self.ports.now_ms, loop)
         addresses = {endpoint.name: (endpoint.host, endpoint.port) for endpoint in advertised(settings)}
         return Services(

@@ -79,7 +79,7 @@ def name_dated(error: ApiError, partition: Partition, records: memoryview, now_m
     The header has decided; this is to tell it as Kafka does.
     """
     header = read_header(records)
-    if header.count > limits.DATED_RECORDS_TOLD_MAX or len(records) > limits.DATED_BYTES_MAX:
+    if len(records) > limits.DATED_BYTES_MAX:
         return error
     if not context.services.looking.allow(limits.LOOKED_AT_UNPACKED_BYTES // 4):
         return error

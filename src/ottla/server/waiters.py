@@ -6,6 +6,9 @@ fetches wait here; a change nobody waits for costs one dictionary look-up. A wai
 or its connection is; one that fails loses its own connection and never disturbs whoever made the change. An attempt may
 change something itself (hand out records, close a connection that takes no answers): it is not tried again meanwhile,
 but in the next turn of the loop.
+
+A poll of many partitions takes memory while it waits, which it reserves (`server/memory.py`). Where there is none it
+does not wait, and when somebody else needs it its time is over.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 
 from ottla.model import limits
 from ottla.server.answer import Later
+from ottla.server.memory import RequestMemory
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +28,7 @@ Attempt = Callable[[Any], bool]
 
 
 class _Waiter:
-    __slots__ = ("_waiters", "attempt", "keys", "later", "timer", "trying")
+    __slots__ = ("_waiters", "attempt", "keys", "later", "reserved_bytes", "timer", "trying")
 
     def __init__(self, waiters: Waiters, later: Later[Any], keys: tuple[Hashable, ...], attempt: Attempt) -> None:
         self._waiters = waiters
@@ -33,27 +37,58 @@ class _Waiter:
         self.attempt = attempt
         self.timer: Any = None  # None again once it is done with
         self.trying = False
+        self.reserved_bytes = 0
+
+    def shrink(self) -> None:
+        """Somebody else needs its memory."""
+        self._waiters.hurry(self)
 
     def drop(self) -> None:
         self._waiters.drop(self)
 
 
 class Waiters:
-    def __init__(self, loop: Any) -> None:
+    def __init__(self, loop: Any, memory: RequestMemory | None = None) -> None:
         self._loop = loop
+        self._memory = memory
         self._by_key: dict[Hashable, dict[_Waiter, None]] = {}
         self.count = 0
 
-    def watch(self, later: Later[Any], keys: Iterable[Hashable], attempt: Attempt, timeout_ms: int) -> None:
-        """Parks `attempt`, which sets `later`, on `keys`; the caller has just tried it in vain."""
+    def watch(
+        self,
+        later: Later[Any],
+        keys: Iterable[Hashable],
+        attempt: Attempt,
+        timeout_ms: int,
+        *,
+        may_be_hurried: bool = False,
+    ) -> None:
+        """Parks `attempt`, which sets `later`, on `keys`; the caller has just tried it in vain.
+
+        One that may be hurried has no harm from an early end of its time: it reserves the memory of many keys.
+        """
         waiter = _Waiter(self, later, tuple(keys), attempt)
         later.on_abandon = waiter.drop
         for key in waiter.keys:
             self._by_key.setdefault(key, {})[waiter] = None
-        # Where too many wait already the newcomer gets its last try in the next turn.
+        # Where too many wait already, or there is no memory, the newcomer gets its last try in the next turn.
         wait_ms = min(timeout_ms, limits.WAIT_MS_MAX) if self.count < limits.WAITERS_MAX else 0
+        if may_be_hurried and len(waiter.keys) > limits.PARKED_KEYS_FREE and not self._reserve(waiter):
+            wait_ms = 0
         self.count += 1
         waiter.timer = self._loop.call_later(wait_ms / 1000, self._expire, waiter)
+
+    def _reserve(self, waiter: _Waiter) -> bool:
+        size_bytes = len(waiter.keys) * limits.PARKED_KEY_BYTES
+        if self._memory is None or not self._memory.reserve(size_bytes):
+            return self._memory is None
+        waiter.reserved_bytes = size_bytes
+        self._memory.holders[waiter] = None
+        return True
+
+    def hurry(self, waiter: _Waiter) -> None:
+        """Its time is over, in the next turn of the loop."""
+        self._loop.call_soon(self._expire, waiter)
 
     def notify(self, key: Hashable) -> None:
         waiting = self._by_key.get(key)
@@ -91,6 +126,9 @@ class Waiters:
         waiter.timer.cancel()
         waiter.timer = None
         self.count -= 1
+        if waiter.reserved_bytes and self._memory is not None:
+            del self._memory.holders[waiter]
+            self._memory.release(waiter.reserved_bytes)
         for key in waiter.keys:
             waiting = self._by_key.get(key)
             if waiting is not None:

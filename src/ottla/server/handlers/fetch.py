@@ -130,7 +130,8 @@ class _Fetch:
             self.wanted = [wanted for wanted, _ in self.found]
         self.place = {partition: at for at, partition in enumerate(partitions)}
         self.later = Later()
-        self.context.services.waiters.watch(self.later, partitions, self._again, self.request.max_wait_ms)
+        waiters, wait_ms = self.context.services.waiters, self.request.max_wait_ms
+        waiters.watch(self.later, partitions, self._again, wait_ms, may_be_hurried=True)
         return self.later
 
     def _again(self, changed: Partition | None) -> bool:

@@ -2,24 +2,34 @@
 
 v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest local (-4)    v9 latest tiered (-5)
 v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
+
+A search for a record by its time may have to unpack a batch. A short one is made at once; others by a worker
+(`server/looking.py`), and the connection waits for it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 from ottla.log.disk import StorageError
+from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.reading import TO_THE_END
+from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
+from ottla.server.turns import keep_turn
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 TopicAnswer = ListOffsetsResponse.TopicResponse
 PartitionAnswer = TopicAnswer.PartitionResponse
 PartitionAsk = ListOffsetsRequest.Topic.Partition
+_Search: TypeAlias = Callable[[TimeSearch], TimeOffset | None]
 
 # The version that brought each special timestamp; an older request may not use it.
 _SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
@@ -33,29 +43,84 @@ _DEBUGGER = -2  # reads any replica
 @handles(
     ListOffsetsRequest, portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE)
 )
-def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOffsetsResponse]:
     version = context.request_version
     seen = Counter((topic.name, ask.partition_index) for topic in request.topics for ask in topic.partitions)
     topics: dict[str, dict[int, PartitionAnswer]] = {}
+    searches: list[Later[None]] = []
     for topic in request.topics:
         answers = topics.setdefault(topic.name, {})
         for ask in topic.partitions:
+            answer = partial(_answer, topic.name, ask, request, context, version)
+            if seen[topic.name, ask.partition_index] > 1:  # answered, with an error, once
+                answers[ask.partition_index] = _refusal(ask, ErrorCode.INVALID_REQUEST)
+                continue
             try:
-                if seen[topic.name, ask.partition_index] > 1:  # answered, with an error, once
-                    raise ApiError(ErrorCode.INVALID_REQUEST)
-                answers[ask.partition_index] = _look_up(topic.name, ask, request, context)
-            except ApiError as error:
-                code = error.code
-                if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < _FIRST_VERSION_WITH_NOT_AVAILABLE:
-                    code = ErrorCode.LEADER_NOT_AVAILABLE
-                answers[ask.partition_index] = PartitionAnswer(partition_index=ask.partition_index, error_code=code)
-    return ListOffsetsResponse(
-        topics=[TopicAnswer(name=name, partitions=list(answers.values())) for name, answers in topics.items()]
-    )
+                answers[ask.partition_index] = answer(partial(_search_here, context))
+            except _Unfinished as unfinished:
+                answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)  # for now
+                searches.append(_search_on(unfinished.search, answer, answers, ask, context))
+
+    def respond(_: object) -> ListOffsetsResponse:
+        return ListOffsetsResponse(
+            topics=[TopicAnswer(name=name, partitions=list(answers.values())) for name, answers in topics.items()]
+        )
+
+    return keep_turn(context, gather(searches), respond) if searches else respond(None)
 
 
-def _look_up(topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context) -> PartitionAnswer:
-    if ask.timestamp < 0 and context.request_version < _SPECIAL_SINCE.get(ask.timestamp, 1 << 15):
+class _Unfinished(Exception):
+    """A search that takes longer than the loop has time."""
+
+    def __init__(self, search: TimeSearch) -> None:
+        super().__init__()
+        self.search = search
+
+
+def _search_here(context: Context, search: TimeSearch) -> TimeOffset | None:
+    if context.services.looking.allow(limits.LOOKED_AT_UNPACKED_BYTES) and search.step():
+        return search.whole()
+    raise _Unfinished(search)
+
+
+def _search_on(
+    search: TimeSearch,
+    answer: Callable[[_Search], PartitionAnswer],
+    answers: dict[int, PartitionAnswer],
+    ask: PartitionAsk,
+    context: Context,
+) -> Later[None]:
+    """A worker searches on. What else there is to say of the partition may have changed when it has found something."""
+    done: Later[None] = Later()
+
+    def found(_: object) -> None:
+        answers[ask.partition_index] = answer(lambda _: search.whole())
+        done.set(None)
+
+    context.services.looking.search(search, found)
+    return done
+
+
+def _answer(
+    topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context, version: int, search: _Search
+) -> PartitionAnswer:
+    try:
+        return _look_up(topic, ask, request, context, version, search)
+    except ApiError as error:
+        code = error.code
+        if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < _FIRST_VERSION_WITH_NOT_AVAILABLE:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        return _refusal(ask, code)
+
+
+def _refusal(ask: PartitionAsk, code: ErrorCode) -> PartitionAnswer:
+    return PartitionAnswer(partition_index=ask.partition_index, error_code=code)
+
+
+def _look_up(
+    topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context, version: int, search: _Search
+) -> PartitionAnswer:
+    if ask.timestamp < 0 and version < _SPECIAL_SINCE.get(ask.timestamp, 1 << 15):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     partition = context.partitions.find(topic, ask.partition_index)
     try:
@@ -64,6 +129,7 @@ def _look_up(topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context
             isolation=request.isolation_level if request.replica_id == _CONSUMER else TO_THE_END,
             current_leader_epoch=ask.current_leader_epoch,
             only_leader=request.replica_id != _DEBUGGER,
+            search=search,
         )
     except StorageError as error:
         context.partitions.storage_failed(partition, error)

@@ -141,7 +141,8 @@ class _ShareFetch:
             else:
                 for name, live in self.live.items():
                     self.places[live] = self.places[live.partition] = name
-                self.context.services.waiters.watch(self.later, self.places, self._again, request.max_wait_ms)
+                waiters = self.context.services.waiters
+                waiters.watch(self.later, self.places, self._again, request.max_wait_ms, may_be_hurried=True)
         # The acknowledgements are answered together with the records, so that both have come when one has.
         answer = gather_both(acks, self.later).map(self._respond)
         return answer.taken() if answer.done else answer
