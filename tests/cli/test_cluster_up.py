@@ -122,7 +122,7 @@ def test_a_node_that_dies_is_reported_and_may_be_started_again(local: LocalClust
         status = ottla("cluster", "status", "--json").json
         assert [each["leaders"] for each in status["brokers"]] == [2, 2, 2]
     finally:
-        node.stop(30)
+        node.stop()
     assert len(values(local, "kept")) == 41
 
 

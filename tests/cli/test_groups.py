@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.cli.conftest import Run
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
 from ottla.testing.broker import Broker
@@ -128,10 +128,10 @@ def test_transactions(ottla: Ottla, orders: Broker) -> None:
     assert ottla("txn", "list", "--json").json == []
     assert "there is no transactional id 'pay'" in ottla("txn", "describe", "pay", code=1).err
     producer = Producer({"bootstrap.servers": orders.bootstrap, "transactional.id": "pay"})
-    producer.init_transactions(30)
+    producer.init_transactions(WAIT_S)
     producer.begin_transaction()
     producer.produce("orders", b"unseen", partition=0)
-    producer.flush(30)
+    producer.flush(WAIT_S)
     (row,) = ottla("txn", "list", "--json").json
     assert (row["id"], row["state"]) == ("pay", "Ongoing")
     assert ottla("txn", "list", "--running", "1h", "--json").json == []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, invoke
+from tests.support.waiting import WAIT_S
 
 from ottla.cli.docs import render
 from ottla.testing.broker import Broker
@@ -122,4 +123,4 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait(20) == 0
+    assert process.wait(WAIT_S) == 0

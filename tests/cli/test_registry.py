@@ -100,7 +100,7 @@ def test_a_taken_port_is_a_warning_and_off_is_off(launch: Launch, tmp_path: Path
     assert children == ""
     process.send_signal(signal.SIGINT)
     assert "Schema registry" not in process.communicate(timeout=WAIT_S)[0]
-    assert launch("up", "--registry", "nonsense").wait(20) == 2
+    assert launch("up", "--registry", "nonsense").wait(WAIT_S) == 2
 
 
 def test_registry_alone(launch: Launch, ottla_broker: Broker, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_registry_alone(launch: Launch, ottla_broker: Broker, tmp_path: Path) ->
     assert late.stderr is not None
     until(lambda: "broker cannot be asked" in (late.stderr.readline() if late.stderr else ""))
     late.send_signal(signal.SIGTERM)
-    assert late.wait(20) == 0
+    assert late.wait(WAIT_S) == 0
 
 
 def test_a_topic_that_loses_schemas_is_refused(launch: Launch, ottla_broker: Broker) -> None:

@@ -13,6 +13,7 @@ from tests.support.members import Joining, Member, shared_out, until
 from tests.support.node import OttlaNode
 from tests.support.python_members import ConfluentGroups
 from tests.support.raw import RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
@@ -53,7 +54,7 @@ def produce(node: OttlaNode, first: int, count: int) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap})
     for number in range(first, first + count):
         producer.produce(TOPIC, str(number).encode(), partition=number % PARTITIONS)
-    assert producer.flush(20) == 0
+    assert producer.flush(WAIT_S) == 0
 
 
 def stable(*members: Member) -> None:

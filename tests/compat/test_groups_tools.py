@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Java, Message
+from tests.support.clients import Confluent, Java, Message
 from tests.support.java import JavaServer, run_tool
 from tests.support.members import JavaGroups, Joining, Member, until
+from tests.support.waiting import WAIT_MS
+
+from ottla.model.java import java_abs, java_hash
 
 TOOLS = "org.apache.kafka.tools."
 GROUPS = TOOLS + "consumer.group.ConsumerGroupCommand"
@@ -100,7 +103,7 @@ def test_console_consumer_in_a_group(
     protocol: str, run: Run, brisk_node: Node, java_431: Java, new_name: Names, filled: str
 ) -> None:
     group = new_name("console")
-    words = ("--topic", filled, "--group", group, "--from-beginning", "--max-messages", "20", "--timeout-ms", "20000")
+    words = ("--topic", filled, "--group", group, "--from-beginning", "--max-messages", "20", "--timeout-ms", WAIT_MS)
     out = run(CONSOLE, *words, "--command-property", f"group.protocol={protocol}")
     wanted = sorted(f"value {partition}-{at}" for partition in range(2) for at in range(10))
     assert sorted(line for line in out.splitlines() if line.startswith("value")) == wanted
@@ -158,11 +161,11 @@ def test_share_tools(run: Run, brisk_node: Node, java_431: Java, new_name: Names
     for each in (group, other):
         operations = [["SET", "share.auto.offset.reset", "earliest"]]
         java_431.ask("alter_configs", brisk_node.bootstrap, type="GROUP", name=each, operations=operations)
-    words = ("--topic", filled, "--group", group, "--max-messages", "20", "--timeout-ms", "20000")
+    words = ("--topic", filled, "--group", group, "--max-messages", "20", "--timeout-ms", WAIT_MS)
     out = run(TOOLS + "consumer.ConsoleShareConsumer", *words)
     wanted = sorted(f"value {partition}-{at}" for partition in range(2) for at in range(10))
     assert sorted(line for line in out.splitlines() if line.startswith("value")) == wanted
-    words = ("--topic", filled, "--num-records", "20", "--group", other, "--hide-header", "--timeout", "20000")
+    words = ("--topic", filled, "--num-records", "20", "--group", other, "--hide-header", "--timeout", WAIT_MS)
     out = run(TOOLS + "ShareConsumerPerformance", *words)
     assert out.strip().splitlines()[-1].split(", ")[5] == "20", out
 
@@ -177,7 +180,7 @@ def test_share_tools(run: Run, brisk_node: Node, java_431: Java, new_name: Names
     assert group not in run(SHARES, "--list").split()
     topic_id = java_431.ask("describe_topic", brisk_node.bootstrap, topic=filled)["id"]
     formatter = "group.share.ShareGroupStateMessageFormatter"
-    out = read_internal(run, "__share_group_state", f"{other}:{topic_id}:0", formatter)
+    out = read_internal(run, brisk_node, "__share_group_state", f"{other}:{topic_id}:0", formatter)
     assert f'"groupId":"{other}","topicId":"{topic_id}","partition":0' in out
 
 
@@ -199,18 +202,21 @@ def test_transactions(run: Run, brisk_node: Node, java_431: Java, new_name: Name
     assert "open" not in [each.value for each in java_431.drain(brisk_node.bootstrap, filled)]
 
 
-def read_internal(run: Run, topic: str, key: str, formatter: str) -> str:
+def read_internal(run: Run, node: Node, topic: str, key: str, formatter: str) -> str:
     """The partition of an internal topic that the key (a group, a transactional id) has, by Kafka's own formatter."""
-    words = ("--topic", topic, "--partition", str(partition_of(key)), "--offset", "earliest", "--timeout-ms", "1000")
-    return run(CONSOLE, *words, "--formatter", TOOLS + "consumer." + formatter)
-
-
-def partition_of(key: str) -> int:
-    """The key's hash as Java makes it, over the fifty partitions."""
-    hashed = 0
-    for character in key:
-        hashed = (31 * hashed + ord(character)) & 0xFFFFFFFF
-    return min(hashed, 2**32 - hashed) % 50
+    partition = java_abs(java_hash(key)) % 50
+    first, end = Confluent().watermarks(node.bootstrap, topic, partition)
+    words = (
+        "--topic",
+        topic,
+        "--partition",
+        str(partition),
+        "--offset",
+        "earliest",
+        "--max-messages",
+        f"{end - first}",
+    )
+    return run(CONSOLE, *words, "--timeout-ms", WAIT_MS, "--formatter", TOOLS + "consumer." + formatter)
 
 
 @pytest.mark.tool("console formatters of the internal topics 4.3.1")
@@ -226,13 +232,13 @@ def test_internal_topics(run: Run, brisk_node: Node, java_431: Java, new_name: N
     producer.close()
 
     for group in (classic, newer):
-        out = read_internal(run, "__consumer_offsets", group, "OffsetsMessageFormatter")
+        out = read_internal(run, brisk_node, "__consumer_offsets", group, "OffsetsMessageFormatter")
         for partition in range(2):
             key = f'"group":"{group}","topic":"{filled}","partition":{partition}'
             assert re.search(rf'{key}\}}\}},"value":\{{"version":\d,"data":\{{"offset":10,', out), out[-2000:]
-    out = read_internal(run, "__consumer_offsets", classic, "GroupMetadataMessageFormatter")
+    out = read_internal(run, brisk_node, "__consumer_offsets", classic, "GroupMetadataMessageFormatter")
     assert f'"group":"{classic}"' in out and '"protocolType":"consumer"' in out
-    out = read_internal(run, "__transaction_state", identity, "TransactionLogMessageFormatter")
+    out = read_internal(run, brisk_node, "__transaction_state", identity, "TransactionLogMessageFormatter")
     assert f'"transactionalId":"{identity}"' in out and '"transactionStatus":4' in out
     sizes = run(TOOLS + "GetOffsetShell", "--topic-partitions", "__consumer_offsets,__transaction_state").split()
     assert len(sizes) == 100 and sum(int(line.rsplit(":", 1)[1]) > 0 for line in sizes) >= 3

@@ -8,6 +8,7 @@ import pytest
 from tests.compat.conftest import MakeTopic, Node
 from tests.support.clients import Java, Message, Sending
 from tests.support.java import JavaServer, run_tool
+from tests.support.waiting import WAIT_MS
 
 TOOLS = "org.apache.kafka.tools."
 Run = Callable[..., str]
@@ -127,7 +128,7 @@ def test_console_producer(run: Run, node: Node, java_431: Java, make_topic: Make
 def test_console_consumer(run: Run, node: Node, java_431: Java, make_topic: MakeTopic) -> None:
     topic = make_topic()
     java_431.produce(node.bootstrap, topic, 0, [Message(b"value %d" % at) for at in range(9)], Sending(codec="lz4"))
-    words = ("--topic", topic, "--partition", "0", "--offset", "4", "--max-messages", "3", "--timeout-ms", "20000")
+    words = ("--topic", topic, "--partition", "0", "--offset", "4", "--max-messages", "3", "--timeout-ms", WAIT_MS)
     out = run(TOOLS + "consumer.ConsoleConsumer", *words)
     assert [line for line in out.splitlines() if line.startswith("value")] == ["value 4", "value 5", "value 6"]
 

@@ -13,7 +13,7 @@ from aiokafka.admin.config_resource import ConfigResourceType as AioConfigResour
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 from tests.compat.conftest import Names, Node
 from tests.support.clients import Aio, Confluent, KafkaPython, kafka
-from tests.support.waiting import until, until_async
+from tests.support.waiting import WAIT_S, until, until_async
 
 
 def retention(found: Any) -> str:
@@ -31,27 +31,27 @@ class TestConfluent:
     def test_topics(self, client: Confluent, node: Node, new_name: Names) -> None:
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
         name = new_name("confluent")
-        admin.create_topics([NewTopic(name, 2, 1, config={"retention.ms": "7200000"})])[name].result(30)
-        until(lambda: name in admin.list_topics(timeout=30).topics)
-        assert sorted(admin.list_topics(name, timeout=30).topics[name].partitions) == [0, 1]
-        admin.create_partitions([NewPartitions(name, 3)])[name].result(30)
-        until(lambda: len(admin.list_topics(name, timeout=30).topics[name].partitions) == 3)
+        admin.create_topics([NewTopic(name, 2, 1, config={"retention.ms": "7200000"})])[name].result(WAIT_S)
+        until(lambda: name in admin.list_topics(timeout=WAIT_S).topics)
+        assert sorted(admin.list_topics(name, timeout=WAIT_S).topics[name].partitions) == [0, 1]
+        admin.create_partitions([NewPartitions(name, 3)])[name].result(WAIT_S)
+        until(lambda: len(admin.list_topics(name, timeout=WAIT_S).topics[name].partitions) == 3)
         with pytest.raises(confluent_kafka.KafkaException) as caught:
-            admin.create_topics([NewTopic(name, 2, 1)])[name].result(30)
+            admin.create_topics([NewTopic(name, 2, 1)])[name].result(WAIT_S)
         assert caught.value.args[0].code() == confluent_kafka.KafkaError.TOPIC_ALREADY_EXISTS
-        admin.delete_topics([name])[name].result(30)
-        until(lambda: name not in admin.list_topics(timeout=30).topics)
+        admin.delete_topics([name])[name].result(WAIT_S)
+        until(lambda: name not in admin.list_topics(timeout=WAIT_S).topics)
 
     @pytest.mark.feature("configs")
     def test_configs(self, client: Confluent, node: Node, new_name: Names) -> None:
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
         name = new_name("confluent")
-        admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(WAIT_S)
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-        until(lambda: name in admin.list_topics(timeout=30).topics)
+        until(lambda: name in admin.list_topics(timeout=WAIT_S).topics)
 
         def value() -> Any:
-            return admin.describe_configs([resource])[resource].result(30)["retention.ms"].value
+            return admin.describe_configs([resource])[resource].result(WAIT_S)["retention.ms"].value
 
         until(lambda: value() == "604800000")
         change = ConfigResource(ConfigResource.Type.TOPIC, name)
@@ -60,28 +60,28 @@ class TestConfluent:
                 "retention.ms", "123", incremental_operation=confluent_kafka.admin.AlterConfigOpType.SET
             )
         )
-        admin.incremental_alter_configs([change])[change].result(30)
+        admin.incremental_alter_configs([change])[change].result(WAIT_S)
         until(lambda: value() == "123")
 
     @pytest.mark.feature("offsets and delete-records")
     def test_records(self, client: Confluent, node: Node, new_name: Names) -> None:
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
         name = new_name("confluent")
-        admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(WAIT_S)
         producer = confluent_kafka.Producer({"bootstrap.servers": node.bootstrap})
         for _ in range(5):
             producer.produce(name, b"x")
-        assert producer.flush(30) == 0
+        assert producer.flush(WAIT_S) == 0
         where = confluent_kafka.TopicPartition(name, 0, 3)
-        assert admin.delete_records([where])[where].result(30).low_watermark == 3
+        assert admin.delete_records([where])[where].result(WAIT_S).low_watermark == 3
         wanted = {confluent_kafka.TopicPartition(name, 0): confluent_kafka.admin.OffsetSpec.earliest()}
         [found] = admin.list_offsets(wanted).values()
-        assert found.result(30).offset == 3
+        assert found.result(WAIT_S).offset == 3
 
     @pytest.mark.feature("cluster, log dirs, quorum, features")
     def test_cluster(self, client: Confluent, node: Node) -> None:
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
-        found = admin.describe_cluster().result(30)
+        found = admin.describe_cluster().result(WAIT_S)
         assert [f"{each.host}:{each.port}" for each in found.nodes] == [node.bootstrap]
 
 

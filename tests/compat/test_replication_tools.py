@@ -91,7 +91,7 @@ class Tools:
         )
         try:
             where = confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING)
-            _, end = until(lambda: consumer.get_watermark_offsets(where, timeout=10))
+            _, end = until(lambda: consumer.get_watermark_offsets(where, timeout=WAIT_S))
             consumer.assign([where])
             found: list[bytes] = []
             deadline = time.monotonic() + WAIT_S
@@ -210,7 +210,7 @@ def test_who_returns_disturbs_nobody(tools: Tools) -> None:
                 sent[0] += 1
                 producer.poll(0)
                 if sent[0] % 20 == 0:
-                    assert producer.flush(30) == 0
+                    assert producer.flush(WAIT_S) == 0
 
     with beside(work):
         until(lambda: sent[0] > 100)

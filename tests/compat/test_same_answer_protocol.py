@@ -49,7 +49,7 @@ def test_api_versions_with_odd_client_names(both: Both, name: str, version: str)
 
 def exchange(side: Side, frame: bytes) -> bytes | str:
     """What comes back for one frame on a connection of its own."""
-    connection = RawConnection(side.bootstrap, timeout_s=10)
+    connection = RawConnection(side.bootstrap)
     try:
         connection.send(frame)
         return connection.receive()

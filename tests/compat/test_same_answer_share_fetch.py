@@ -8,7 +8,7 @@ from tests.server.share_talk import ACCEPT, REJECT, RELEASE, RENEW, Member, conf
 from tests.server.talk import produce
 from tests.support.raw import RawConnection
 from tests.support.same import Both, Plain, Side
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.records.build import build_batch
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
@@ -101,11 +101,14 @@ def both_say(
 
 def first_fetch(member: Member, **fields: Any) -> Any:
     """Kafka loads a share partition when it is first asked for; the first fetch of all may find nothing yet."""
-    for _ in range(30):
-        answer = member.fetch(max_wait_ms=500, **fields)
-        if any(data.acquired_records for topic in answer.responses for data in topic.partitions):
-            return answer
-    raise NothingToAcquire(f"there was nothing to acquire: {answer}")
+    try:
+        return until(
+            lambda: member.fetch(max_wait_ms=500, **fields),
+            lambda found: any(data.acquired_records for topic in found.responses for data in topic.partitions),
+            timeout_s=WAIT_S / ATTEMPTS,
+        )
+    except AssertionError as error:
+        raise NothingToAcquire(str(error)) from error
 
 
 def test_sessions(both: Both, new_name: Names) -> None:

@@ -29,6 +29,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+from tests.support.waiting import WAIT_S
 
 from ottla.schemas import framing
 from ottla.testing.broker import Broker
@@ -78,7 +79,7 @@ class Topic:
             headers: list[Any] = []
             context = SerializationContext(self.name, MessageField.VALUE, headers)
             producer.produce(self.name, serializer(value, context), headers=headers)
-        assert producer.flush(30) == 0
+        assert producer.flush(WAIT_S) == 0
 
     def messages(self, count: int) -> list[Message]:
         """The first `count` records."""

@@ -14,6 +14,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.support import go, nodejs, tools
 from tests.support.lines import HarnessError, LineServer
+from tests.support.waiting import WAIT_S
 
 from ottla.testing.broker import Broker
 
@@ -89,7 +90,7 @@ def test_javascript_reads_what_python_wrote(node: LineServer, broker: Broker, re
         for each in OBJECTS:
             context = SerializationContext(request_of["topic"], MessageField.VALUE)
             producer.produce(request_of["topic"], serializer(each, context))
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
     for client in ("kafkajs", "confluent"):
         asked = {**request_of, "verb": "sr_read", "client": client, "type": "AVRO", "group": client}
         assert node.ask(asked)["objects"] == OBJECTS

@@ -52,7 +52,7 @@ def url() -> Iterator[str]:
     thread.start()
     yield f"http://127.0.0.1:{ports.get(timeout=WAIT_S)}"
     loop.call_soon_threadsafe(over.set_result, None)
-    thread.join(30)
+    thread.join(WAIT_S)
     loop.close()
 
 

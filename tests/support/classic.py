@@ -94,7 +94,7 @@ class Actor:
         self.last: Response | None = None
         self._crowd = crowd
         self.joining = joining
-        self._connection = RawConnection(crowd.side.bootstrap, timeout_s=15)
+        self._connection = RawConnection(crowd.side.bootstrap)
         self._sent: list[tuple[int, int, int]] = []
         self._next_id = 0
 

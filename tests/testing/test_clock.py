@@ -14,7 +14,7 @@ from ottla.testing.broker import Broker
 
 def members(bootstrap: str, group: str) -> int:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    return len(admin.describe_consumer_groups([group])[group].result(30).members)
+    return len(admin.describe_consumer_groups([group])[group].result(WAIT_S).members)
 
 
 def test_a_silent_member_is_removed_when_its_session_is_over(ottla_broker: Broker) -> None:
@@ -67,10 +67,10 @@ def test_an_abandoned_transaction_is_aborted(ottla_broker: Broker) -> None:
     producer = Producer(
         {"bootstrap.servers": ottla_broker.bootstrap, "transactional.id": "t", "transaction.timeout.ms": 60_000}
     )
-    producer.init_transactions(30)
+    producer.init_transactions(WAIT_S)
     producer.begin_transaction()
     producer.produce("orders", b"never seen", partition=0)
-    producer.flush(30)
+    producer.flush(WAIT_S)
     with Blocking(ottla_broker.bootstrap) as client:
         client.send("orders", b"behind it", partition=0)
     reader = Consumer(
@@ -84,7 +84,7 @@ def test_an_abandoned_transaction_is_aborted(ottla_broker: Broker) -> None:
     assert found == [b"behind it"]
     reader.close()
     with pytest.raises(KafkaException):
-        producer.commit_transaction(30)
+        producer.commit_transaction(WAIT_S)
 
 
 def test_segments_age(ottla_broker_factory: Callable[..., Broker]) -> None:

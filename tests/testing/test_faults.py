@@ -17,7 +17,7 @@ def test_a_producer_retries_what_passes(ottla_broker: Broker) -> None:
     fault = ottla_broker.fail(api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=3)
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap, "retry.backoff.ms": 10})
     producer.produce("orders", b"x", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
     assert fault.hits == 3
     with Blocking(ottla_broker.bootstrap) as client:
         assert [record.value for record in client.read("orders")] == [b"x"]
@@ -39,7 +39,7 @@ def test_an_idempotent_producer_survives_an_answer_that_got_lost(ottla_broker: B
     )
     for number in range(20):
         producer.produce("orders", b"%d" % number, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
     assert fault.hits == 2
     with Blocking(ottla_broker.bootstrap) as client:
         assert [record.value for record in client.read("orders")] == [b"%d" % number for number in range(20)]
@@ -67,11 +67,11 @@ def test_only_one_client(ottla_broker: Broker) -> None:
 def test_a_paused_broker_answers_later(ottla_broker: Broker) -> None:
     producer = Producer({"bootstrap.servers": ottla_broker.bootstrap})
     producer.produce("orders", b"before", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
     with ottla_broker.paused():
         producer.produce("orders", b"while", partition=0)
         assert producer.flush(0.3) == 1
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
 
 
 def test_a_delayed_answer(ottla_broker: Broker) -> None:
@@ -81,7 +81,7 @@ def test_a_delayed_answer(ottla_broker: Broker) -> None:
     until(lambda: producer.poll(0) == 0 and fault.hits == 1)
     assert producer.flush(0.2) == 1
     ottla_broker.clock.advance("1h")
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
 from ottla.testing.broker import Broker
@@ -38,7 +38,7 @@ def test_a_client_writes_and_reads(ottla_broker: Broker) -> None:
     values = [b"%d" % number for number in range(100)]
     for value in values:
         producer.produce("orders", value)
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
     assert consume(ottla_broker.bootstrap, "orders", 100) == values
 
 
