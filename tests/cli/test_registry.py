@@ -64,7 +64,8 @@ def test_up_has_a_registry_that_ends_with_it(launch: Launch, tmp_path: Path, num
     assert ask(url, "POST", "/subjects/s/versions", {"schema": record("R")}).content["id"] == 1
     process.send_signal(number)
     _, err = process.communicate(timeout=WAIT_S)
-    assert process.returncode == (0 if number == signal.SIGINT else -number) and err == ""
+    told = [line for line in err.splitlines() if "server.stalls" not in line]  # a busy machine holds everybody up
+    assert process.returncode == (0 if number == signal.SIGINT else -number) and told == []
     until(lambda: not is_listening(url), what="the end of the registry")
     again = launch("up", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
     assert ask(registry_url(again), "GET", "/subjects").content == ["s"]
