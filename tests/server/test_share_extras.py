@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -11,11 +13,14 @@ from tests.server.share_talk import ACCEPT, REJECT, RELEASE, SMALL, Member, Queu
 from tests.server.talk import alter, create, eventually, fetch_request, produce
 from tests.support.raw import RawConnection
 
+from ottla.log.disk import FileSlice
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
-from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, headers, pack_crc_into
+from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES, headers, pack_crc_into, read_header
 from ottla.records.build import build_batch
+from ottla.records.compress import Codec
 from ottla.records.record import NO_OFFSET, Record, records
+from ottla.server.share_reading import _notices, _Place
 from ottla.testing.broker import Broker
 
 
@@ -257,3 +262,18 @@ def test_delayed_records_do_not_use_up_the_locks(broker: Broker, connection: Raw
         assert member.acknowledge((300, 300, [ACCEPT])) == 0
         broker.clock.advance("40s")
         assert eventually(lambda: offsets(member, max_records=50)) == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("made", "looked_at"),
+    [
+        (build_batch([(b"k", b"v")] * 3), True),
+        (build_batch([(b"k", b"v")] * (limits.SHARE_INSPECT_RECORDS + 1)), False),
+        (build_batch([(b"k", bytes(9 * limits.MIB))], codec=Codec.ZSTD), False),
+    ],
+    ids=["usual", "very many records", "a bomb"],
+)
+def test_a_batch_that_would_hold_up_everybody_is_not_looked_into(made: bytearray, looked_at: bool) -> None:
+    file: Any = SimpleNamespace(read=lambda position, size_bytes: bytes(made))
+    slice_ = FileSlice(file, 0, len(made))
+    assert (_notices(slice_, _Place(read_header(made), 0)) is not None) == looked_at

@@ -167,8 +167,9 @@ WAIT_MS_MAX = 30 * 60_000
 # Records of one share partition that wait for their time (delayed delivery); behind so many nothing is handed out.
 # Each may be a range of its own in the stored state, which must fit into one record.
 SHARE_DELAYED_RECORDS_MAX = 10_000
-# Bytes of records that are looked at (keys, delays) for one fetch: some milliseconds.
+# Bytes of records that are looked at (keys, delays) for one fetch, and records of one batch: some ten milliseconds.
 SHARE_INSPECT_BYTES = 1 * MIB
+SHARE_INSPECT_RECORDS = 10_000
 # Stretches of markers and aborted transactions skipped by one fetch before the others have their turn.
 SHARE_SKIPS_PER_FETCH_MAX = 64
 # A batch of dead letters is closed when it has this many bytes of records.

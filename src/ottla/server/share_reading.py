@@ -148,10 +148,14 @@ def _inspect(live: LivePartition, state: SharePartition, want: Want, now_ms: int
 
 
 def _notices(slice_: FileSlice, place: _Place) -> list[tuple[int, bytes | None, int]] | None:
-    """What there is to know of each record; None for a batch that its producer has garbled."""
+    """What there is to know of each record; None for a batch that its producer has garbled, or made so large that all
+    others would have to wait while it is looked at."""
+    if place.header.count > limits.SHARE_INSPECT_RECORDS:
+        return None
     batch = slice_.file.read(place.position, place.header.size_bytes)
+    most_bytes = limits.LOOKED_INTO_RATIO_MAX * limits.SHARE_INSPECT_BYTES
     try:
-        return [(record.offset, record.key, due_ms(record)) for record in records(batch)]
+        return [(record.offset, record.key, due_ms(record)) for record in records(batch, limit_bytes=most_bytes)]
     except ApiError:
         return None
 
