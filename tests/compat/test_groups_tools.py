@@ -206,17 +206,9 @@ def read_internal(run: Run, node: Node, topic: str, key: str, formatter: str) ->
     """The partition of an internal topic that the key (a group, a transactional id) has, by Kafka's own formatter."""
     partition = java_abs(java_hash(key)) % 50
     first, end = Confluent().watermarks(node.bootstrap, topic, partition)
-    words = (
-        "--topic",
-        topic,
-        "--partition",
-        str(partition),
-        "--offset",
-        "earliest",
-        "--max-messages",
-        f"{end - first}",
-    )
-    return run(CONSOLE, *words, "--timeout-ms", WAIT_MS, "--formatter", TOOLS + "consumer." + formatter)
+    words = ("--topic", topic, "--partition", str(partition), "--offset", "earliest", "--timeout-ms", WAIT_MS)
+    formatted = ("--max-messages", f"{end - first}", "--formatter", TOOLS + "consumer." + formatter)
+    return run(CONSOLE, *words, *formatted)
 
 
 @pytest.mark.tool("console formatters of the internal topics 4.3.1")
