@@ -53,7 +53,7 @@ bench-cluster: $(VENV)/.dev .tools/.ready  ## three nodes against three of Kafka
 chaos: $(VENV)/.dev .tools/.ready  ## break a cluster of three real nodes; SECONDS=120 AGAINST=ottla|kafka SEED=n LINKS=proxy
 	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) --against $(or $(AGAINST),ottla) $(if $(SEED),--seed $(SEED)) $(if $(LINKS),--links $(LINKS))
 
-sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|coordinated|cluster
+sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|topics|answers|coordinated|cluster|cluster-topics
 	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))
 
 docs: $(VENV)/.dev    ## regenerate the tables in docs/ from the registries

@@ -58,6 +58,7 @@ def harsh(
         cast=NOBODY,
         voting=Voting.FIXED,
         changes=0,
+        topics=None,
     )
 
 

@@ -14,10 +14,10 @@ from ottla.sim.run import Outcome
 from ottla.sim.seeds import kept_seeds
 
 KEPT = kept_seeds(Path(__file__).with_name("cluster_seeds.txt"))
-SAMPLE_SECONDS = 75.0  # of CPU, so that a slow machine does fewer
+SAMPLE_SECONDS = 45.0  # of CPU, so that a slow machine does fewer
 SAMPLE_WALL_SECONDS = 180.0  # so that one that has much else to do does fewer, too, and no test takes too long
 SAMPLE_MIN = 30
-SAMPLE_MAX = 290
+SAMPLE_MAX = 200
 SAMPLE_START = int(os.environ.get("OTTLA_SIM_START", "700000"))
 
 

@@ -14,7 +14,7 @@ from ottla.sim.scenario import scenario
 from ottla.sim.seeds import kept_seeds
 
 KEPT = kept_seeds(Path(__file__).with_name("seeds.txt"))
-SAMPLE_SECONDS = 25.0  # wall time, so that a slow machine does fewer
+SAMPLE_SECONDS = 15.0  # wall time, so that a slow machine does fewer
 SAMPLE_MIN = 5
 # Where the sample begins. `make sim` tries new seeds; a submission is judged by the same ones each time unless asked.
 SAMPLE_START = int(os.environ.get("OTTLA_SIM_START", "500000"))

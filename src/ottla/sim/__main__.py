@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ottla.sim.answering import AnsweringSimulation, answering
 from ottla.sim.coordinated import CoordinatedSimulation, coordinated
 from ottla.sim.replicated.run import ClusterSimulation
-from ottla.sim.replicated.scenario import clustered
+from ottla.sim.replicated.scenario import clustered, topical
 from ottla.sim.run import Outcome, Simulation
 from ottla.sim.scenario import scenario
 from ottla.sim.seeds import keep_seed
+from ottla.sim.topics.run import TopicSimulation, changing
 from ottla.sim.transacting import TransactionSimulation, transacting
 
 SEED_MAX = 10**9
@@ -35,6 +37,11 @@ KINDS = {
     "transactions": Kind(
         _TESTS / "transacting_seeds.txt", lambda seed, tell: TransactionSimulation(transacting(seed), tell).run()
     ),
+    "topics": Kind(_TESTS / "topics_seeds.txt", lambda seed, tell: TopicSimulation(changing(seed), tell).run()),
+    "cluster-topics": Kind(
+        _TESTS / "cluster_topics_seeds.txt", lambda seed, tell: ClusterSimulation(topical(seed), tell).run()
+    ),
+    "answers": Kind(_TESTS / "answers_seeds.txt", lambda seed, tell: AnsweringSimulation(answering(seed), tell).run()),
     "cluster": Kind(_TESTS / "cluster_seeds.txt", lambda seed, tell: ClusterSimulation(clustered(seed), tell).run()),
     "coordinated": Kind(
         _TESTS / "coordinated_seeds.txt", lambda seed, tell: CoordinatedSimulation(coordinated(seed), tell).run()

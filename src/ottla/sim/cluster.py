@@ -20,6 +20,7 @@ from ottla.server.node import Node, Ports
 from ottla.sim.disk import Crash, SimDisk
 from ottla.sim.loop import SimLoop
 from ottla.sim.net import SimNet
+from ottla.testing.faults import FaultScript
 
 PORT = 9092
 CONTROLLER_PORT = 9093
@@ -58,12 +59,15 @@ class Machine:
         self.disks = {path: SimDisk(random.Random(rng.random())) for path in settings["log.dirs"].split(",")}
         self.clock = Clock(net.loop)
         self.settings = settings
+        self.script = FaultScript()  # which requests fail before they reach the node,
+        self.follows_script = False  # if it does: requests take another way then
         self.node: Node | None = None  # when it is ready
         self.incarnation: Node | None = None  # from the moment when it exists, and until the next one does
         self.failures: list[str] = []  # starts and stops that went wrong on a healthy disk
         self.damaged = False  # its metadata, so that it may refuse to start
         self.scars: list[str] = []  # files that were damaged
         self.replaced = 0  # disks, because it did
+        self.on_crash: Callable[[Crash], None] = lambda _: None  # told before anything is lost
         self._rng = rng
         self._tell = tell
         self._executor = executor
@@ -136,6 +140,7 @@ class Machine:
             now_ms=self.clock.now_ms,
             rng=random.Random(self._rng.random()),
             executor=self._executor,
+            intercept=self.script.intercept if self.follows_script else None,
         )
         try:
             node = self.incarnation = Node(self.settings, ports)
@@ -158,6 +163,7 @@ class Machine:
         self._tell(f"{self.name} crashes: {kind.value}")
         self._ends += 1
         self._crash = kind
+        self.on_crash(kind)
         self.loop.kill(self.host)
         if kind is Crash.POWER:
             self.net.vanish(self.host)

@@ -390,6 +390,10 @@ class SimFile:
         """What a reader would see, without the faults; for checkers, also of a dead disk."""
         return bytes(self._inode.cache[position : position + size_bytes])
 
+    def peek_durable(self, position: int, size_bytes: int) -> bytes:
+        """What of that a loss of power would surely leave."""
+        return self._inode.durable[position : position + size_bytes]
+
     def append(self, data: Buffer) -> None:
         self._disk._write(self._inode, self.path, self.size, data)
 

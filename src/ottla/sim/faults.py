@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+from ottla.sim import answers
 from ottla.sim.cluster import Machine
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
 from ottla.sim.loop import Host
@@ -57,6 +58,7 @@ class Chaos:
             Fault.CLOCK_JUMP: self._clock_jump,
             Fault.BIT_ROT: self._bit_rot,
             Fault.CLIENT_PAUSE: self._pause_client,
+            Fault.ANSWERS: self._answers,
         }
 
     async def run(self) -> None:
@@ -92,6 +94,7 @@ class Chaos:
                 disk.crash_never()
             machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
             machine.clock.error_ms = 0
+            machine.script.clear()
             machine.resume()
         self._tell("all faults are over")
 
@@ -161,6 +164,17 @@ class Chaos:
         )
         await asyncio.sleep(self._duration())
         self._net.quality = good
+
+    async def _answers(self, machine: Machine) -> None:
+        """What an operation asks for on its way, not what it is about: see `answers`."""
+        failing = answers.strike(machine.script, self._rng)
+        self._tell(f"{machine.name}: " + ", ".join(map(str, failing)))
+        try:
+            # Now and then for longer than a client tries.
+            await asyncio.sleep(self._rng.choice((0.3, 2.0, 25.0)) * self._rng.uniform(0.5, 1.5))
+        finally:
+            for fault in failing:
+                fault.clear()
 
     # -- disks
 

@@ -12,7 +12,7 @@ import gc
 import logging
 import random
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,8 @@ from ottla.sim.faults import Chaos
 from ottla.sim.loop import Host, SimLoop, SimulationError
 from ottla.sim.net import SimNet
 from ottla.sim.process import Company, Stage
-from ottla.sim.scenario import Scenario
+from ottla.sim.scaled import scaled
+from ottla.sim.scenario import Fault, Scenario
 from ottla.sim.workload import (
     Eraser,
     FollowingReader,
@@ -72,8 +73,10 @@ class Simulation:
         self.net = SimNet(self.loop, self._stream("net"), scenario.quality)
         self.history = self._history()
         self.machines = self._machines()
-        for disk in (disk for machine in self.machines for disk in machine.disks.values()):
-            disk.faults.garbage_rate = scenario.garbage_rate
+        for machine in self.machines:
+            machine.follows_script = Fault.ANSWERS in scenario.faults
+            for disk in machine.disks.values():
+                disk.faults.garbage_rate = scenario.garbage_rate
         self._clients: list[Host] = []
         self._around = Surroundings(
             bootstrap=self._bootstrap(),
@@ -128,7 +131,7 @@ class Simulation:
     def run(self) -> Outcome:
         for line in self.scenario.lines():
             self.tell(line)
-        with _no_collector(), self._watched_log():
+        with _no_collector(), self._watched_log(), scaled(self._limits()):
             try:
                 self.loop.run_until_complete(self._main())
             except SimulationError as error:
@@ -140,6 +143,10 @@ class Simulation:
             outcome = Outcome(self.scenario.seed, violations, self.loop.trace, self.loop.time(), self._facts())
             self.loop.bury()
         return outcome
+
+    def _limits(self) -> Mapping[str, object]:
+        """Which limits of the nodes are small ones in this run."""
+        return {}
 
     def _facts(self) -> dict[str, int]:
         history = self.history
@@ -164,7 +171,7 @@ class Simulation:
         for company in self.companies:
             company.start()
         await self._run_chaos()
-        _, unfinished = await asyncio.wait(writers, timeout=WORK_SECONDS_MAX)
+        unfinished = (await asyncio.wait(writers, timeout=WORK_SECONDS_MAX))[1] if writers else None
         if unfinished:
             self.history.blame(f"{len(unfinished)} writers did not finish although all faults are over")
         await self._end(readers, "reader")
@@ -187,7 +194,7 @@ class Simulation:
         readers = [
             *(self._as_client(f"reader-{n}", self._reader(n).run()) for n in range(scenario.following_readers)),
             *(self._as_client(f"jumper-{n}", self._jumper(n).run()) for n in range(scenario.jumping_readers)),
-            *(self._as_client("eraser", self._eraser().run()) for _ in range(scenario.erasers)),
+            *(self._as_client("eraser", self._eraser(n).run()) for n in range(scenario.erasers)),
         ]
         return writers, readers
 
@@ -245,8 +252,8 @@ class Simulation:
     def _jumper(self, number: int) -> JumpingReader:
         return JumpingReader(self._around, number, self._stream(f"jumper {number}"))
 
-    def _eraser(self) -> Eraser:
-        return Eraser(self._around, self._stream("eraser"))
+    def _eraser(self, number: int) -> Eraser:
+        return Eraser(self._around, self._stream(f"eraser {number}" if number else "eraser"))
 
     # -- what went wrong outside the history
 

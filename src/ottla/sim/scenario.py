@@ -55,6 +55,8 @@ class Fault(enum.Enum):
     FAR_NODE = "a node is far away"
     RESETS = "messages cost their connections"
     METADATA_ROT = "a bit flips in the metadata"
+    ANSWERS = "some requests fail or are answered late"
+    LATE_SYNC = "a node with slow syncs is cut off, comes back and loses power"
 
 
 POWER_FAULTS = (Fault.POWER_LOSS, Fault.POWER_LOSS_IN_WRITE)
@@ -67,6 +69,7 @@ BETWEEN_NODES = (
     Fault.FAR_NODE,
     Fault.RESETS,
     Fault.METADATA_ROT,
+    Fault.LATE_SYNC,
 )
 DISK_FAULTS = (
     Fault.FULL_DISK,
@@ -180,7 +183,7 @@ def _quality(rng: random.Random) -> LinkQuality:
 
 def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
     """A few kinds of fault per seed: rare ones get their turn, and a failure is easier to read."""
-    special = (Fault.BIT_ROT, Fault.CLIENT_PAUSE, *BETWEEN_NODES)  # chosen by whoever has a use for them
+    special = (Fault.BIT_ROT, Fault.CLIENT_PAUSE, Fault.ANSWERS, *BETWEEN_NODES)  # chosen by whoever has a use for them
     kinds = [fault for fault in Fault if fault not in special and (power or fault not in POWER_FAULTS)]
     chosen: dict[Fault, float] = {fault: rng.uniform(0.2, 1.0) for fault in rng.sample(kinds, rng.randint(0, 4))}
     crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]

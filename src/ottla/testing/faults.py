@@ -39,6 +39,11 @@ class Fault:
     hits: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __str__(self) -> str:
+        how = "connections are closed" if self.close else self.error.name if self.error is not None else "late"
+        late = f" after {self.delay_ms} ms" if self.delay_ms else ""
+        return f"{self.api}: {how}{late}{', carried out all the same' if self.after else ''}"
+
     def takes(self, api: str, client_id: str) -> bool:
         """Whether this request is one of those; counts it."""
         with self._lock:

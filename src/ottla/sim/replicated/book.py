@@ -8,14 +8,17 @@ Claims:
    those that must have the records (a majority of the voters; all in-sync replicas) do have them;
 4. committed is committed: every node's log below its high watermark is the same, batch by batch, and never cut off.
    (What was deleted may differ: a follower that crashed may still have what its leader need not tell it about.)
-5. a new leader has everything that was committed in its epoch or an earlier one. (Who stood still may learn that it
+5. what a node takes for synced (below its recovery point) is on disk;
+6. a new leader has everything that was committed in its epoch or an earlier one. (Who stood still may learn that it
    leads when it does so no more: it lacks what was committed since, and nobody follows it.)
 
 And of the quorum: who votes does so once per epoch; the voters change one at a time; since they can change, each is
 known with its directory, so that a node that lost its disk is not taken for the voter that it was.
 
 A partition may be led uncleanly where that is asked for, and power may be lost by more machines than the settings
-survive: then there is nothing to claim of its records (`lossy`), and only 1 to 3 are checked.
+survive: then there is nothing to claim of its records (`lossy`), and only 1 to 3 are checked. Compaction makes other
+batches of what is committed, on each node others (`rewritten`): there the content is the business of whoever knows the
+keys (`ottla.sim.topics`).
 
 The books are pure: they are told what was seen and remember it. `watch.py` does the seeing.
 """
@@ -44,10 +47,13 @@ class Life(NamedTuple):
 class LogBook:
     """One replicated log; see the module."""
 
-    def __init__(self, name: str, blame: Callable[[str], None], *, lossy: bool = False) -> None:
+    def __init__(
+        self, name: str, blame: Callable[[str], None], *, lossy: bool = False, rewritten: bool = False
+    ) -> None:
         self.name = name
         self.line = Line()
         self.lossy = lossy
+        self._rewritten = rewritten
         self._blame = blame
         self._leaders: dict[int, Life] = {}
         self._reached: dict[int, int] = {}  # where what was committed ended, by the epoch whose leader said so
@@ -90,7 +96,7 @@ class LogBook:
         for batch in batches:
             if self.lossy:
                 return
-            wrong = self.line.compare(batch)
+            wrong = None if self._rewritten else self.line.compare(batch)
             if wrong is not None:
                 self._wrong(f"{life}: {wrong}")
             elif led_in is None and batch.next_offset > self.line.end_offset:
@@ -102,9 +108,13 @@ class LogBook:
     def has(self, life: Life, batches: Iterable[Batch]) -> None:
         """A node that begins to lead has these batches, which were committed at other nodes."""
         for batch in batches:
-            wrong = None if self.lossy else self.line.compare(batch)
+            wrong = None if self.lossy or self._rewritten else self.line.compare(batch)
             if wrong is not None:
                 self._wrong(f"{life} begins to lead: {wrong}")
+
+    def unsynced(self, life: Life, recovery_point: int, batch: Batch) -> None:
+        """A node took something for synced that is not."""
+        self._wrong(f"{life} says that everything below {recovery_point} is on disk, but {batch} is not")
 
     def cut(self, life: Life, committed_offset: int, end_offset: int) -> None:
         """A log became shorter."""

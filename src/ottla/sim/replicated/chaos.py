@@ -41,6 +41,7 @@ class ClusterChaos(Chaos):
             Fault.FAR_NODE: self._far_node,
             Fault.RESETS: self._resets,
             Fault.METADATA_ROT: self._metadata_rot,
+            Fault.LATE_SYNC: self._late_sync,
         }
 
     def _duration(self) -> float:
@@ -86,6 +87,22 @@ class ClusterChaos(Chaos):
         if rot.may_strike(machine, self._machines):
             self._tell(f"{machine.name}: a bit flips in {rot.strike(machine, self._rng)}")
 
+    async def _late_sync(self, machine: Machine) -> None:
+        """Of a leader, if there is one: its syncs end when others lead, and it was cut, and took other records."""
+        leaders = [each for each in self._machines if each.running and _leads(each)]
+        machine = self._rng.choice(leaders) if leaders else machine
+        host = machine.host
+        loop = asyncio.get_running_loop()
+        seconds = self._rng.uniform(0.5, 4.0)
+        slow = (0.05, self._rng.choice((0.3, 1.0, 3.0)))
+        loop.call_later(seconds - self._rng.uniform(0.05, 0.5), setattr, host, "worker_delay_seconds", slow)
+        links = [(host, each.host) for each in self._machines if each is not machine]
+        await self._cut_for_a_while(links, both_ways=True, seconds=seconds)
+        await asyncio.sleep(self._rng.choice((0.1, 1.0, 4.0)) * self._rng.uniform(0.5, 1.5))
+        if machine.host is host:
+            await self._crash(machine, Crash.POWER)
+        host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+
     # -- network
 
     async def _isolate(self, machine: Machine) -> None:
@@ -119,10 +136,12 @@ class ClusterChaos(Chaos):
             links = [(host, client) for client, host in links]
         await self._cut_for_a_while(links, both_ways=self._rng.random() < 0.5)
 
-    async def _cut_for_a_while(self, links: list[tuple[Host, Host]], *, both_ways: bool) -> None:
+    async def _cut_for_a_while(
+        self, links: list[tuple[Host, Host]], *, both_ways: bool, seconds: float | None = None
+    ) -> None:
         for link in links:
             self._net.cut(*link, both_ways=both_ways)
-        await asyncio.sleep(self._duration())
+        await asyncio.sleep(self._duration() if seconds is None else seconds)
         for link in links:
             self._net.join(*link, both_ways=both_ways)
 
@@ -135,3 +154,10 @@ class ClusterChaos(Chaos):
         self._net.quality = replace(self._net.quality, reset_rate=self._rng.choice((0.005, 0.05)))
         await asyncio.sleep(self._duration())
         self._net.quality = self._good_quality
+
+
+def _leads(machine: Machine) -> bool:
+    node = machine.node
+    return node is not None and any(
+        each.is_leader and not each.topic.startswith("__") for each in node.partitions.opened()
+    )

@@ -20,6 +20,7 @@ class Batch(NamedTuple):
     next_offset: int
     epoch: int
     mark: int
+    size_bytes: int = 0
 
 
 class Line:
@@ -81,7 +82,15 @@ class Tape:
             if header.next_offset <= self.offset:
                 continue  # on the way to where the log starts
             self.offset = header.next_offset
-            yield Batch(header.base_offset, header.next_offset, header.leader_epoch, zlib.crc32(head))
+            yield Batch(
+                header.base_offset, header.next_offset, header.leader_epoch, zlib.crc32(head), header.size_bytes
+            )
+
+    def is_durable(self, batch: Batch) -> bool:
+        """Whether the batch that was read last is on disk as it is."""
+        file = cast(SimFile, cast(Segment, self._segment).file)
+        start = self._position - batch.size_bytes
+        return file.peek(start, batch.size_bytes) == file.peek_durable(start, batch.size_bytes)
 
     def cut(self, offset: int) -> None:
         """What was read from here on is gone."""

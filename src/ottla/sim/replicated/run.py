@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ottla.client.connection import Address
 from ottla.cluster.entry import encode
@@ -23,8 +23,9 @@ from ottla.sim.replicated.power import Power
 from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, ClusterScenario
 from ottla.sim.replicated.watch import Watch
 from ottla.sim.run import Simulation
-from ottla.sim.scenario import DISK_FAULTS, Durability
+from ottla.sim.scenario import DISK_FAULTS, Durability, Fault
 from ottla.sim.sharing import ShareCompany
+from ottla.sim.topics.company import TopicCompany
 from ottla.sim.workload import create_topic, read_everything
 
 START_SECONDS_MAX = 60.0
@@ -42,7 +43,16 @@ class ClusterSimulation(Simulation):
         self._started = self.machines[: len(scenario.shape)]
         brokers = [machine for machine in self.machines if machine.settings["process.roles"] != CONTROLLER]
         self.power = Power(brokers, self._is_in_sync, limited=scenario.durability is Durability.PAGE_CACHE)
-        self.watch = Watch(self.tell, self._blame, self.power.is_weak, lossy=scenario.guarantee is Guarantee.ROTTEN)
+        topics = () if scenario.topics is None else [each.name for each in scenario.topics.topics]
+        lossy = scenario.guarantee is Guarantee.ROTTEN
+        self.watch = Watch(
+            self.tell,
+            self._blame,
+            self.power.is_weak,
+            lossy=lossy,
+            rewritten=topics,
+            syncs_fail=Fault.FAILING_SYNCS in scenario.faults,
+        )
         for machine in self.machines:
             self.watch.add(machine)
         self.loop.on_step = self._look
@@ -57,6 +67,8 @@ class ClusterSimulation(Simulation):
         if cast.sharing is not None:
             locks_last = not any(fault in scenario.faults for fault in DISK_FAULTS)
             self.companies.append(ShareCompany(stage, cast.sharing, locks_last=locks_last, cluster=True))
+        if scenario.topics is not None:
+            self.companies.append(TopicCompany(stage, scenario.topics, self._started, replicated=True))
         if scenario.operations or scenario.spares or scenario.changes:
             members = Members(
                 stage, scenario, self.machines, self._start_machine, self._stop_machine, self._newest_state
@@ -71,6 +83,9 @@ class ClusterSimulation(Simulation):
     def _blame(self, what: str) -> None:
         self.tell(f"WRONG: {what}")
         self.history.blame(f"at {self.loop.time():.4f} s: {what}")
+
+    def _limits(self) -> Mapping[str, object]:
+        return self.scenario.topics.limits if self.scenario.topics is not None else {}
 
     def _history(self) -> History:
         return History(self.scenario.guarantee, replicated=True)

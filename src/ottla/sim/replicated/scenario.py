@@ -42,6 +42,7 @@ from ottla.sim.grouping import draw_group
 from ottla.sim.net import LinkQuality
 from ottla.sim.scenario import DISK_FAULTS, POWER_FAULTS, Durability, Fault, Scenario
 from ottla.sim.sharing import draw_sharing
+from ottla.sim.topics.plan import UPKEEP, TopicsPlan, draw_topics
 from ottla.sim.workload import WriterPlan
 
 COMBINED, CONTROLLER, BROKER = "broker,controller", "controller", "broker"
@@ -92,6 +93,7 @@ class ClusterScenario(Scenario):
     clean_end: bool = True  # all nodes are stopped in order, and their disks are looked at
     voting: Voting = Voting.FIXED
     changes: int = 0  # of who belongs to the cluster, beside the other operations
+    topics: TopicsPlan | None = None  # that change while they are used
 
     def lines(self) -> list[str]:
         settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
@@ -102,6 +104,7 @@ class ClusterScenario(Scenario):
             settings,
             f"{self.operations} operations; {self.voting.value}; {self.changes} changes of members",
             *self.cast.lines(),
+            *([str(self.topics)] if self.topics is not None else ()),
         ]
 
 
@@ -148,6 +151,23 @@ def clustered(seed: int) -> ClusterScenario:
             clean_end=rng.random() < 0.4,
         ),
     )
+
+
+def topical(seed: int) -> ClusterScenario:
+    """A cluster with topics that are compacted, shortened, deleted and made anew while everything goes wrong."""
+    rng = random.Random(f"topical {seed}")
+    made = clustered(seed)
+    faults: dict[Fault, float] = {fault: weight for fault, weight in made.faults.items() if fault is not Fault.BIT_ROT}
+    if _durable(made.durability) and rng.random() < 0.5:
+        faults[Fault.LATE_SYNC] = 1.5
+    if rng.random() < 0.3:
+        faults[Fault.ANSWERS] = 1.0
+    made = replace(made, guarantee=Guarantee.SAFE, faults=faults or {Fault.KILL: 1.0}, cast=NOBODY)
+    return with_topics(made, draw_topics(rng, transactions=True, replicated=True))
+
+
+def with_topics(made: ClusterScenario, topics: TopicsPlan) -> ClusterScenario:
+    return replace(made, topics=topics, writers=made.writers[:1], settings=made.settings | UPKEEP)
 
 
 def _with_changes(seed: int, made: ClusterScenario) -> ClusterScenario:

@@ -6,8 +6,9 @@ looked into. Nothing here changes a node or asks its disk anything that could fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
+from ottla.log.log import Log
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.raft.port import ReplicaKey
 from ottla.raft.voters import Voter, VoterSet
@@ -35,12 +36,18 @@ class Watch:
         is_weak: Callable[[Machine], bool],
         *,
         lossy: bool,
+        rewritten: Container[str] = (),
+        syncs_fail: bool = False,
     ) -> None:
-        """`is_weak`: may lack what it had. `lossy`: nothing is claimed of the records of partitions."""
+        """`is_weak`: may lack what it had. `lossy`: nothing is claimed of the records of partitions. `rewritten`:
+        topics that each node compacts by itself. `syncs_fail`: what a life of a node before failed to sync looks to
+        the next one as if it were on disk, and nothing is claimed of that."""
         self.tell = tell
         self._blame = blame
         self._is_weak = is_weak
         self._lossy = lossy
+        self._rewritten = rewritten
+        self.syncs_fail = syncs_fail
         self.quorum = LogBook("quorum", blame)
         self.ballots = Ballots(blame)
         self.electorate = Electorate(blame)
@@ -64,10 +71,11 @@ class Watch:
             eye = self._eyes[node_id] = Eye(self, machine.incarnation, Life(node_id, life))
         eye.look()
 
-    def book(self, key: PartitionKey, name: str) -> LogBook:
+    def book(self, key: PartitionKey, name: TopicPartition) -> LogBook:
         found = self.partitions.get(key)
         if found is None:
-            found = self.partitions[key] = LogBook(name, self._blame, lossy=self._lossy)
+            rewritten = name.topic in self._rewritten
+            found = self.partitions[key] = LogBook(str(name), self._blame, lossy=self._lossy, rewritten=rewritten)
         return found
 
     def replica_end(self, node_id: int, key: PartitionKey) -> int | None:
@@ -200,13 +208,16 @@ class Replica:
         self._watch = watch
         self._life = life
         self._partition = partition
-        self._book = watch.book(key, str(TopicPartition(partition.topic, partition.index)))
+        self._book = watch.book(key, TopicPartition(partition.topic, partition.index))
         self._seen: tuple[int, bool, int, int, tuple[int, ...]] = (-1, False, -1, -1, ())
         self._tape = Tape(partition.log)
+        self._synced = Tape(partition.log)  # what is on disk, as the node says
 
     def look(self) -> None:
         partition = self._partition
         in_sync = partition.in_sync
+        if partition.log.recovery_point != self._synced.offset and not self._watch.syncs_fail:
+            self._look_at_disk(partition.log)
         seen = (
             partition.leader_epoch,
             partition.is_leader,
@@ -234,6 +245,15 @@ class Replica:
         # In one step a leader may learn that more counts, and that it leads no more.
         led_in = epoch if leads else before[0] if before[1] else None
         book.committed(life, self._tape.read(high_watermark), led_in=led_in)
+
+    def _look_at_disk(self, log: Log) -> None:
+        """The recovery point moved: everything below it must be on disk."""
+        recovery_point = min(log.recovery_point, log.next_offset)
+        self._synced.cut(recovery_point)
+        for batch in self._synced.read(recovery_point):
+            if not self._synced.is_durable(batch):
+                self._book.unsynced(self._life, recovery_point, batch)
+                return
 
     def _lacking(self, high_watermark: int, members: tuple[int, ...]) -> Iterator[str]:
         """In-sync replicas, as far as they can be looked at, that do not have everything."""

@@ -1,0 +1,43 @@
+"""Simulations in which what goes wrong are answers, above all: see `answers`. Everything else is as in `coordinated`.
+
+Somebody deletes records meanwhile, so that readers have to look for where to go on. The claims are those of any run
+with coordinators: nothing is skipped, nothing is committed that was not handed out, everybody comes to an end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from ottla.sim.coordinated import CoordinatedSimulation, cast, coordinated
+from ottla.sim.grouping import draw_group
+from ottla.sim.scenario import Fault, Scenario
+
+
+def answering(seed: int) -> Scenario:
+    rng = random.Random(f"answering {seed}")
+    base = coordinated(seed)
+    faults = {Fault.ANSWERS: 3.0}
+    if rng.random() < 0.4:
+        faults[rng.choice((Fault.KILL, Fault.RESET, Fault.RESTART))] = 0.5
+    return replace(
+        base,
+        faults=faults,
+        partitions=rng.randint(2, 4),
+        writers=base.writers[:2],
+        following_readers=2,
+        erasers=4,
+        pause_between_faults_seconds=rng.uniform(1.0, 4.0),
+        chaos_seconds=rng.uniform(15.0, 40.0),
+    )
+
+
+class AnsweringSimulation(CoordinatedSimulation):
+    """As its parent; there is always somebody who needs more than one answer."""
+
+    def __init__(self, scenario: Scenario, tell: Callable[[str], None] | None = None) -> None:
+        company = cast(scenario.seed)
+        if not company.groups and company.copying is None and company.sharing is None:
+            company = replace(company, groups=(draw_group(random.Random(f"group {scenario.seed}"), "group-0"),))
+        super().__init__(scenario, tell, company)

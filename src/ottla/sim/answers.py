@@ -1,0 +1,65 @@
+"""Secondary failures: not the request fails that an operation is about, but one that it needs on its way.
+
+The lookup inside a fetch, the metadata inside a send, the coordinator inside a commit, the verification inside a
+produce, the markers inside the end of a transaction, the state inside a share fetch: each fails in the ways in which
+Kafka's brokers may fail it, costs its connection (carried out or not), or is late.
+"""
+
+from __future__ import annotations
+
+import random
+
+from ottla.testing.faults import Fault, FaultScript
+
+_LEADER = ("NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
+_COORDINATOR = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
+# What one may be told that is passing; all of it is tried again by a client that does its work.
+ALL: dict[str, tuple[str, ...]] = {
+    "Metadata": ("LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION"),
+    "ListOffsets": (*_LEADER, "OFFSET_NOT_AVAILABLE"),
+    "OffsetForLeaderEpoch": _LEADER,
+    "FindCoordinator": ("COORDINATOR_NOT_AVAILABLE",),
+    "OffsetFetch": (*_COORDINATOR, "UNSTABLE_OFFSET_COMMIT"),
+    "OffsetCommit": _COORDINATOR,
+    "JoinGroup": _COORDINATOR,
+    "SyncGroup": _COORDINATOR,
+    "Heartbeat": _COORDINATOR,
+    "ConsumerGroupHeartbeat": _COORDINATOR,
+    "InitProducerId": (*_COORDINATOR, "CONCURRENT_TRANSACTIONS"),
+    "AddPartitionsToTxn": (*_COORDINATOR, "CONCURRENT_TRANSACTIONS"),
+    "TxnOffsetCommit": _COORDINATOR,
+    "EndTxn": (*_COORDINATOR, "CONCURRENT_TRANSACTIONS"),
+    "WriteTxnMarkers": ("NOT_LEADER_OR_FOLLOWER", "COORDINATOR_LOAD_IN_PROGRESS"),
+    "ShareGroupHeartbeat": _COORDINATOR,
+    "ReadShareGroupState": _COORDINATOR,
+    "WriteShareGroupState": _COORDINATOR,
+    "InitializeShareGroupState": _COORDINATOR,
+    "AlterPartition": ("NOT_CONTROLLER",),
+    "AllocateProducerIds": ("NOT_CONTROLLER",),
+    "ApiVersions": (),
+}
+SECONDARY = ALL
+# What clients ask for most on their way.
+_OFTEN = ("Metadata", "ListOffsets", "FindCoordinator", "OffsetFetch", "InitProducerId", "AddPartitionsToTxn")
+_DELAYS = ("300ms", "2s", "7s")  # one is longer than a client waits for an answer
+
+
+def strike(script: FaultScript, rng: random.Random) -> list[Fault]:
+    """Makes some requests of one or two kinds fail, until it is cleared or they have failed often enough."""
+    often = [api for api in _OFTEN if api in SECONDARY]
+    kinds = rng.sample([*SECONDARY, *often * 2], rng.randint(1, 2) if len(SECONDARY) > 1 else 1)
+    return [_fail(script, api, rng) for api in dict.fromkeys(kinds)]
+
+
+def _fail(script: FaultScript, api: str, rng: random.Random) -> Fault:
+    ways = ["close", "late", *["error"] * 3 * bool(SECONDARY[api])]
+    way = rng.choice(ways)
+    return script.add(
+        api,
+        rng.choice(SECONDARY[api]) if way == "error" else None,
+        rng.choice((1, 3, None)),
+        close=way == "close",
+        delay=rng.choice(_DELAYS) if way == "late" else None,
+        after=way == "close" and rng.random() < 0.5,
+        client_id=None,
+    )

@@ -1,0 +1,99 @@
+"""Simulations of one node whose topics change: with its default settings, and with records synced before they count.
+
+| durability                    | crashes        | claims                                                              |
+|-------------------------------|----------------|---------------------------------------------------------------------|
+| page cache (Kafka's default)  | process        | nothing that was acknowledged is lost                               |
+| page cache                    | process, power | a loss of power takes the end of a log, nothing below the recovery  |
+|                               |                | point, and nothing else; without transactions, whose state is       |
+|                               |                | another log that loses its own end                                  |
+| ottla.fsync.before.ack        | process, power | nothing that was acknowledged is lost                               |
+| page cache                    | none; clocks   | ... and no session and no transaction ends by itself                |
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+
+from ottla.sim.check import Guarantee
+from ottla.sim.run import Simulation
+from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
+from ottla.sim.topics.company import TopicCompany
+from ottla.sim.topics.plan import SETTINGS, TopicsPlan, draw_topics
+from ottla.sim.topics.survivors import Survivors
+
+
+@dataclass(frozen=True, slots=True)
+class TopicScenario(Scenario):
+    """A scenario, and the topics of it."""
+
+    topics: TopicsPlan
+
+    def lines(self) -> list[str]:
+        return [*Scenario.lines(self), str(self.topics)]
+
+
+def changing(seed: int) -> TopicScenario:
+    rng = random.Random(f"changing {seed}")
+    base = scenario(seed)
+    durability = rng.choice((Durability.PAGE_CACHE, Durability.PAGE_CACHE, Durability.FSYNC_BEFORE_ACK))
+    durable = durability is not Durability.PAGE_CACHE
+    power = durable or rng.random() < 0.4
+    undisturbed = not power and rng.random() < 0.25
+    faults = {Fault.CLOCK_JUMP: 1.0} if undisturbed else _faults(rng, power=power)
+    at_risk = power and not durable
+    topics = draw_topics(rng, transactions=not at_risk)
+    if undisturbed:
+        changes = tuple(each for each in topics.changes if each != "recreate") or ("policy",)
+        protocol = rng.choice(("classic", "consumer"))
+        topics = replace(topics, changes=changes, sitters=2, protocol=protocol, undisturbed=True)
+    made = replace(
+        base,
+        durability=durability,
+        guarantee=Guarantee.AT_RISK if at_risk else Guarantee.SAFE,
+        faults=faults,
+        partitions=1,
+        topic_configs={},
+        writers=(),
+        following_readers=0,
+        jumping_readers=0,
+        erasers=0,
+        pause_between_faults_seconds=rng.uniform(0.5, 3.0),
+        chaos_seconds=rng.uniform(12.0, 20.0) if undisturbed else rng.uniform(4.0, 12.0),
+    )
+    return TopicScenario(**{each.name: getattr(made, each.name) for each in fields(made)}, topics=topics)
+
+
+def _faults(rng: random.Random, *, power: bool) -> dict[Fault, float]:
+    """Always something that ends the node; now and then something else."""
+    crashes = [Fault.KILL, Fault.KILL_IN_WRITE, *(POWER_FAULTS if power else ())]
+    others = [
+        Fault.RESTART, Fault.PAUSE, Fault.RESET, Fault.CUT, Fault.SLOW_NETWORK, Fault.SLOW_DISK, Fault.CLOCK_JUMP,
+        Fault.FULL_DISK, Fault.FAILING_WRITES, Fault.FAILING_SYNCS,
+    ]  # fmt: skip
+    chosen = {fault: rng.uniform(0.5, 1.5) for fault in rng.sample(crashes, rng.randint(1, len(crashes)))}
+    return chosen | {fault: rng.uniform(0.3, 1.0) for fault in rng.sample(others, rng.randint(0, 2))}
+
+
+class TopicSimulation(Simulation):
+    """One node."""
+
+    scenario: TopicScenario
+
+    def __init__(self, scenario: TopicScenario, tell: Callable[[str], None] | None = None) -> None:
+        super().__init__(scenario, tell)
+        self._company = TopicCompany(self.stage, scenario.topics, self.machines)
+        self.companies.append(self._company)
+        if scenario.faults.keys() & set(POWER_FAULTS):
+            may_lose = scenario.guarantee is Guarantee.AT_RISK
+            survivors = Survivors(self.machine, scenario.topics, self._company.book, may_lose=may_lose)
+            self.machine.on_crash = survivors.crashed
+            self.loop.on_step = survivors.look
+
+    def _limits(self) -> Mapping[str, object]:
+        return self.scenario.topics.limits
+
+    def _settings(self) -> dict[str, str]:
+        durable = self.scenario.durability is not Durability.PAGE_CACHE
+        return super()._settings() | SETTINGS | ({"ottla.fsync.before.ack": "true"} if durable else {})

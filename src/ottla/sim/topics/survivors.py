@@ -1,0 +1,54 @@
+"""What a loss of power left of the logs of a node, looked at before anybody can write to them again."""
+
+from __future__ import annotations
+
+from ottla.model.ids import TopicPartition
+from ottla.server.node import Node
+from ottla.sim.cluster import Machine
+from ottla.sim.disk import Crash
+from ottla.sim.loop import Host
+from ottla.sim.topics.check import TopicBook
+from ottla.sim.topics.clients import partitions_of
+from ottla.sim.topics.plan import TopicsPlan
+
+
+class Survivors:
+    """Remembers the recovery points of a node that loses power, and tells the book where its logs end afterwards."""
+
+    def __init__(self, machine: Machine, plan: TopicsPlan, book: TopicBook, *, may_lose: bool) -> None:
+        """`may_lose`: what was acknowledged need not have been synced."""
+        self._machine = machine
+        self._partitions = partitions_of(plan)
+        self._book = book
+        self._may_lose = may_lose
+        self._before: Node | None = None  # who lost it
+        self._synced: dict[TopicPartition, int] = {}  # what has not been looked at again yet
+
+    def crashed(self, kind: Crash) -> None:
+        node = self._machine.incarnation
+        if kind is not Crash.POWER or node is None:
+            return
+        if self._may_lose:
+            self._book.power_lost()
+        opened: dict[TopicPartition, int] = {}
+        for partition in node.partitions.opened() if hasattr(node, "partitions") else ():
+            opened[TopicPartition(partition.topic, partition.index)] = partition.log.recovery_point
+        for key in self._partitions:
+            self._synced[key] = max(self._synced.get(key, 0), opened.get(key, 0))
+        self._before = node
+
+    def look(self, host: Host) -> None:
+        """After each step of the node, until all is seen: a log is opened long before anybody may append to it."""
+        node = self._machine.incarnation
+        if not self._synced or host is not self._machine.host or node is self._before or node is None:
+            return
+        if not host.alive or not hasattr(node, "partitions"):
+            return
+        opened = {TopicPartition(each.topic, each.index): each.log.next_offset for each in node.partitions.opened()}
+        for key, recovery_point in list(self._synced.items()):
+            if key in opened or not self._is_there(key):
+                del self._synced[key]
+                self._book.survived(key, recovery_point, opened.get(key, 0), may_lose=self._may_lose)
+
+    def _is_there(self, partition: TopicPartition) -> bool:
+        return any(disk.exists(str(partition)) for disk in self._machine.disks.values())

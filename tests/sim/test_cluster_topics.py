@@ -1,0 +1,90 @@
+"""Topics that change in clusters: seeds that failed once, a sample of others, and bugs that must be found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sim.sampling import check, check_sample
+from tests.sim.test_cluster_mutations import harsh
+from tests.sim.test_topics import one_topic
+
+from ottla.log.durable import Durable
+from ottla.log.recover import _Recovery
+from ottla.sim.replicated.run import ClusterSimulation
+from ottla.sim.replicated.scenario import ClusterScenario, topical, with_topics
+from ottla.sim.run import Outcome
+from ottla.sim.scenario import Fault
+from ottla.sim.seeds import kept_seeds
+
+KEPT = kept_seeds(Path(__file__).with_name("cluster_topics_seeds.txt"))
+
+
+def simulate(seed: int) -> Outcome:
+    return ClusterSimulation(topical(seed)).run()
+
+
+@pytest.mark.parametrize("seed", KEPT or [0])
+def test_seeds_that_failed_once(seed: int) -> None:
+    check("cluster-topics", simulate(seed))
+
+
+def test_a_sample_of_seeds() -> None:
+    check_sample("cluster-topics", simulate, 800_000, cpu_seconds=12.0, least=8)
+
+
+def finds(make: Callable[[int], ClusterScenario], *words: str, seeds: range) -> bool:
+    """Whether one of a few seeds shows one of these."""
+    for seed in seeds:
+        violations = "\n".join(ClusterSimulation(make(seed)).run().violations)
+        if any(each in violations for each in words):
+            return True
+    return False
+
+
+def late_syncs(seed: int) -> ClusterScenario:
+    """Leaders whose syncs are slow are cut off, while their clients go on; when they are back others lead."""
+    made = harsh(seed, Fault.LATE_SYNC, durable=True, acks=1, records=600, chaos_seconds=16.0)
+    writers = tuple(replace(plan, pause_seconds=0.04, linger_ms=0.0) for plan in made.writers)
+    sessions = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
+    return replace(
+        made, writers=writers, pause_between_faults_seconds=1.5, settings=made.settings | sessions, second_look=False
+    )
+
+
+def thinned(seed: int) -> ClusterScenario:
+    """Followers copy what their leader compacted, and the policy changes before they are killed."""
+    topics = one_topic(seed, changes=("policy",)).topics
+    plan = replace(topics, records=100)
+    return with_topics(harsh(seed, Fault.KILL_SEVERAL, Fault.KILL, records=5, chaos_seconds=6.0), plan)
+
+
+@pytest.mark.parametrize("make", [late_syncs, thinned])
+def test_without_a_mutation_nothing_is_found(make: Callable[[int], ClusterScenario]) -> None:
+    for seed in range(2):
+        assert not ClusterSimulation(make(seed)).run().violations
+
+
+def test_a_sync_claims_what_was_cut_and_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: the end of a sync raised the recovery point to where the log had ended when it began."""
+
+    def forgetful(self: Durable, offset: int) -> None:
+        claim = self._claim
+        honest(self, offset)
+        self._claim = claim
+
+    honest = Durable.cut
+    monkeypatch.setattr(Durable, "cut", forgetful)
+    assert finds(late_syncs, "is on disk, but", seeds=range(4, 12))
+
+
+def test_followers_are_cut_at_the_gaps_that_they_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = _Recovery._is_out_of_place
+
+    def strict(self: Any, batch: Any, next_offset: int, *more: Any) -> bool:
+        gap = batch.header.base_offset > next_offset and not self._config.compact
+        return gap or honest(self, batch, next_offset, *more)
+
+    monkeypatch.setattr(_Recovery, "_is_out_of_place", strict)
+    assert finds(thinned, "committed", "lost", "is now", seeds=range(8))
