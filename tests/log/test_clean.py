@@ -102,11 +102,11 @@ def test_offsets_are_kept_in_kafkas_checkpoint() -> None:
     assert offsets.get(a) is None
     offsets.set(a, 17)
     offsets.set(b, 5)
+    offsets.saving()()
     assert disk.content(CLEANER_OFFSETS) == b"0\n2\na 0 17\nb 3 5\n"
-    offsets.truncate(a, 20)
-    offsets.truncate(a, 9)
-    offsets.drop(b)
-    offsets.drop(b)
+    assert (offsets.truncate(a, 20), offsets.truncate(a, 9)) == (False, True)
+    assert (offsets.drop(b), offsets.drop(b)) == (True, False)
+    offsets.saving()()
     again = CleanOffsets(disk)
     assert (again.get(a), again.get(b)) == (9, None)
     disk.open(CLEANER_OFFSETS).write(0, b"?")

@@ -5,6 +5,7 @@ Every answer goes through its bytes in the version asked for, so a field that a 
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -92,6 +93,7 @@ class Admin:
             slices=Slices(self.loop),
             controller=self.member.controller,
             channel=channel,
+            executor=None,
             replication=None,
             liveness=SimpleNamespace(heard=lambda broker_id, context: None),
             rng=ports.rng,
@@ -118,6 +120,8 @@ class Admin:
         assert route is not None, f"{type(request).__name__} v{version} is not served"
         self.context.request_version = version
         answer: Any = route.handler(asked, self.context)
+        if asyncio.iscoroutine(answer):
+            answer = asyncio.run(answer)
         return compile.decode(api.response_class(key), version, compile.encode(answer, version))
 
     def submit(self, command: Any) -> Any:

@@ -11,7 +11,8 @@ Rules: nothing here changes a log; `CleanOffsets` is the only state, one per dat
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from ottla.log.checkpoint import CLEANER_OFFSETS, CheckpointError, read_offsets, write_offsets
@@ -96,23 +97,23 @@ class CleanOffsets:
     def known(self) -> list[TopicPartition]:
         return list(self._offsets)
 
-    def set(self, partition: TopicPartition, offset: int) -> None:
-        self._write({**self._offsets, partition: offset})
+    def set(self, partition: TopicPartition, offset: int) -> bool:
+        """This and the other changes are on disk after the next `saving`; whether there was anything to change."""
+        changed = self._offsets.get(partition) != offset
+        self._offsets[partition] = offset
+        return changed
 
-    def truncate(self, partition: TopicPartition, offset: int) -> None:
+    def truncate(self, partition: TopicPartition, offset: int) -> bool:
         """The log was cut at `offset`: what lies behind is not clean when it is written anew."""
-        if self._offsets.get(partition, -1) > offset:
-            self.set(partition, offset)
+        return self._offsets.get(partition, -1) > offset and self.set(partition, offset)
 
-    def drop(self, *partitions: TopicPartition) -> None:
+    def drop(self, *partitions: TopicPartition) -> bool:
         """The logs are gone, or no longer compacted."""
-        if any(partition in self._offsets for partition in partitions):
-            self._write({known: offset for known, offset in self._offsets.items() if known not in partitions})
+        return bool([self._offsets.pop(partition) for partition in partitions if partition in self._offsets])
 
-    def _write(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Memory follows the file, so that a failed write changes nothing."""
-        write_offsets(self._disk, CLEANER_OFFSETS, offsets)
-        self._offsets = dict(offsets)
+    def saving(self) -> Callable[[], None]:
+        """What writes the file as of now, in any thread. A file that is behind costs some cleaning, nothing else."""
+        return partial(write_offsets, self._disk, CLEANER_OFFSETS, dict(self._offsets))
 
 
 class Throttle:

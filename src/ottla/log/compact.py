@@ -31,12 +31,14 @@ from typing import NamedTuple
 from ottla.log.aborted import AbortedTxn
 from ottla.log.clean_filter import BatchFilter, Kept, LastRecord, Tally
 from ottla.log.clean_txns import CleanedTxns
+from ottla.log.disk import Directory
 from ottla.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from ottla.log.log import Log
 from ottla.log.names import CLEANED, SEGMENT_KINDS, file_name
 from ottla.log.offset_map import OffsetMap
 from ottla.log.scan import Scanned, scan
 from ottla.log.segment import Segment
+from ottla.log.swap import replacing
 from ottla.model.errors import ApiError
 from ottla.model.limits import INT32_MAX, SCAN_READ_BYTES
 from ottla.records.batch import check
@@ -224,18 +226,32 @@ class Compaction:
         _write(new, waiting)
         yield cost_bytes + waiting_bytes
 
+    def swapping(self, cleaned: Cleaned, now_ms: int) -> Generator[Directory, None, bool]:
+        """Put a rewritten group into the log, unless the log has changed there meanwhile; False then ends the round.
+
+        What it yields must be synced before it goes on; that may be done in a worker thread.
+        """
+        if not self._is_unchanged(cleaned):
+            self._discard(cleaned.segment)
+            return False
+        new, old = [cleaned.segment], cleaned.originals
+        return (yield from replacing(self._log, new, old, now_ms, still=lambda: self._is_unchanged(cleaned)))
+
     def swap(self, cleaned: Cleaned, now_ms: int) -> bool:
-        """Put a rewritten group into the log, unless the log has changed there meanwhile; False then ends the round."""
+        """`swapping`, all of it in this thread."""
+        steps = self.swapping(cleaned, now_ms)
+        while True:
+            try:
+                next(steps).sync()
+            except StopIteration as end:
+                return bool(end.value)
+
+    def _is_unchanged(self, cleaned: Cleaned) -> bool:
         current = {id(segment) for segment in self._log.segments[:-1]}
-        unchanged = all(
+        return all(
             id(segment) in current and segment.size_bytes == self._sizes[segment.base_offset]
             for segment in cleaned.originals
         )
-        if not unchanged:
-            self._discard(cleaned.segment)
-            return False
-        self._log.replace([cleaned.segment], cleaned.originals, now_ms)
-        return True
 
     def _discard(self, new: Segment) -> None:
         for file in new.files():

@@ -2,30 +2,42 @@
 
 `.cleaned` (complete, synced) -> `.swap`, then the originals -> `.deleted`, then `.swap` loses its suffix. Until the
 first `.swap` the originals count; from then on a start finishes the job (`leftovers`).
+
+The renames are the event loop's, the syncs of the directory between them are not: `replacing` yields where one is due.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.log.names import SWAP
 from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
+    from ottla.log.disk import Directory
     from ottla.log.log import Log
     from ottla.log.segment import Segment
 
 
-def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
+def replacing(
+    log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: int, still: Callable[[], bool] = lambda: True
+) -> Generator[Directory, None, bool]:
+    """What it yields must be synced before it goes on. False, and the new segments are gone, if the originals were not
+    what they were (`still`) by then.
+    """
     fresh = sorted(new, key=lambda segment: segment.base_offset)
     for segment in reversed(fresh):
         segment.rename(SWAP)
     old = list(old)
     following = next((base for base in log.bases if base > old[-1].base_offset), INT64_MAX)
     log.durable.seams.remove_range(fresh[0].base_offset, following + 1)  # from now on gaps may lie there
-    log.directory.sync()
+    yield log.directory
+    if not still():
+        for segment in fresh:
+            segment.remove()
+        return False
     bases = [segment.base_offset for segment in fresh]
     log.producers.forget_marks_below(log.active.base_offset)
     for segment in old:
@@ -35,4 +47,11 @@ def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: in
         at = bisect_right(log.bases, segment.base_offset)
         log.segments.insert(at, segment)
         log.bases.insert(at, segment.base_offset)
-    log.directory.sync()
+    yield log.directory
+    return True
+
+
+def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
+    """All of it, in this thread."""
+    for directory in replacing(log, new, old, now_ms):
+        directory.sync()

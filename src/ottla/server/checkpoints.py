@@ -1,13 +1,15 @@
 """Checkpoints: the offsets that the next start of a data directory begins from.
 
 They are collected on the loop and written in a worker thread, since writing includes syncing. A collection has a
-number, and an older one never replaces a newer one. DeleteRecords writes its log starts before it answers: Kafka may
-show deleted records again after a crash, we do not.
+number, and an older one never replaces a newer one. DeleteRecords writes its log starts before anyone can see them:
+Kafka may show deleted records again after a crash, we do not.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log import checkpoint
@@ -15,6 +17,7 @@ from ottla.log.disk import StorageError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.directories import DataDirectory
+from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
     from ottla.server.partitions import Partitions
@@ -43,6 +46,7 @@ class Checkpoints:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
         self._number = 0
+        self._coming: dict[TopicPartition, int] = {}  # log starts that are about to be, and must not be forgotten again
         self._replicated: dict[str, Offsets] = {}  # by directory: what was last written of replicated partitions
 
     def collect(self, directory: DataDirectory) -> Collection:
@@ -73,8 +77,9 @@ class Checkpoints:
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         starts = dict(directory.log_starts)
         for name, partition in self._partitions.opened_in(directory):
-            if partition.log.log_start_offset > 0:
-                starts[name] = partition.log.log_start_offset
+            start = max(partition.log.log_start_offset, self._coming.get(name, 0))
+            if start > 0:
+                starts[name] = start
         return starts
 
     def _collection(self, directory: DataDirectory, offsets: dict[str, Offsets]) -> Collection:
@@ -94,12 +99,19 @@ class Checkpoints:
             if not directory.offline:
                 self.written(directory, self.collect(directory).write())
 
-    def remember_log_starts(self, starts: Offsets) -> None:
+    async def remember_log_starts(self, starts: Offsets, executor: Executor | None) -> None:
         """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR."""
-        directories = dict.fromkeys(self._partitions.directory_of(name) for name in starts)
-        for directory in filter(None, directories):
-            coming = {name: offset for name, offset in starts.items() if name in directory.partitions}
-            error = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory) | coming}).write()
-            if error is not None:
-                self._partitions.directory_failed(directory, error)
-                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._coming |= starts
+        try:
+            loop = asyncio.get_running_loop()
+            directories = dict.fromkeys(self._partitions.directory_of(name) for name in starts)
+            for directory in filter(None, directories):
+                collection = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)})
+                error = await in_worker(loop, executor, collection.write)
+                if error is not None:
+                    self._partitions.directory_failed(directory, error)
+                    raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        finally:
+            for name, offset in starts.items():
+                if self._coming.get(name) == offset:
+                    del self._coming[name]

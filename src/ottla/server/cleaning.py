@@ -1,14 +1,14 @@
 """Cleaner: compacts the dirtiest log, one at a time, in a worker thread, no faster than it is allowed to.
 
 What a round touches on the loop is its beginning and the swap of each rewritten segment; everything between is file
-work on closed segments. A log that cannot be read is set aside and left as it is.
+work on closed segments, and every sync. A log that cannot be read is set aside and left as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Topic
@@ -21,6 +21,8 @@ from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
     from ottla.log.compact import Cleaned
+    from ottla.log.disk import Directory
+    from ottla.log.log import Log
     from ottla.server.node import Node
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,8 @@ class Cleaner:
         self._node = node
         self._on_swap = on_swap
         self._clean_offsets = {directory.path: CleanOffsets(directory.disk) for directory in node.directories}
+        self._saving: dict[CleanOffsets, asyncio.Future[None]] = {}
+        self._save_again: set[CleanOffsets] = set()
         for offsets in self._clean_offsets.values():
             self._drop(offsets, [name for name in offsets.known() if node.partitions.directory_of(name) is None])
         self._uncleanable: set[str] = set()
@@ -51,6 +55,9 @@ class Cleaner:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        while self._saving:
+            await asyncio.wait(tuple(self._saving.values()))
+            await asyncio.sleep(0)
 
     def forget(self, topic: Topic, indexes: Iterable[int]) -> None:
         """These partitions went: one of the same name is dirty from its first record on."""
@@ -61,16 +68,30 @@ class Cleaner:
 
     def cut(self, partition: Partition) -> None:
         """Its end was cut off, after an unclean election even what was clean: what comes there now is dirty."""
-        try:
-            self._offsets_of(partition).truncate(_key(partition), partition.log.next_offset)
-        except StorageError as error:
-            self._node.partitions.storage_failed(partition, error)
+        offsets = self._offsets_of(partition)
+        if offsets.truncate(_key(partition), partition.log.next_offset):
+            self._save(offsets)
 
     def _drop(self, offsets: CleanOffsets, names: list[TopicPartition]) -> None:
-        try:
-            offsets.drop(*names)
-        except StorageError as error:
-            log.error("the cleaner's checkpoint cannot be written: %s", error)
+        if offsets.drop(*names):
+            self._save(offsets)
+
+    def _save(self, offsets: CleanOffsets) -> None:
+        """In a worker; what changes meanwhile is in the next file."""
+        if offsets in self._saving:
+            self._save_again.add(offsets)
+            return
+        future = self._loop.run_in_executor(self._node.ports.executor, offsets.saving())
+        self._saving[offsets] = future
+        future.add_done_callback(lambda done: self._saved(offsets, done))
+
+    def _saved(self, offsets: CleanOffsets, done: asyncio.Future[None]) -> None:
+        del self._saving[offsets]
+        if not done.cancelled() and done.exception() is not None:
+            log.error("the cleaner's checkpoint cannot be written: %s", done.exception())
+        if offsets in self._save_again:
+            self._save_again.discard(offsets)
+            self._save(offsets)
 
     async def _forever(self) -> None:
         while True:
@@ -151,13 +172,27 @@ class Cleaner:
         await self._drive(compaction.build_map())
         for group in compaction.groups():
             cleaned: Cleaned = await self._drive(compaction.rewrite(group))
-            # The topic may be gone by now, or in another directory; its files are then nobody's, and follow it.
-            there = self._node.partitions.holds(partition) and partition.log is compacted
-            if not there or not compaction.swap(cleaned, now_ms()):
+            if not await self._swap(partition, compacted, compaction.swapping(cleaned, now_ms())):
                 return
             self._on_swap(partition)
-        self._offsets_of(partition).set(_key(partition), compaction.end_offset)
+        offsets = self._offsets_of(partition)
+        offsets.set(_key(partition), compaction.end_offset)
+        self._save(offsets)
         log.info("compacted %s up to offset %d", partition.name, compaction.end_offset)
+
+    async def _swap(self, partition: Partition, compacted: Log, steps: Generator[Directory, None, bool]) -> bool:
+        """Puts new segments in the place of old ones; whether that was done."""
+        try:
+            # The topic may be gone by now, or in another directory; its files are then nobody's, and follow it.
+            while self._node.partitions.holds(partition) and partition.log is compacted:
+                try:
+                    directory = next(steps)
+                except StopIteration as end:
+                    return bool(end.value)
+                await in_worker(self._loop, self._node.ports.executor, directory.sync)
+            return False
+        finally:
+            steps.close()
 
     async def _drive(self, work: Iterator[int]) -> Any:
         """Runs a generator step by step in a worker, sleeping as the throttle wants; what it returns."""

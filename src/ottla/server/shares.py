@@ -26,6 +26,7 @@ from ottla.shares.state.view import SharesState, View
 from ottla.wire.journal import share_state
 
 if TYPE_CHECKING:
+    from ottla.replica.partition import Partition
     from ottla.server.context import Context, Services
 
 log = logging.getLogger(__name__)
@@ -62,14 +63,18 @@ def share_coordinators(loop: Any, services: Services) -> ShareCoordinators:
 
 
 def _prune(services: Services, effect: PruneBelow, host: Host[SharesMachine]) -> None:
-    partition = host.partition
-    if effect.offset <= partition.log.log_start_offset:
-        return
+    if effect.offset > host.partition.log.log_start_offset:
+        services.channel.spawn(_prune_below(services, effect, host.partition))
+
+
+async def _prune_below(services: Services, effect: PruneBelow, partition: Partition) -> None:
     try:
         start = partition.deletion_point(effect.offset)
         # On disk before it is so: a log start must not go back after a crash.
-        services.partitions.checkpoints.remember_log_starts({TopicPartition(partition.topic, partition.index): start})
-        partition.delete_records(start)
+        name = TopicPartition(partition.topic, partition.index)
+        await services.partitions.checkpoints.remember_log_starts({name: start}, services.executor)
+        if services.partitions.holds(partition):
+            partition.delete_records(start)
     except ApiError as error:
         log.warning("%s is not pruned now: %s", partition.name, error)
     except StorageError as error:

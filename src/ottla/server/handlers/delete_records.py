@@ -41,9 +41,18 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
             starts[name] = _deletion_point(name, offset, context)
         except ApiError as error:
             answers[name] = _refusal(name, error.code)
+    return _delete_all(request, answers, starts, context) if starts else _respond(request, answers)
+
+
+async def _delete_all(
+    request: DeleteRecordsRequest,
+    answers: dict[TopicPartition, PartitionAnswer],
+    starts: dict[TopicPartition, int],
+    context: Context,
+) -> DeleteRecordsResponse:
     try:
         # On disk before anyone can see it: a log start must not go back after a crash.
-        context.partitions.checkpoints.remember_log_starts(starts)
+        await context.partitions.checkpoints.remember_log_starts(starts, context.services.executor)
         answers |= {name: _delete(name, start, context) for name, start in starts.items()}
     except ApiError as error:
         answers |= {name: _refusal(name, error.code) for name in starts}
@@ -51,7 +60,7 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
     lagging = {name: starts[name] for name in done if context.partitions.find(*name).low_watermark < starts[name]}
     if not lagging:
         return _respond(request, answers)
-    return _when_done(request, answers, lagging, context)
+    return await _when_done(request, answers, lagging, context)
 
 
 def _respond(request: DeleteRecordsRequest, answers: dict[TopicPartition, PartitionAnswer]) -> DeleteRecordsResponse:
@@ -105,9 +114,11 @@ def _deletion_point(name: TopicPartition, offset: int, context: Context) -> int:
 
 
 def _delete(name: TopicPartition, start: int, context: Context) -> PartitionAnswer:
-    partition = context.partitions.find(*name)
     try:
+        partition = context.partitions.find(*name)
         low_watermark = partition.delete_records(start)
+    except ApiError as error:
+        return _refusal(name, error.code)  # it is another node's, or gone, since it was asked for
     except StorageError as error:
         context.partitions.storage_failed(partition, error)
         return _refusal(name, ErrorCode.KAFKA_STORAGE_ERROR)
