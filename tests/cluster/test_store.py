@@ -164,7 +164,9 @@ def two_snapshots() -> SimDisk:
     writing = run.store.writing_snapshot(list(snapshot(run.state)), Place(4, 1), last_timestamp=0, quorum=[])
     next(writing)
     run.add(4)
-    list(writing)
+    for sync in writing:
+        if sync is not None:
+            sync()
     run.add(5)
     run.store.close()
     return disk

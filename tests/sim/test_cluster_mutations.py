@@ -182,10 +182,11 @@ def test_trusting_whoever_lost_power(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_followers_that_acknowledge_before_their_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     def dark(seed: int) -> ClusterScenario:
-        """Syncs are slow, and all machines lose power at once, now and then."""
+        """Syncs are slow, also those of votes, and all machines lose power at once, now and then."""
         made = harsh(seed, Fault.POWER_LOSS_OF_SEVERAL, durable=True, records=500, chaos_seconds=10.0)
         writers = tuple(replace(plan, pause_seconds=0.02) for plan in made.writers)
-        return replace(made, pause_between_faults_seconds=2.0, writers=writers)
+        settings = made.settings | {"controller.quorum.election.timeout.ms": "4000"}
+        return replace(made, pause_between_faults_seconds=2.0, writers=writers, settings=settings)
 
     monkeypatch.setattr(Host, "WORKER_DELAY_SECONDS", (0.1, 0.4))
     assert not ClusterSimulation(dark(0)).run().violations

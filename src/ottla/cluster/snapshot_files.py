@@ -8,7 +8,8 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from ottla.cluster import journal
 from ottla.cluster.journal import Control, Item
@@ -57,21 +58,23 @@ class SnapshotFiles:
         return file.size, file.read(position, max_bytes) if 0 <= position < file.size else b""
 
     def write(self, place: Place, pieces: Iterable[bytes | bytearray]) -> None:
-        for _ in self.writing(place, pieces):
-            pass
+        for sync in self.writing(place, pieces):
+            if sync is not None:
+                sync()
 
-    def writing(self, place: Place, pieces: Iterable[bytes | bytearray]) -> Iterator[None]:
-        """Piece by piece; complete when there is no next step."""
+    def writing(self, place: Place, pieces: Iterable[bytes | bytearray]) -> Iterator[Callable[[], None] | None]:
+        """Piece by piece; complete when there is no next step. What it yields must be called before it goes on."""
         unfinished = _name(place) + _UNFINISHED
         file = self._directory.open(unfinished, create=True)
         try:
             file.truncate(0)
             for piece in pieces:
                 file.append(piece)
-                yield
+                yield None
         finally:
             file.close()
-        self._finish(place)
+        yield partial(self._make_last, place)
+        self.places = sorted({*self.places, place})
 
     def receive(self, place: Place, position: int, data: bytes | memoryview) -> None:
         """A piece of another node's snapshot; 0 begins anew."""
@@ -87,17 +90,18 @@ class SnapshotFiles:
         except JournalError:
             self._directory.remove(unfinished)
             raise
-        self._finish(place)
+        self._make_last(place)
+        self.places = sorted({*self.places, place})
         return controls
 
-    def _finish(self, place: Place) -> None:
+    def _make_last(self, place: Place) -> None:
+        """In any thread: what was written gets its name, and both last."""
         name = _name(place)
         file = self._directory.open(name + _UNFINISHED)
         file.sync()
         file.close()
         self._directory.rename(name + _UNFINISHED, name)
         self._directory.sync()
-        self.places = sorted({*self.places, place})
 
     def forget(self, place: Place) -> None:
         """It cannot be read: nobody shall be given it."""

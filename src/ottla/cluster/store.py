@@ -5,13 +5,16 @@ It is the port that consensus runs on (`raft.port.Journal`), and what the quorum
 Rules:
 - What is below `flushed_offset` is on disk. A sole voter syncs before it answers (`sync`); otherwise a worker does, see
   `begin_flush`: changes are rare, and a group of any size costs one.
+- With `put_off` what must last before anybody hears of it (votes, cuts) is not made to last in the call but waits in
+  `take_work`: whoever runs consensus does that in a worker, and holds back what consensus wants said until it is done.
 - A snapshot holds everything below its offset; what lies below the oldest kept one is deleted.
-- What consensus asks for is done when the call returns; a StorageError leaves the log as it was.
+- What else consensus asks for is done when the call returns; a StorageError leaves the log as it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ottla.cluster import journal
@@ -48,6 +51,13 @@ class StoreConfig(NamedTuple):
     bytes_between_snapshots: int
 
 
+class Work(NamedTuple):
+    """Put off: steps, in this order, and then a flush of the log if there has to be one."""
+
+    steps: list[Callable[[], None]]
+    flush: bool
+
+
 class Store:
     """Use `Store.open`, then `load`."""
 
@@ -62,6 +72,9 @@ class Store:
         self._bytes_since_snapshot = 0
         self._flushed = log.recovery_point
         self._failure: StorageError | None = None
+        self.put_off = False
+        self._work: list[Callable[[], None]] = []
+        self._must_flush = False
 
     @classmethod
     def open(cls, disk: Disk, config: StoreConfig, *, now_ms: int, clean: bool) -> Store:
@@ -222,7 +235,10 @@ class Store:
     def truncate(self, offset: int) -> None:
         self._cut(offset)
         # What was cut must not come back behind what is written in its place.
-        self.flush()
+        if self.put_off:
+            self._must_flush = True
+        else:
+            self.flush()
 
     def _cut(self, offset: int) -> None:
         self.log.truncate_to(offset, now_ms=self.now_ms())
@@ -259,6 +275,9 @@ class Store:
         return self._directory.disk.exists(DOUBT)
 
     def end_doubt(self) -> None:
+        self._durably(self._remove_doubt)
+
+    def _remove_doubt(self) -> None:
         self._directory.disk.remove(DOUBT)
         self._directory.disk.sync_directory("")
 
@@ -266,7 +285,27 @@ class Store:
         return read_election(self._directory)
 
     def write_election(self, election: Election, voters: Sequence[int], kraft_version: int) -> None:
-        write_election(self._directory, election, voters, kraft_version)
+        self._durably(partial(write_election, self._directory, election, voters, kraft_version))
+
+    def _durably(self, work: Callable[[], None]) -> None:
+        if self.put_off:
+            self._work.append(work)
+        else:
+            work()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._work) or self._must_flush
+
+    def take_work(self) -> Work:
+        """What was put off; it can be done in any thread, and again if it failed (`put_back`)."""
+        work = Work(self._work, self._must_flush)
+        self._work, self._must_flush = [], False
+        return work
+
+    def put_back(self, work: Work) -> None:
+        self._work = work.steps + self._work
+        self._must_flush = work.flush or self._must_flush
 
     # --- snapshots
 
@@ -286,15 +325,20 @@ class Store:
         self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
     ) -> None:
         """Write the whole state as of `place`, and delete what it makes superfluous."""
-        for _ in self.writing_snapshot(entries, place, last_timestamp=last_timestamp, quorum=quorum):
-            pass
+        if self._flushed < place.offset:
+            self.flush()
+        for sync in self.writing_snapshot(entries, place, last_timestamp=last_timestamp, quorum=quorum):
+            if sync is not None:
+                sync()
 
     def writing_snapshot(
         self, entries: Iterable[Entry], place: Place, *, last_timestamp: int, quorum: Sequence[Control]
-    ) -> Iterator[None]:
-        """`write_snapshot` in steps, so that others have their turn between them."""
-        if self._flushed < place.offset:
-            self.flush()  # a start does not look at what lies below the newest snapshot
+    ) -> Iterator[Callable[[], None] | None]:
+        """`write_snapshot` in steps, so that others have their turn between them. What it yields has to be called, in
+        any thread, before it goes on.
+        """
+        # A start does not look at what lies below the newest snapshot.
+        assert self._flushed >= place.offset, "what a snapshot holds is on disk"
         before_bytes = self._bytes_since_snapshot
         pieces = journal.snapshot_batches(
             entries, epoch=place.epoch, last_timestamp=last_timestamp, now_ms=self.now_ms(), quorum=quorum

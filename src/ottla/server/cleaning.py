@@ -42,6 +42,8 @@ class Cleaner:
         self._save_again: set[CleanOffsets] = set()
         for offsets in self._clean_offsets.values():
             self._drop(offsets, [name for name in offsets.known() if node.partitions.directory_of(name) is None])
+        for partition in node.partitions.opened():
+            self.cut(partition)  # the last life may have ended between a cut and the checkpoint
         self._uncleanable: set[str] = set()
         self._throttle_bytes = 0.0
         self._throttle = Throttle(1.0)

@@ -5,8 +5,8 @@ not committed yet. Replies leave when their records are committed and this node'
 the lead is lost the copy is thrown away and whoever waits is told NOT_CONTROLLER: the next active controller knows
 whether the command was carried out.
 
-On a sole voter an append is committed when it returns, so the reply is there when `submit` returns. It needs no copy
-either: it decides on the committed state itself, until there are other voters.
+While a sole voter starts, an append is committed when it returns, so the reply is there when `submit` returns. It needs
+no copy either: it decides on the committed state itself, until it serves others.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ActiveController:
     # --- commands
 
     def submit(self, command: Command) -> Later[Any]:
-        """The reply, or the ApiError that refused the command as a whole; done at once on a sole voter."""
+        """The reply, or the ApiError that refused the command as a whole; at once while a sole voter starts."""
         later: Later[Any] = Later()
         runner = self._runner
         if runner is None:
@@ -134,6 +134,11 @@ class ActiveController:
         self._loop = loop
         self._arm()
 
+    def begin_to_serve(self) -> None:
+        """The start is over: nothing is committed at once any more."""
+        self._quorum.begin_to_serve()
+        self._split()
+
     def close(self) -> None:
         self._resign()
         self._loop = None
@@ -150,7 +155,7 @@ class ActiveController:
         self.on_active(leading)
 
     def _take_over(self) -> None:
-        shares = self._quorum.is_alone
+        shares = self._quorum.commits_at_once
         view = View(
             self._metadata.state if shares else self._metadata.state.copy(),
             self._metadata.node_id,
@@ -167,8 +172,8 @@ class ActiveController:
         self.submit(Activate(self._bootstrap)).then(self._activated)
 
     def _split(self) -> None:
-        """Other voters have joined: what is appended from now on is not committed at once, so there are two states."""
-        if self._metadata.applied is not None and self._view is not None and not self._quorum.is_alone:
+        """What is appended from now on is not committed at once, so there are two states."""
+        if self._metadata.applied is not None and self._view is not None and not self._quorum.commits_at_once:
             self._metadata.applied = None
             self._view = replace(self._view, state=self._metadata.state.copy())
             assert self._runner is not None, "it has a view"

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -25,6 +24,7 @@ from ottla.cluster.state import ClusterState, JournalError
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.server.identity import Identity
+from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
     from ottla.server.quorum import Quorum
@@ -199,24 +199,37 @@ class MetadataHost:
                 future.set_result(None)
 
     def _write_snapshot(self) -> None:
-        """A small one at once; a large one of a copy, while everything else goes on. Never of the middle of a
-        transaction: what would be read behind it could not stand alone."""
+        """While everything else goes on; a large one of a copy. Never of the middle of a transaction: what would be
+        read behind it could not stand alone."""
         if self._writing is not None or self._held or self._has_failed or self.state.in_transaction:
             return
-        if self.state.partition_count <= limits.SNAPSHOT_AT_ONCE_PARTITIONS:
-            try:
-                deque(self.quorum.writing_snapshot(snapshot(self.state), self.end_offset, self._last_epoch), maxlen=0)
-            except StorageError as error:  # the journal itself is complete; the next change tries again
-                log.error("no metadata snapshot could be written: %s", error)
+        is_small = self.state.partition_count <= limits.SNAPSHOT_AT_ONCE_PARTITIONS
+        entries = list(snapshot(self.state)) if is_small else snapshot(self.state.copy())
+        if is_small and self.quorum.is_in_place:
+            self._write_at_once(entries)
             return
-        steps = self.quorum.writing_snapshot(snapshot(self.state.copy()), self.end_offset, self._last_epoch)
-        self._writing = asyncio.get_running_loop().create_task(self._write_slowly(steps))
+        writing = self._write_slowly(entries, self.end_offset, self._last_epoch)
+        self._writing = asyncio.get_running_loop().create_task(writing)
 
-    async def _write_slowly(self, steps: Iterator[None]) -> None:
+    def _write_at_once(self, entries: Iterable[Entry]) -> None:
         try:
-            for _ in steps:
-                await asyncio.sleep(0)
+            self.quorum.flushed()
+            for sync in self.quorum.writing_snapshot(entries, self.end_offset, self._last_epoch):
+                if sync is not None:
+                    sync()
         except StorageError as error:
+            log.error("no metadata snapshot could be written: %s", error)
+
+    async def _write_slowly(self, entries: Iterable[Entry], offset: int, epoch: int) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await self.quorum.flushed()
+            for sync in self.quorum.writing_snapshot(entries, offset, epoch):
+                if sync is not None:
+                    await in_worker(loop, self.quorum.executor, sync)
+                else:
+                    await asyncio.sleep(0)
+        except StorageError as error:  # the journal itself is complete; the next change tries again
             log.error("no metadata snapshot could be written: %s", error)
         finally:
             self._writing = None

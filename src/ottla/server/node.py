@@ -241,6 +241,7 @@ class Node:
         self.lifecycle.registered(self.metadata.state.brokers[self.metadata.node_id].epoch)
         self.metadata.on_leader = self.lifecycle.new_controller
         self._steps_back.append(self.lifecycle.leave)
+        self.member.controller.begin_to_serve()
 
     # --- starting with others
 
@@ -256,6 +257,7 @@ class Node:
         member = self.member
         member.quorum.start(loop)
         self._steps_back.append(member.quorum.stop)
+        member.controller.begin_to_serve()
         member.controller.start(loop)
         self._follow_configs()
         if not self.is_broker:  # a broker waits for whoever registers it, and not for ever

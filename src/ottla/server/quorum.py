@@ -4,8 +4,10 @@ The shell of `raft.node`: timers, connections and fsync are here, every decision
 
 Rules:
 - The listener hears every committed record once, in order: a snapshot first where there is one.
-- A sole voter does everything in the call that asks for it: append, fsync, commit, deliver. With other voters the fsync
-  is made by a worker, and a record is committed when a majority has it on disk.
+- A record is committed when a majority has it on disk. The fsync is a worker's; only while a node starts a sole voter
+  does everything in the call that asks for it: append, fsync, commit, deliver.
+- What consensus decided and must remember (a vote, a cut) is on disk before its effects are carried out. Events that
+  come meanwhile wait for that: to consensus it is as if the call had taken as long as the disk did.
 - Whatever the disk refuses a leader, it resigns: another may have a disk that works.
 """
 
@@ -13,7 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.client.address import Address
@@ -73,13 +77,15 @@ class Quorum:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0  # when it wakes
         self._stopping = False
+        self._held: list[effects.Effect] | None = None  # until what was decided is on disk
+        self._events: deque[events.Event] = deque()  # that came meanwhile
         self._sending = Sending(peers, self._step)
         self._flushing = Flushing(store, ports.executor, self._step)
         self._delivery = Delivery(store)
         self._do: dict[type, Callable[[Any], object]] = {
             effects.Send: self._sending.send,
             effects.Reply: lambda effect: effect.token.set(effect.response),
-            effects.Flush: lambda _: self._flushing.request(alone=self.is_alone),
+            effects.Flush: lambda _: self._flushing.request(),
             effects.Committed: lambda effect: self._deliver(effect.high_watermark),
             effects.LoadSnapshot: lambda effect: self._begin_anew(effect.snapshot),
             effects.Lead: self._lead,
@@ -115,6 +121,10 @@ class Quorum:
             self._begin_anew(self.store.latest_snapshot)
         self._step(events.Start())
 
+    def begin_to_serve(self) -> None:
+        """The start is over: from now on every fsync is a worker's, if there are any."""
+        self._flushing.begin_to_serve()
+
     async def stop(self) -> None:
         """Leave; a leader says so first, that another may follow at once."""
         self._stopping = True
@@ -125,7 +135,9 @@ class Quorum:
             if self._timer is not None:
                 self._timer.cancel()
         self._sending.close()
+        self._flushing.close()
         await self._flushing.idle()
+        self._flushing.in_place, self.store.put_off = True, False
 
     # --- what is known
 
@@ -155,6 +167,26 @@ class Quorum:
     def is_alone(self) -> bool:
         """The sole voter: what it appends is committed at once."""
         return self.node.voters.is_only(self.node.me)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what consensus has decided is on disk, so that others may have heard of it."""
+        return self._held is None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether everything is done in the call that asks for it: while the node starts, or without workers."""
+        return self._flushing.in_place
+
+    @property
+    def executor(self) -> Executor | None:
+        """For what must not hold up the loop."""
+        return self._ports.executor
+
+    @property
+    def commits_at_once(self) -> bool:
+        """Whether an append is committed when it returns."""
+        return self.is_alone and self._flushing.in_place
 
     @property
     def high_watermark(self) -> int:
@@ -187,18 +219,36 @@ class Quorum:
         try:
             self.store.write_entries(entries, self.epoch)
         except StorageError:
-            if not self.is_alone:
+            if not self.commits_at_once:
                 self._step(events.JournalFailed())
             raise
         end = self.store.end_offset
-        if self.is_alone:
+        if self.commits_at_once:
             self.store.sync(start)
         self._delivery.remember(entries, start, end, self.epoch, self._ports.now_ms())
         self._step(events.Appended())
         return end
 
-    def writing_snapshot(self, entries: Iterable[Entry], offset: int, epoch: int) -> Iterator[None]:
-        """Write the committed state, everything below `offset`, step by step."""
+    def flushed(self) -> Later[None]:
+        """When everything that is in the log now is on disk."""
+        later: Later[None] = Later()
+        if self._flushing.in_place:
+            self.store.flush()
+            later.set(None)
+        elif self.store.flushed_offset >= self.store.end_offset:
+            later.set(None)
+        else:
+            self._flushing.request()
+            self._flushing.settle(lambda: later.set(None))
+        return later
+
+    def writing_snapshot(
+        self, entries: Iterable[Entry], offset: int, epoch: int
+    ) -> Iterator[Callable[[], None] | None]:
+        """Write the committed state, everything below `offset`, which is on disk (`flushed`), step by step.
+
+        What it yields has to be called, in any thread, before it goes on.
+        """
         return self.store.writing_snapshot(
             entries,
             Place(offset, epoch),
@@ -261,6 +311,12 @@ class Quorum:
     # --- inside
 
     def _step(self, event: events.Event) -> None:
+        if self._held is None:
+            self._run(event)
+        else:
+            self._events.append(event)
+
+    def _run(self, event: events.Event) -> None:
         assert self._loop is not None, "not started"
         for each in (event, events.JournalFailed()):
             try:
@@ -271,6 +327,21 @@ class Quorum:
         else:
             self._set_timer(self.clock_ms() + JOURNAL_PAUSE_MS)
             return
+        if self.store.has_work:
+            self._held = found
+            self._flushing.settle(self._go_on)
+        else:
+            self._carry_out(found)
+
+    def _go_on(self) -> None:
+        """What was decided is on disk: others may hear of it."""
+        assert self._held is not None, "something waits for the disk"
+        found, self._held = self._held, None
+        self._carry_out(found)
+        while self._events and self._held is None:
+            self._run(self._events.popleft())
+
+    def _carry_out(self, found: list[effects.Effect]) -> None:
         for effect in found:
             self._do[type(effect)](effect)
         self._set_timer()

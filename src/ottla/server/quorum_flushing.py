@@ -1,7 +1,8 @@
-"""Flushing: the metadata log's fsync, off the event loop where other voters make it worth while.
+"""Flushing: what of the metadata journal has to last is made to last by a worker: its log, votes, the end of a doubt.
 
-One at a time; everything appended meanwhile shares the next one. A sole voter, and a node without workers, syncs at
-once and in place.
+One piece of work at a time; everything that comes meanwhile shares the next one. Work that failed is done again after a
+pause for as long as somebody waits for it (`settle`); a flush that nobody waits for is consensus's to ask for again.
+While a node starts, and where there are no workers, all of it is done at once and in place.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-from ottla.cluster.store import Store
+from ottla.cluster.store import Store, Work
 from ottla.log.disk import StorageError
 from ottla.log.durable import Syncable
 from ottla.raft.events import Event, Flushed, JournalFailed
+from ottla.raft.node import JOURNAL_PAUSE_MS
 
 log = logging.getLogger(__name__)
+
+Then = Callable[[], None]
 
 
 class Flushing:
@@ -26,17 +30,30 @@ class Flushing:
         self._store = store
         self._executor = executor
         self._step = step
+        self.in_place = True
         self._running = False
-        self._again = False
+        self._is_wanted = False  # a flush of the log, next
+        self._waiting: list[Then] = []  # for the next piece of work
+        self._retry: asyncio.TimerHandle | None = None
         self._idle: asyncio.Event | None = None
 
-    def request(self, *, alone: bool) -> None:
-        if self._running:
-            self._again = True
-        elif alone or self._executor is None:
+    def begin_to_serve(self) -> None:
+        """From now on nothing here may hold up the loop."""
+        self.in_place = self._executor is None
+        self._store.put_off = not self.in_place
+
+    def request(self) -> None:
+        """Flush the log, then say `Flushed`."""
+        if self.in_place:
             self._flush()
         else:
-            self._start(self._executor)
+            self._is_wanted = True
+            self._start()
+
+    def settle(self, then: Then) -> None:
+        """Do what the store has put off, then call `then`."""
+        self._waiting.append(then)
+        self._start()
 
     def _flush(self) -> None:
         try:
@@ -46,42 +63,75 @@ class Flushing:
         else:
             self._step(Flushed())
 
-    def _start(self, executor: Executor) -> None:
+    def _start(self) -> None:
+        if self._running or self._retry is not None or not (self._is_wanted or self._waiting):
+            return
+        waiting, self._waiting = self._waiting, []
+        work = self._store.take_work()
+        if self._is_wanted:
+            work, self._is_wanted = work._replace(flush=True), False
         try:
-            files = self._store.begin_flush()
+            files = self._store.begin_flush() if work.flush else []
         except StorageError as error:
+            self._again_later(work, waiting)
             self._failed(error)
             return
         self._running = True
-        self.loop.run_in_executor(executor, _sync_all, files).add_done_callback(self._finished)
+        future = self.loop.run_in_executor(self._executor, _carry_out, work.steps, files)
+        future.add_done_callback(lambda done: self._finished(done, work, waiting))
 
-    def _finished(self, done: asyncio.Future[None]) -> None:
+    def _finished(self, done: asyncio.Future[None], work: Work, waiting: list[Then]) -> None:
         self._running = False
-        again, self._again = self._again, False
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            self._store.flush_failed()
+            if work.flush:
+                self._store.flush_failed()
+            self._again_later(work, waiting)
             self._failed(error)
         else:
-            self._store.end_flush()
-            self._step(Flushed())
-        if again and not self._running:
-            self.request(alone=False)
+            if work.flush:
+                self._store.end_flush()
+                self._step(Flushed())
+            for then in waiting:
+                then()
+        self._start()
         if self._idle is not None and not self._running:
             self._idle.set()
+
+    def _again_later(self, work: Work, waiting: list[Then]) -> None:
+        if waiting:
+            self._store.put_back(work)
+            self._waiting = waiting + self._waiting
+            self._retry = self.loop.call_later(JOURNAL_PAUSE_MS / 1000, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._start()
 
     def _failed(self, error: BaseException) -> None:
         log.error("the metadata log cannot be put on disk: %s", error)
         self._step(JournalFailed())
 
+    def close(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+        self._waiting.clear()
+        self._is_wanted = False
+
     async def idle(self) -> None:
-        """Until no sync runs."""
+        """Until nothing is being done."""
         if self._running:
             self._idle = asyncio.Event()
             await self._idle.wait()
 
 
-def _sync_all(files: Sequence[Syncable]) -> None:
+def _carry_out(steps: Sequence[Then], files: Sequence[Syncable]) -> None:
     """Runs in a worker thread."""
+    for step in steps:
+        step()
+    _sync_all(files)
+
+
+def _sync_all(files: Sequence[Syncable]) -> None:
     for file in files:
         file.sync()
