@@ -1,0 +1,106 @@
+"""No fsync on the loop of a node that serves: everything here makes files last, and none of it on the loop's thread."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.server.talk import eventually
+from tests.support.ports import free_ports
+from tests.support.syncs import SyncsOnLoops
+
+from ottla.client.admin.topics import NewTopic
+from ottla.client.blocking import Blocking
+from ottla.testing.broker import Broker
+
+HASTY = {
+    "log.cleaner.backoff.ms": 50,
+    "log.retention.check.interval.ms": 100,
+    "log.flush.offset.checkpoint.interval.ms": 100,
+    "replica.high.watermark.checkpoint.interval.ms": 100,
+    "log.segment.delete.delay.ms": 0,
+    "metadata.log.max.snapshot.interval.ms": 300,
+    "offsets.topic.num.partitions": 1,
+    "controller.quorum.election.timeout.ms": 300,
+    "controller.quorum.fetch.timeout.ms": 1000,
+}
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> SyncsOnLoops:
+    return SyncsOnLoops(monkeypatch)
+
+
+def live_through(bootstrap: str, replicas: int, sync_count: Callable[[], int]) -> None:
+    """Topics come, are written to in every way, compacted, cut short, configured, and go."""
+    with Blocking(bootstrap) as client:
+        topics = client.admin.topics
+        plain = {"internal.segment.bytes": "5000", "flush.messages": "10"}
+        compacted = plain | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+        topics.create_many(
+            [
+                NewTopic("plain", 2, replicas, configs=plain),
+                NewTopic("durable", 1, replicas, configs={"ottla.fsync.before.ack": "true"}),
+                NewTopic("compacted", 1, replicas, configs=compacted),
+            ]
+        )
+        for number in range(60):
+            for name in ("plain", "durable", "compacted"):
+                client.send(name, b"%d " % number * 100, key=b"k%d" % (number % 3))
+        client.flush()
+        topics.delete_records("plain", {0: -1})
+        before = sync_count()
+        eventually(lambda: sync_count() > before + 10, "checkpoints, cleaning and snapshots go on")
+        topics.delete("plain")
+
+
+def test_a_node_alone(ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops) -> None:
+    broker = ottla_broker_factory(**HASTY)
+    live_through(broker.bootstrap, 1, lambda: syncs.elsewhere)
+    eventually(lambda: "compacted 0 " in (broker.data_dir / "cleaner-offset-checkpoint").read_text(), "it is compacted")
+    broker.stop()
+    assert not syncs.found and syncs.elsewhere > 20
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[list[Broker]]:
+    """Three nodes, each on a loop of its own, in this process."""
+    ports = free_ports(6)
+    voters = ",".join(f"{id}@127.0.0.1:{ports[id - 1]}" for id in (1, 2, 3))
+    brokers = []
+    for id in (1, 2, 3):
+        settings = {
+            **HASTY,
+            "node.id": id,
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://127.0.0.1:{ports[id + 2]},CONTROLLER://127.0.0.1:{ports[id - 1]}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": voters,
+        }
+        brokers.append(Broker(tmp_path / str(id), settings))
+    together(broker.start for broker in brokers)
+    yield brokers
+    together(broker.stop for broker in brokers)
+
+
+def together(calls: Iterator[Callable[[], object]]) -> None:
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+
+
+def test_three_nodes(cluster: list[Broker], syncs: SyncsOnLoops) -> None:
+    """The watch begins when they run; then one after the other is lost and comes back, so that there are elections."""
+    bootstrap = ",".join(broker.bootstrap for broker in cluster)
+    live_through(bootstrap, 3, lambda: syncs.elsewhere)
+    for broker in cluster:
+        before = max(each.node.member.quorum.epoch for each in cluster if each.node is not None)
+        leads = broker.node is not None and broker.node.member.quorum.is_leader
+        broker.stop()
+        others = [each for each in cluster if each is not broker]
+        if leads:
+            eventually(lambda: all(each.node.member.quorum.epoch > before for each in others), "another leads")  # type: ignore[union-attr]  # noqa: B023
+        broker.start()
+    assert not syncs.found, syncs.found[0]
