@@ -158,7 +158,12 @@ def test_offsets_of_committed_transactions_that_do_not_count(monkeypatch: pytest
 
 
 def test_aborted_records_that_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Log, "aborted", lambda self, start, end: [])
+    honest = Log.read_committed
+
+    def forgetful(self: Log, *place: Any, **bounds: Any) -> Any:
+        return honest(self, *place, **bounds)[0], []
+
+    monkeypatch.setattr(Log, "read_committed", forgetful)
     assert "was never committed and is seen" in found(COPIERS, Fault.KILL)
 
 
