@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "ottla"
+LIMITS = SOURCE / "model" / "limits"
 MODULES = sorted(SOURCE.rglob("*.py"))
 PYTHON = sorted([*MODULES, *(path for part in ("tests", "bench", "scripts") for path in (ROOT / part).rglob("*.py"))])
 
@@ -115,11 +116,23 @@ def test_every_module_is_reachable() -> None:
     assert not dead
 
 
+def limits_by_name() -> Counter[str]:
+    return Counter(
+        name for path in LIMITS.glob("*.py") for name in re.findall(r"^([A-Z0-9_]+) =", path.read_text(), re.MULTILINE)
+    )
+
+
 def test_every_limit_is_used() -> None:
-    limits = SOURCE / "model" / "limits.py"
-    names = re.findall(r"^([A-Z0-9_]+) =", limits.read_text(), re.MULTILINE)
+    names = limits_by_name()
     words = Counter(word for path in MODULES for word in re.findall(r"\w+", path.read_text()))
+    assert len(names) > 200
     assert not [name for name in names if words[name] < 2]
+
+
+def test_every_limit_has_one_place_and_is_read_from_the_package() -> None:
+    assert not [name for name, count in limits_by_name().items() if count > 1]
+    reached = re.compile(r"^\s*(from|import) ottla\.model\.limits\.", re.MULTILINE)
+    assert not [path for path in PYTHON if path.parent != LIMITS and reached.search(path.read_text())]
 
 
 @pytest.mark.parametrize("command", ["make run", "make test"])

@@ -1,0 +1,30 @@
+"""Record batches: their sizes, and what is looked at inside them."""
+
+from ottla.model.limits.units import KIB, MIB
+
+# Default of message.max.bytes / max.message.bytes (1 MiB + the batch's 12-byte prefix).
+BATCH_BYTES_MAX = 1 * MIB + 12
+# What one compressed batch may unpack to: a guard against decompression bombs, far above what producers send.
+DECOMPRESSED_BATCH_BYTES_MAX = 256 * MIB
+# Produces to topics whose records the broker looks at (compacted ones, those with a codec or a contract of their own):
+# what the batches of one request may unpack to, or so many times their own size if that is more; and their records.
+LOOKED_INTO_BYTES_MAX = 64 * MIB
+LOOKED_INTO_RATIO_MAX = 8
+LOOKED_INTO_RECORDS_MAX = 250_000
+# A worker looks at so many records between two pauses (some 2 ms; where it reads their payloads: at so many), or packs
+# so many bytes, and does not let batches that unpack to no more than this wait for larger ones.
+LOOKED_AT_ONCE_RECORDS = 1_000
+CHECKED_AT_ONCE_RECORDS = 64
+PACKED_AT_ONCE_BYTES = 256 * KIB
+LOOKED_INTO_SOON_BYTES = 1 * MIB
+# A batch up to this size, packed and unpacked, is looked into on the loop, where that costs less than a worker would;
+# what one turn of the loop may have of that (some 10 ms), and what a record, and unpacking, counts at least.
+LOOKED_AT_HERE_PACKED_BYTES = 16 * KIB
+LOOKED_AT_HERE_BYTES = 128 * KIB
+LOOKED_AT_PER_TURN_BYTES = 512 * KIB
+LOOKED_AT_RECORD_BYTES = 128
+LOOKED_AT_UNPACKED_BYTES = 32 * KIB
+# Up to this size the records of a batch that are dated too far ahead are named; of others only the header is told.
+DATED_BYTES_MAX = 2 * KIB
+# Records decoded in one go: enough to make the rest cheap, few enough that a hostile batch cannot fill the memory.
+RECORDS_DECODED_AT_ONCE_MAX = 1_024

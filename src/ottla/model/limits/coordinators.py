@@ -1,0 +1,39 @@
+"""Coordinators of groups and transactions: journals, members, markers."""
+
+from ottla.model.limits.units import KIB
+
+# When what a coordinator's timer wanted could not be written, it is tried again after this long.
+TIMER_RETRY_MS = 1_000
+# What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
+COORDINATOR_LOAD_BYTES = 256 * KIB
+# How soon a coordinator is loaded again whose journal could not be opened or read.
+COORDINATOR_RETRY_MS = 1_000
+# A new member's parked JoinGroup is given up after this: it cannot send heartbeats yet, and may be long gone.
+NEW_MEMBER_JOIN_MS_MAX = 5 * 60 * 1000
+# Static members that are all away keep their group in a rebalance; how soon it is looked at again, whatever rebalance
+# timeout they asked for (it may be 0).
+ABSENT_MEMBERS_WAIT_MS_MIN = 1_000
+# Member ids given out by one group that nobody has come back with. Clients come back at once; if more are given out the
+# oldest is forgotten, so that a flood of first joins costs no more than this.
+PENDING_MEMBERS_MAX = 5_000
+# Records that a coordinator writes for many at once (expired offsets, deleted topics, snapshots of quiet partitions)
+# are written in portions, so that each stays well below the largest batch a log takes.
+JOURNAL_PORTION_BYTES = 256 * KIB
+# Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
+TRANSACTIONS_PER_SWEEP_MAX = 1_000
+# How long somebody who asks for a coordinator waits for its topic to be made, before they are told to ask again.
+INTERNAL_TOPIC_WAIT_MS = 1_000
+# How long a change of a transaction waits to be on all replicas that are in sync.
+TRANSACTION_WRITE_MS_MAX = 30_000
+# How long a broker waits for another's answer about a transaction or a share group.
+COORDINATOR_REQUEST_MS = 30_000
+# What one such request holds at most: markers, transactions, share partitions.
+OUTBOX_ITEMS_MAX = 2_000
+# How long a marker waits to be on all replicas that are in sync, before it is written again.
+MARKERS_WAIT_MS_MAX = 20_000
+# How soon markers that could not be written are tried again.
+MARKERS_RETRY_MS = 500
+# Hashes of topics that are kept; computing one anew costs about a microsecond per partition.
+TOPIC_HASHES_MAX = 10_000
+# Hashes of names of groups and transactional ids that are kept.
+KEY_HASHES_MAX = 10_000

@@ -1,0 +1,20 @@
+"""Replicas: followers, in-sync changes, directories, epochs."""
+
+from ottla.model.limits.units import MIB
+
+# First pause of a follower, or of one partition, after a failure; doubled up to replica.fetch.backoff.ms.
+REPLICA_RETRY_MS = 10
+# Before an AlterPartition that failed as a whole is sent again.
+ALTER_PARTITION_RETRY_MS = 50
+# Replicas whose directory is told in one AssignReplicasToDirs (Kafka's number), and the pause after a failure.
+ASSIGNMENTS_PER_REQUEST_MAX = 2_250
+ASSIGNMENT_RETRY_MS = 50
+ASSIGNMENT_RETRY_MS_MAX = 10_000
+# Topics that clients asked for and that are being created; who asks for more at once has to ask again.
+TOPICS_BEING_CREATED_MAX = 10_000
+# Replicas that may come and were told where to go; the oldest is forgotten for a new one.
+PREFERRED_DIRECTORIES_MAX = 10_000
+# Bytes copied at a time when a replica moves to another data directory.
+LOG_DIR_COPY_BYTES = MIB
+# Leader epochs kept per partition: one per election; older than the log start are dropped anyway.
+EPOCHS_PER_PARTITION_MAX = 100_000

@@ -1,0 +1,36 @@
+"""What one request may name, and what one slice of a large one does."""
+
+from ottla.model.limits.units import INT16_MAX
+
+# Topics one request may name: each costs a lookup and an answer; Kafka's own tools stay far below.
+TOPICS_PER_REQUEST_MAX = 100_000
+# Partitions over all topics of one CreateTopics: all of them become records of one atomic append.
+PARTITIONS_PER_REQUEST_MAX = 200_000
+# Partitions one topic may have: each is a directory with five files.
+PARTITIONS_PER_TOPIC_MAX = 100_000
+# Sets of replicas and directories that partitions share in memory; of more different ones each keeps its own.
+SHARED_TUPLES_MAX = 200_000
+# Elections by the clock (preferred leaders, unclean ones) in one turn, as Kafka's; the next turn follows at once.
+ELECTIONS_PER_TURN_MAX = 1_000
+# When unclean elections are allowed for all topics: until the controller itself has followed its new settings.
+UNCLEAN_ELECTION_DELAY_MS = 500
+# A topic of 10,000 partitions still fits one batch, hence one write; larger groups become a transaction of several.
+# (Kafka lets one command write 10,000 records at most, but reads batches of any number: see test_kafka_metadata.)
+RECORDS_PER_METADATA_BATCH_MAX = 20_000
+# DescribeTopicPartitions pages; same default as max.request.partition.size.limit.
+DESCRIBE_PARTITIONS_MAX = 2_000
+# Configuration resources and keys in one alter request.
+CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
+# A configuration value is written into a metadata record and into every snapshot.
+CONFIG_VALUE_BYTES_MAX = INT16_MAX
+# What one slice of a large request does (server/slices.py, portions.py), some 10 ms of work: small items; what may
+# have to be opened first; groups and transactions with thousands of members; resources whose settings are told or set.
+ITEMS_PER_SLICE = 200
+PARTITIONS_OPENED_PER_SLICE = 50
+GROUPS_PER_SLICE = 5
+RESOURCES_PER_SLICE = 20
+PARTITIONS_CREATED_PER_SLICE = 500
+PARTITIONS_DESCRIBED_PER_SLICE = 2_000
+PARTITIONS_FETCHED_PER_SLICE = 1_000
+# A snapshot of the cluster with more partitions than this is written piece by piece, of a copy: some 20 ms are no harm.
+SNAPSHOT_AT_ONCE_PARTITIONS = 5_000

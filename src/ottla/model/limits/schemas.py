@@ -1,0 +1,39 @@
+"""Schemas, and payloads that are checked by them."""
+
+from ottla.model.limits.units import KIB, MIB
+
+# How old what is known of schemas may be where another node leads their topic; doubts about them that are remembered.
+SCHEMAS_STALE_MS = 1_000
+# What is read of `_schemas` in one turn: some ten milliseconds' worth.
+SCHEMAS_SLICE_BYTES = 256 * KIB
+SCHEMA_DOUBTS_MAX = 10_000
+# How deeply a schema's JSON nests: what walks it recurses.
+SCHEMA_DEPTH_MAX = 100
+# Pairs of types that one comparison looks at (a second or two), and differences that it reports.
+SCHEMA_PAIRS_MAX = 50_000
+SCHEMA_DIFFERENCES_MAX = 1_000
+# What is wrong with a record, as a header or in an answer (some hundred thousand fit one batch), and how many of a
+# refused batch are told.
+RECORD_FAULT_CHARS_MAX = 300
+RECORD_FAULTS_TOLD_MAX = 1_000
+# Payloads that the broker checks by their schemas; a few bytes must not keep it busy. Avro: how deep one nests, steps
+# per byte, and how many fields without bytes a schema may have before payloads are walked through with these bounds.
+AVRO_DEPTH_MAX = 500
+AVRO_STEPS_PER_BYTE_MAX = 100
+AVRO_WEIGHTLESS_MAX = 100
+# JSON: keywords that are applied per byte, and to the smallest payload (a keyword takes some microseconds).
+JSON_STEPS_PER_BYTE_MAX = 10
+JSON_STEPS_MIN = 1_000
+# The text of a .proto file (or its base64 form): protoc's own descriptor.proto has 60 KB.
+PROTOBUF_TEXT_CHARS_MAX = 4 * MIB
+# Messages in messages, and values in values of options: protoc's bound. Also what message indexes of a frame may have.
+PROTOBUF_DEPTH_MAX = 32
+# The largest number of a field: a tag has 3 bits for the wire type, and 29 for the field.
+PROTOBUF_FIELD_NUMBER_MAX = 2**29 - 1
+# Columns that one schema may become: types used in many places multiply, and every column takes its part of the arena.
+COLUMNS_MAX = 4_096
+# Items that take no bytes (nulls, empty records) in all arrays of one value: without a bound ten bytes could ask for
+# memory without end.
+ITEMS_OF_NO_SIZE_MAX = 65_536
+# Decoders of different schemas that a task keeps ready, for keys and for values.
+DECODERS_KEPT_MAX = 500

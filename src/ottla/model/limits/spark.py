@@ -1,0 +1,22 @@
+"""Spark: the source, the sink, and Spark's own connector."""
+
+from ottla.model.limits.units import KIB, MIB
+
+# Queries of Spark's own connector whose fetches are noted, and partitions of each.
+SPARK_READERS_MAX = 1_000
+SPARK_PARTITIONS_NOTED_MAX = 100_000
+# Bytes of records (unpacked) that are handed to Spark at once: the JVM holds them outside its heap.
+SPARK_BATCH_BYTES_MAX = 32 * MIB
+# Rows of a task that are gathered before they become record batches: enough for full batches of many partitions.
+SPARK_GATHERED_BYTES = 8 * MIB
+SPARK_GATHERED_ROWS = 100_000
+# Record batches of the Spark sink unless told otherwise: rows come in thousands, so nobody waits for them to fill.
+SPARK_BATCH_BYTES = 256 * KIB
+# How long a task's transaction may wait for the driver: what brokers allow at most by default.
+SPARK_TRANSACTION_TIMEOUT_MS = 900_000
+# The driver's own transactions are one record long. Another sink's may hold up the reading of the log for so long.
+SPARK_DECISION_TIMEOUT_MS = 30_000
+# What one of these may be before it is packed: the parts of some 60,000 tasks.
+SPARK_DECISION_BYTES_MAX = 16 * MIB
+# Transactions that the driver ends at the same time.
+SPARK_ENDS_AT_ONCE_MAX = 32

@@ -1,0 +1,28 @@
+"""Logs on disk: files, scans, marks, upkeep, and the threads that work on them."""
+
+from ottla.model.limits.units import KIB, MIB
+
+# Descriptors kept open over all segments and indexes (default of ottla.open.files.max): leaves room for connections
+# below the common soft limit of 65,536 and works with many thousand partitions.
+OPEN_FILES_MAX = 8_192
+# Bytes read around an index position to find a batch header: the index is exact to 4 KiB (index.interval.bytes).
+INDEX_READ_BYTES = 8 * KIB
+# One read of a scan (recovery, verify, compaction).
+SCAN_READ_BYTES = 1 * MIB
+# Partitions nobody has asked for yet that upkeep opens at one turn: some milliseconds of work, twenty times a second.
+PARTITIONS_OPENED_PER_TURN = 20
+# Partitions that upkeep looks at between two turns of the loop: about a millisecond.
+PARTITIONS_VISITED_PER_TURN = 200
+# Directories of deleted partitions that are removed by one job of a worker thread; a stop waits for such a job.
+DIRECTORIES_REMOVED_AT_ONCE = 50
+# Threads for blocking work: fsync, compaction, recovery, big codecs.
+WORKER_THREADS_MAX = 4
+# A log's producers are marked (see `log.marks`) every so many bytes: cutting its end off reads at most these again. Of
+# the smallest batches they are 8,000, about 25 ms of work.
+MARK_INTERVAL_BYTES = 512 * KIB
+# Marks that are kept, and producers' states with them: a few kilobytes for most partitions, 20 MiB at the most.
+MARKS_MAX = 8
+MARKED_STATES_MAX = 16_384
+# A node without a working disk: how often it looks for one, and what must fit on it.
+DISK_PROBE_INTERVAL_MS = 1_000
+DISK_PROBE_BYTES = 16 * MIB
