@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from ottla.schemas.registry.commands import Command
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.records import Record
 
+T = TypeVar("T")
 V1 = "application/vnd.schemaregistry.v1+json"
 
 
@@ -33,6 +35,9 @@ class MemoryStore:
     @property
     def state(self) -> RegistryMachine:
         return self.machine
+
+    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
+        return work(self.machine)
 
     @property
     def about(self) -> About:

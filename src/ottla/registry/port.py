@@ -10,8 +10,9 @@ Rules for who implements it:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from ottla.schemas.registry.commands import Command
     from ottla.schemas.registry.machine import RegistryMachine
+
+T = TypeVar("T")
 
 
 class NotLeader(Exception):
@@ -57,6 +60,10 @@ class Store(Protocol):
     @property
     def state(self) -> RegistryMachine:
         """What has been read so far, for reading."""
+        ...
+
+    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
+        """The result of work that may take long, done where it holds nobody up; the state stands still meanwhile."""
         ...
 
     @property

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,6 +32,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, ProducerFenced
 from ottla.client.fetching import ConsumedRecord
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.registry.aside import Aside
 from ottla.registry.following import Following
 from ottla.registry.leader import Election
 from ottla.registry.port import About, NotLeader, Unavailable
@@ -42,6 +45,8 @@ from ottla.schemas.registry.records import LeaderEntry, Record, encode
 from ottla.schemas.registry.refusal import too_large
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _RECHECK_S = 2.0  # how soon a topic that was refused is looked at again
 _TAKE_AGAIN_S_MAX = 60.0  # how soon a leader that could not take the id tries it unasked
@@ -86,7 +91,10 @@ class TopicStore:
         self._group_id = group_id
         self._options = options
         self._transactional_id = f"{group_id}-{options.topic}"
-        self._tail = Tail(cluster, options.topic, self._begin, self._apply)
+        self._aside = Aside()
+        self._guard = threading.Lock()  # of what the threads of `aside` remember
+        self._applied = 0  # counts records, to tell whether anything has changed
+        self._tail = Tail(cluster, options.topic, self._begin, self._apply, self._aside.change)
         self._following = Following(
             election, self._is_announced, options.peers, options.timeout_ms, cluster.options.backoff_ms
         )
@@ -111,6 +119,7 @@ class TopicStore:
             await asyncio.wait(self._tasks)
         await self._tail.stop()
         await self._drop_writer()
+        self._aside.close()
 
     async def loaded(self) -> None:
         """Until everything was read once. Raises WrongTopic when the topic is not fit for a registry."""
@@ -150,6 +159,9 @@ class TopicStore:
             raise Unavailable(self._trouble)
         return self._tail.state
 
+    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
+        return await self._aside.run(partial(work, self.state))
+
     @property
     def about(self) -> About:
         return About(self._cluster.metadata.cluster_id or "", self._group_id, __version__)
@@ -157,12 +169,13 @@ class TopicStore:
     def _begin(self) -> RegistryMachine:
         if self._pending is not None:
             self._pending.forget()
-        return RegistryMachine()
+        return RegistryMachine(guard=self._guard)
 
     def _apply(self, machine: RegistryMachine, record: ConsumedRecord) -> None:
         if self._pending is not None:
             self._pending.note(record)
         if record.key is not None:
+            self._applied += 1
             machine.apply(Record(record.key, record.value, record.headers, record.timestamp))
 
     # --- writing ------------------------------------------------------------------------------------------------
@@ -172,8 +185,12 @@ class TopicStore:
             async with asyncio.timeout(2 * self._options.timeout_ms / 1000), self._lock:
                 while True:
                     await self._lead()
-                    result = self.state.decide(command, self._cluster.options.now_ms())
-                    if not result.records or await self._write(result.records):
+                    applied, now_ms = self._applied, self._cluster.options.now_ms()
+                    result = await self.aside(partial(RegistryMachine.decide, command=command, now_ms=now_ms))
+                    if not result.records:
+                        return result.reply
+                    # What was decided holds if nothing has changed meanwhile.
+                    if self._knows_all and applied == self._applied and await self._write(result.records):
                         return result.reply
         except TimeoutError:
             raise Unavailable("the operation timed out", timed_out=True) from None

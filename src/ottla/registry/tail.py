@@ -20,11 +20,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange
-from ottla.client.fetching import ConsumedRecord, Cursor, Fetched, Fetcher, ReadOptions, decode_batch
+from ottla.client.fetching import ConsumedRecord, Cursor, Fetched, Fetcher, RawBatch, ReadOptions, decode_batch
 from ottla.client.offsets import EARLIEST, LATEST, resolve
 from ottla.model import limits
 from ottla.model.errors import ApiError
@@ -59,10 +60,16 @@ class _Unfit(Exception):
 
 
 class Tail(Generic[S]):
-    """Reads the one partition: `begin` makes an empty state, and `apply` takes a record into it."""
+    """Reads the one partition: `begin` makes an empty state, and `apply` takes a record into it. Whoever reads `state`
+    outside the loop is kept out by `change` meanwhile."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, begin: Callable[[], S], apply: Callable[[S, ConsumedRecord], None]
+        self,
+        cluster: Cluster,
+        topic: str,
+        begin: Callable[[], S],
+        apply: Callable[[S, ConsumedRecord], None],
+        change: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self.state: S | None = None  # None until the log was read once
         self.position = 0  # of `state`
@@ -73,6 +80,7 @@ class Tail(Generic[S]):
         self._partition = TopicPartition(topic, 0)
         self._begin = begin
         self._apply = apply
+        self._change = change
         self._tries = 0  # since something was read
         self._shortened = False  # the log ends before `position`
         self._news = asyncio.Event()
@@ -195,14 +203,20 @@ class Tail(Generic[S]):
 
     async def _take(self, state: S, fetched: Fetched) -> None:
         for raw in fetched.batches:
-            offset = raw.header.base_offset
-            try:
-                for record in decode_batch(raw):
-                    offset = record.offset
-                    self._apply(state, record)
-            except Exception as cause:
-                raise _Unfit(offset, cause) from cause
+            async with self._change() if self._current else nullcontext():
+                await self._take_batch(state, raw)
             await asyncio.sleep(0)  # a long log must not keep requests waiting
+
+    async def _take_batch(self, state: S, raw: RawBatch) -> None:
+        offset = raw.header.base_offset
+        try:
+            for number, record in enumerate(decode_batch(raw), 1):
+                offset = record.offset
+                self._apply(state, record)
+                if number % limits.REGISTRY_RECORDS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        except Exception as cause:
+            raise _Unfit(offset, cause) from cause
 
     async def _reach(self, state: S, position: int, end: int) -> None:
         """Everything before the position is in the state; from the end on it is the one that counts."""

@@ -30,12 +30,20 @@ def read(text: str, *, comments: bool = False, exact: bool = False) -> Json:
     if comments and ("//" in text or "/*" in text):
         text = _COMMENT_OR_STRING.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
     try:
-        value = json.loads(text, parse_float=Decimal if exact else float, parse_constant=_no_constant)
+        value = json.loads(text, parse_float=_decimal if exact else float, parse_constant=_no_constant)
     except RecursionError:
         raise InvalidSchema(_too_deep()) from None
     except (ValueError, ArithmeticError) as error:
         raise InvalidSchema(f"not JSON: {error}") from None
     _check(value)
+    return value
+
+
+def _decimal(text: str) -> Decimal:
+    """All digits of a fraction. A few characters can be a number that takes gigabytes to write out."""
+    value = Decimal(text)
+    if not value.is_finite() or abs(value.adjusted()) > limits.SCHEMA_NUMBER_DIGITS_MAX:
+        raise ValueError(f"a number has more than {limits.SCHEMA_NUMBER_DIGITS_MAX} digits")
     return value
 
 

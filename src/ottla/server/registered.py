@@ -28,6 +28,7 @@ from uuid import UUID
 from ottla.cluster.entities import NO_LEADER
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import SCHEMAS_PARSED_CHARS_MAX, SCHEMAS_PARSED_REMEMBERED
 from ottla.records.batch import headers
 from ottla.records.committed import AbortedFilter
 from ottla.records.record import records
@@ -120,9 +121,7 @@ class RegisteredSchemas:
         found = Schema(self._machine, held) if held else None
         self._known[identity] = found
         self._known_chars += _chars(found)
-        while (
-            len(self._known) > limits.SCHEMAS_PARSED_REMEMBERED or self._known_chars > limits.SCHEMAS_PARSED_CHARS_MAX
-        ):
+        while len(self._known) > SCHEMAS_PARSED_REMEMBERED or self._known_chars > SCHEMAS_PARSED_CHARS_MAX:
             oldest = next(iter(self._known))
             self._known_chars -= _chars(self._known.pop(oldest))
         return found

@@ -28,8 +28,11 @@ def json_answer(
     content: Any, *, status: int = 200, media_type: str = REGISTRY_JSON, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Compact JSON, as Confluent's services write it."""
-    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    return Response(body, status, headers=dict(headers or {}), media_type=media_type)
+    return Response(encode_json(content), status, headers=dict(headers or {}), media_type=media_type)
+
+
+def encode_json(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def error_answer(error_code: int, message: str, *, status: int | None = None, media_type: str = JSON) -> Response:

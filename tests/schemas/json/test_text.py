@@ -196,7 +196,12 @@ DEEP = limits.SCHEMA_DEPTH_MAX + 1
 
 @pytest.mark.parametrize(
     "text",
-    ['{"not":' * DEEP + "true" + "}" * DEEP, "[" * 100_000, " " * (limits.SCHEMA_TEXT_CHARS_MAX + 1), '{"a":NaN}'],
+    [
+        '{"not":' * DEEP + "true" + "}" * DEEP,
+        "[" * 100_000,
+        " " * (limits.SCHEMA_TEXT_CHARS_MAX + 1),
+        '{"a":NaN}',
+    ],
     ids=["deep", "brackets", "long", "NaN"],
 )
 def test_texts_beyond_the_bounds_are_refused(text: str) -> None:

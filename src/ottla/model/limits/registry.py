@@ -15,6 +15,19 @@ SCHEMAS_PARSED_REMEMBERED = 1_000
 SCHEMAS_PARSED_CHARS_MAX = 8 * MIB
 # A record of `_schemas` that a registry cannot take in is tried again after so long.
 REGISTRY_UNREADABLE_RETRY_MS = 60_000
+# Records of `_schemas` that are applied, and subjects or schemas that are listed, in one turn of the loop.
+REGISTRY_RECORDS_AT_ONCE = 500
+REGISTRY_SUBJECTS_AT_ONCE = 2_000
+REGISTRY_SCHEMAS_AT_ONCE = 100
+# Bodies of requests from this length on are understood outside the loop.
+REGISTRY_BODY_AT_ONCE_BYTES = 64 * KIB
+# Versions, and characters of them, that one request compares a schema with: some seconds' work for a thread.
+SCHEMA_VERSIONS_COMPARED_MAX = 1_000
+SCHEMA_CHARS_COMPARED_MAX = 4 * MIB
+# Commas, colons and brackets in the JSON of a request: what one call of its parser makes of more holds everybody up.
+JSON_BODY_PARTS_MAX = 500_000
+# Work on schemas of several requests at the same time, each in a thread of its own.
+SCHEMA_THREADS_MAX = 4
 # An older schema is part of the message that a newer one does not fit it, cut here as Confluent does.
 OLD_SCHEMA_SHOWN_CHARS_MAX = 10 * KIB
 # Segments of a path and parameters of a request: the API needs fewer than ten of either.

@@ -9,6 +9,8 @@ SCHEMAS_SLICE_BYTES = 256 * KIB
 SCHEMA_DOUBTS_MAX = 10_000
 # How deeply a schema's JSON nests: what walks it recurses.
 SCHEMA_DEPTH_MAX = 100
+# Digits of a number in a schema, before or behind the point: Python writes no more than 4,300.
+SCHEMA_NUMBER_DIGITS_MAX = 4_000
 # Pairs of types that one comparison looks at (a second or two), and differences that it reports.
 SCHEMA_PAIRS_MAX = 50_000
 SCHEMA_DIFFERENCES_MAX = 1_000

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ottla.model.limits import INT32_MAX
+from ottla.model.limits import INT32_MAX, JSON_BODY_PARTS_MAX, REGISTRY_BODY_AT_ONCE_BYTES
 from ottla.registry.errors import BadRequest
 from ottla.registry.port import NotLeader, Store
 from ottla.schemas.registry.commands import Command
 from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.refusal import invalid_version
+from ottla.web.answers import encode_json
+
+T = TypeVar("T")
 
 
 class Forwarded(Exception):
@@ -23,6 +27,17 @@ class Forwarded(Exception):
     def __init__(self, response: Response) -> None:
         super().__init__("answered by the leader")
         self.response = response
+
+
+class Encoded(NamedTuple):
+    """An answer that is JSON already."""
+
+    body: bytes
+
+    @classmethod
+    def rows(cls, rows: Iterable[Any]) -> Encoded:
+        """Written one by one, so that others have their turn when this is done in a thread."""
+        return cls(b"[" + b",".join(map(encode_json, rows)) + b"]")
 
 
 class Text(NamedTuple):
@@ -53,13 +68,28 @@ class Call:
                 raise
         raise Forwarded(await self.store.forward(self.request))
 
+    async def aside(self, work: Callable[[RegistryMachine], T]) -> T:
+        """Do in a thread what has to parse or compare schemas, or to go through all of them."""
+        return await self.store.aside(work)
+
+    async def show(self, make: Callable[[], T]) -> T:
+        """An answer about schemas; with `format` or `findTags` they have to be parsed for it."""
+        if self.query.get("format") or self.query.get("findTags"):
+            return await self.aside(lambda _: make())
+        return make()
+
     async def body(self) -> dict[str, Any]:
         """The JSON object that was sent. Raises BadRequest."""
         sent = await self.request.body()
         if not sent.strip():
             raise BadRequest(422, "The request body must not be null")
+        if sum(map(sent.count, (b",", b":", b"[", b"{"))) > JSON_BODY_PARTS_MAX:
+            raise BadRequest(422, f"The request body has more than {JSON_BODY_PARTS_MAX} commas, colons and brackets")
         try:
-            value = json.loads(sent)
+            if len(sent) < REGISTRY_BODY_AT_ONCE_BYTES:
+                value = json.loads(sent)
+            else:
+                value = await self.aside(lambda _: json.loads(sent))
         except (ValueError, RecursionError) as error:
             raise BadRequest(400, f"The request body is not JSON: {error}") from None
         if value is None:

@@ -10,6 +10,7 @@ from ottla.registry.routes.call import Call, version_number
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
 from ottla.schemas.registry.entities import Draft, Registered
+from ottla.schemas.registry.machine import RegistryMachine
 from ottla.schemas.registry.names import normal
 from ottla.schemas.registry.refusal import Refused, version_not_found
 
@@ -23,20 +24,23 @@ async def check_version(call: Call) -> Any:
     against = lookups.get(call.machine, subject, version)
     if against is None and version != lookups.LATEST:
         raise version_not_found(version)
-    return _checked(call, subject, draft, [] if against is None else [against])
+    return await call.aside(lambda machine: _checked(machine, call, subject, draft, [against] if against else []))
 
 
 @route("POST", "/compatibility/subjects/{subject}/versions")
 async def check_subject(call: Call) -> Any:
     draft, subject = draft_of(await call.body()), normal(call.params["subject"])
-    return _checked(call, subject, draft, [it for it in call.machine.state.versions(subject) if not it.deleted])
+    versions = [it for it in call.machine.state.versions(subject) if not it.deleted]
+    return await call.aside(lambda machine: _checked(machine, call, subject, draft, versions))
 
 
-def _checked(call: Call, subject: str, draft: Draft, previous: Sequence[Registered]) -> dict[str, Any]:
+def _checked(
+    machine: RegistryMachine, call: Call, subject: str, draft: Draft, previous: Sequence[Registered]
+) -> dict[str, Any]:
     verbose = call.flag("verbose")
-    normalize = call.flag("normalize") or call.machine.scope.config(subject).get("normalize") is True
+    normalize = call.flag("normalize") or machine.scope.config(subject).get("normalize") is True
     try:
-        messages = lookups.check_draft(call.machine, subject, draft, normalize, previous)
+        messages = lookups.check_draft(machine, subject, draft, normalize, previous)
     except Refused as refused:
         if not verbose or refused.code != _INVALID_SCHEMA:
             raise

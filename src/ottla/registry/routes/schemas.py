@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ottla.registry.routes.call import Call, Text, number
+from ottla.model.limits import REGISTRY_SCHEMAS_AT_ONCE
+from ottla.registry.routes.call import Call, Encoded, Text, number
 from ottla.registry.routes.entities import schema_json, schema_string_json, tags_json, text_of
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
@@ -12,12 +13,19 @@ from ottla.schemas.registry.entities import Registered
 from ottla.schemas.registry.names import context_of, split
 from ottla.schemas.registry.refusal import schema_not_found
 from ottla.schemas.registry.searches import aliases_of, schemas_like
+from ottla.schemas.registry.state import State
 from ottla.schemas.schema import SchemaType
 
 
 @route("GET", "/schemas")
 async def list_schemas(call: Call) -> Any:
     state = call.machine.state
+    if len(state.subjects) + sum(map(len, state.subjects.values())) <= REGISTRY_SCHEMAS_AT_ONCE:
+        return await call.show(lambda: _listed(call, state))
+    return await call.aside(lambda machine: Encoded.rows(_listed(call, machine.state)))
+
+
+def _listed(call: Call, state: State) -> list[dict[str, Any]]:
     found = schemas_like(
         state,
         call.text("subjectPrefix") or "",
@@ -41,7 +49,9 @@ async def list_types(call: Call) -> Any:
 @route("GET", "/schemas/ids/{id}")
 async def get_by_id(call: Call) -> Any:
     it = _with_id(call)
-    answer = {**schema_string_json(call, it, named=_names_subject(call)), **tags_json(call, it)}
+    answer = await call.show(
+        lambda: {**schema_string_json(call, it, named=_names_subject(call)), **tags_json(call, it)}
+    )
     if call.flag("fetchMaxId"):
         answer["maxId"] = call.machine.state.highest[context_of(it.subject)]
     return answer
@@ -49,7 +59,8 @@ async def get_by_id(call: Call) -> Any:
 
 @route("GET", "/schemas/ids/{id}/schema")
 async def get_text_by_id(call: Call) -> Any:
-    return Text(text_of(call, _with_id(call)))
+    it = _with_id(call)
+    return await call.show(lambda: Text(text_of(call, it)))
 
 
 @route("GET", "/schemas/ids/{id}/subjects")
@@ -67,7 +78,7 @@ async def get_by_guid(call: Call) -> Any:
     found = lookups.with_guid(call.machine, call.params["guid"])
     if not found:
         raise schema_not_found(call.params["guid"])
-    return schema_string_json(call, found[0][1], named=False)
+    return await call.show(lambda: schema_string_json(call, found[0][1], named=False))
 
 
 @route("GET", "/schemas/guids/{guid}/ids")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from ottla.model.limits import REGISTRY_SUBJECTS_AT_ONCE
 from ottla.registry.routes.bodies import draft_of
-from ottla.registry.routes.call import Call
+from ottla.registry.routes.call import Call, Encoded
 from ottla.registry.routes.entities import schema_json
 from ottla.registry.routes.table import route
 from ottla.schemas.registry import lookups
@@ -18,13 +20,16 @@ from ottla.schemas.registry.searches import subjects_like
 @route("GET", "/subjects")
 async def list_subjects(call: Call) -> Any:
     prefix = call.text("subjectPrefix")
-    subjects = subjects_like(
-        call.machine.state,
-        EVERY_CONTEXT if prefix is None else prefix,
+    looked = partial(
+        subjects_like,
+        prefix=EVERY_CONTEXT if prefix is None else prefix,
         deleted=call.flag("deleted"),
         deleted_only=call.flag("deletedOnly"),
     )
-    return call.page(subjects)
+    state = call.machine.state
+    if len(state.subjects) + sum(map(len, state.subjects.values())) <= REGISTRY_SUBJECTS_AT_ONCE:
+        return call.page(looked(state))
+    return await call.aside(lambda machine: Encoded.rows(call.page(looked(machine.state))))
 
 
 @route("POST", "/subjects/{subject}")
@@ -32,10 +37,10 @@ async def look_up(call: Call) -> Any:
     draft = draft_of(await call.body())
     subject, deleted = normal(call.params["subject"]), call.flag("deleted")
     normalize = call.flag("normalize") or call.machine.scope.config(subject).get("normalize") is True
-    found = lookups.find_anywhere(call.machine, subject, draft, normalize, deleted)
+    found = await call.aside(lambda machine: lookups.find_anywhere(machine, subject, draft, normalize, deleted))
     if found is None:
         raise _absent(call, subject, deleted)
-    return schema_json(call, found)
+    return await call.show(lambda: schema_json(call, found))
 
 
 @route("GET", "/subjects/{subject}/metadata")
@@ -45,7 +50,7 @@ async def latest_with_metadata(call: Call) -> Any:
     found = lookups.latest_with_metadata(call.machine, subject, wanted, deleted)
     if found is None:
         raise _absent(call, subject, deleted)
-    return schema_json(call, found)
+    return await call.show(lambda: schema_json(call, found))
 
 
 @route("DELETE", "/subjects/{subject}")

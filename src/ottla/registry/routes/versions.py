@@ -35,18 +35,20 @@ async def register(call: Call) -> Any:
         raise invalid_subject(call.params["subject"])
     command = Register(normal(call.params["subject"]), draft, call.flag("normalize"), call.flag("force"))
     # What is there already need not be written, so any instance can say so.
-    return registered_json(call, known_already(call.machine, command) or await call.submit(command))
+    known = await call.aside(lambda machine: known_already(machine, command)) or await call.submit(command)
+    return await call.show(lambda: registered_json(call, known))
 
 
 @route("GET", "/subjects/{subject}/versions/{version}")
 async def get_version(call: Call) -> Any:
     it = _version(call, call.flag("deleted"))
-    return {**schema_json(call, it), **tags_json(call, it)}
+    return await call.show(lambda: {**schema_json(call, it), **tags_json(call, it)})
 
 
 @route("GET", "/subjects/{subject}/versions/{version}/schema")
 async def get_text(call: Call) -> Any:
-    return Text(text_of(call, _version(call, call.flag("deleted"))))
+    it = _version(call, call.flag("deleted"))
+    return await call.show(lambda: Text(text_of(call, it)))
 
 
 @route("GET", "/subjects/{subject}/versions/{version}/referencedby")
@@ -64,7 +66,8 @@ async def change_tags(call: Call) -> Any:
     new_version = body.get("newVersion")
     before = lookups.get(call.machine, subject, new_version - 1) if isinstance(new_version, int) else None
     draft = retagged(body, it, before or lookups.latest(call.machine, subject))
-    return registered_json(call, await call.submit(Register(subject, draft)))
+    made = await call.submit(Register(subject, draft))
+    return await call.show(lambda: registered_json(call, made))
 
 
 @route("DELETE", "/subjects/{subject}/versions/{version}")

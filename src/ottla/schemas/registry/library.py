@@ -7,6 +7,7 @@ everything that went into it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from ottla.model.limits import (
     REFERENCES_DEPTH_MAX,
@@ -25,10 +26,12 @@ _Remembered = tuple[bool, str, str, tuple[Reference, ...], tuple[tuple[str, str]
 
 
 class Library:
-    """Parses what is registered, or is about to be."""
+    """Parses what is registered, or is about to be. `guard` is held while what is remembered changes, where several
+    threads parse."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, guard: AbstractContextManager[object] | None = None) -> None:
         self._state = state
+        self._guard = guard or nullcontext()
         self._remembered: dict[_Remembered, Parsed] = {}
         self._remembered_chars = 0
 
@@ -57,19 +60,33 @@ class Library:
     def parsed(self, source: Source, as_new: bool) -> Parsed:
         """What is registered was good enough once: only what is new is checked for everything. Raises Refused."""
         key = (as_new, source.type.value, source.text, source.references, tuple(source.resolved.items()))
-        known = self._remembered.pop(key, None)
+        known = self._recall(key)
         if known is None:
             try:
                 known = parse(source) if as_new else _leniently(source)
             except (InvalidSchema, RecursionError) as error:
                 raise invalid_schema(f"Invalid schema of type {source.type}, details: {error}") from None
-            self._remembered_chars += _chars(key)
-        self._remembered[key] = known
-        while len(self._remembered) > SCHEMAS_PARSED_REMEMBERED or self._remembered_chars > SCHEMAS_PARSED_CHARS_MAX:
-            oldest = next(iter(self._remembered))
-            del self._remembered[oldest]
-            self._remembered_chars -= _chars(oldest)
+            self._remember(key, known)
         return known
+
+    def _recall(self, key: _Remembered) -> Parsed | None:
+        with self._guard:
+            known = self._remembered.pop(key, None)
+            if known is not None:
+                self._remembered[key] = known  # the one used last is forgotten last
+            return known
+
+    def _remember(self, key: _Remembered, parsed: Parsed) -> None:
+        with self._guard:
+            if self._remembered.pop(key, None) is None:
+                self._remembered_chars += _chars(key)
+            self._remembered[key] = parsed
+            while (
+                len(self._remembered) > SCHEMAS_PARSED_REMEMBERED or self._remembered_chars > SCHEMAS_PARSED_CHARS_MAX
+            ):
+                oldest = next(iter(self._remembered))
+                del self._remembered[oldest]
+                self._remembered_chars -= _chars(oldest)
 
     def numbered(self, subject: str, references: Sequence[Reference]) -> tuple[Reference, ...]:
         """References with the version that `-1`, the latest, is just now."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ottla.model.limits import SCHEMA_CHARS_COMPARED_MAX, SCHEMA_VERSIONS_COMPARED_MAX
 from ottla.schemas.avro import AvroSchema
 from ottla.schemas.avro.equal import equal
 from ottla.schemas.compatibility import Previous, check_lazily
@@ -26,7 +27,7 @@ from ottla.schemas.registry.carried import (
 )
 from ottla.schemas.registry.entities import Config, Draft, Registered
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, context_of, prefix_of, split
-from ottla.schemas.registry.refusal import Refused, invalid_schema
+from ottla.schemas.registry.refusal import Refused, invalid_schema, too_much
 from ottla.schemas.registry.reserved import conflicts
 from ottla.schemas.schema import Parsed, Reference, Source
 
@@ -258,13 +259,26 @@ def incompatibilities(
     if group is not None:
         value = property_of(it.metadata, group)
         previous = [each for each in previous if property_of(each.metadata, group) == value]
-    lazily: list[Previous] = [(each.version, partial(machine.library.of, each)) for each in previous]
     level = machine.scope.level(subject)
+    if level.is_transitive:
+        _check_work(previous)
+    lazily: list[Previous] = [(each.version, partial(machine.library.of, each)) for each in previous]
     messages += check_lazily(it.parsed, lazily, level)
     if messages:
         validates = str(bool(config.get("validateFields"))).lower()
         messages.append(f"{{validateFields: '{validates}', compatibility: '{level}'}}")
     return messages
+
+
+def _check_work(previous: Sequence[Registered]) -> None:
+    """Refuse a comparison with more than what can be done while others wait."""
+    chars = sum(len(each.text) for each in previous)
+    if len(previous) > SCHEMA_VERSIONS_COMPARED_MAX or chars > SCHEMA_CHARS_COMPARED_MAX:
+        raise too_much(
+            f"Comparing a schema with {len(previous)} versions of together {chars} characters is more than the "
+            f"{SCHEMA_VERSIONS_COMPARED_MAX} versions and {SCHEMA_CHARS_COMPARED_MAX} characters that one request may; "
+            "a level that is not transitive compares with the latest version only"
+        )
 
 
 def check_draft(

@@ -7,6 +7,7 @@ the same state as who wrote it. What is read is in `lookups.py`, `scope.py` and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ottla.machine.kit import Result
@@ -21,11 +22,11 @@ from ottla.schemas.registry.state import Ignored, State
 class RegistryMachine:
     """Everything that is registered, and what may become of it."""
 
-    def __init__(self, level: Level = Level.BACKWARD) -> None:
-        """`level` is the compatibility that is asked for where no setting says otherwise."""
+    def __init__(self, level: Level = Level.BACKWARD, guard: AbstractContextManager[object] | None = None) -> None:
+        """`level` is the compatibility that is asked for where no setting says otherwise; `guard`: see Library."""
         self.state = State()
         self.scope = Scope(self.state, level)
-        self.library = Library(self.state)
+        self.library = Library(self.state, guard)
 
     def decide(self, command: commands.Command, now_ms: int) -> Result[Record]:
         match command:

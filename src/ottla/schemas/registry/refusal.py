@@ -98,6 +98,10 @@ def too_large(message: str) -> Refused:
     return Refused(42209, message)
 
 
+def too_much(message: str) -> Refused:
+    return Refused(42201, message)
+
+
 def invalid_rules(message: str) -> Refused:
     return Refused(42210, message)
 

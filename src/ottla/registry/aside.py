@@ -1,0 +1,67 @@
+"""Work on schemas beside the event loop: parsing and comparing what strangers send may take seconds.
+
+Rules:
+- Work in a thread reads the state, which only the loop changes: so the state stands still while anything is under way.
+  A change waits for what has begun, and what has not begun waits for the change.
+- What is answered without parsing anything is answered in the loop and waits for neither.
+- A request that is given up does not end its thread: the state stands still until that has ended by itself. How long
+  that may take is bounded by the bounds of the work (`model/limits.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ottla.model import limits
+
+T = TypeVar("T")
+
+
+class Aside:
+    """Threads, and the state's turns."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(limits.SCHEMA_THREADS_MAX, thread_name_prefix="schemas")
+        self._inside = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """The result of work that reads the state."""
+        while not self._open.is_set():
+            await self._open.wait()
+        self._inside += 1
+        self._empty.clear()
+        loop = asyncio.get_running_loop()
+        under_way = self._threads.submit(work)
+
+        def ended(_: Future[Any]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop may have ended before
+                loop.call_soon_threadsafe(self._leave)
+
+        under_way.add_done_callback(ended)
+        return await asyncio.wrap_future(under_way)
+
+    def _leave(self) -> None:
+        self._inside -= 1
+        if not self._inside:
+            self._empty.set()
+
+    @contextlib.asynccontextmanager
+    async def change(self) -> AsyncIterator[None]:
+        """Nothing reads the state in a thread inside this block."""
+        self._open.clear()
+        try:
+            await self._empty.wait()
+            yield
+        finally:
+            self._open.set()
