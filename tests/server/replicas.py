@@ -31,6 +31,7 @@ from ottla.server.handlers.list_offsets import list_offsets
 from ottla.server.partitions import Partitions
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
+from ottla.server.slices import Slices
 from ottla.server.waiters import Waiters
 from ottla.sim.disk import SimDisk
 from ottla.wire import api, compile
@@ -82,6 +83,7 @@ class Side:
             waiters=self.waiters,
             syncer=Syncer(loop, None, self.partitions, self.waiters.notify),
             sessions=Sessions(100, random.Random(1)),
+            slices=Slices(loop),
             now_ms=now_ms,
             steady_ms=now_ms,
             advertised=lambda listener: None,

@@ -69,6 +69,7 @@ def connection(ottla_broker: Broker, syncs: Syncs) -> Iterator[RawConnection]:
 
 
 def next_offset(broker: Broker) -> int:
+    """Of a partition that was written to: only the broker's own thread may open one."""
     assert broker.node is not None
     partition = broker.node.partitions.get("t", 0)
     assert partition is not None
@@ -76,16 +77,17 @@ def next_offset(broker: Broker) -> int:
 
 
 def test_many_appends_share_one_sync(ottla_broker: Broker, connection: RawConnection, syncs: Syncs) -> None:
+    assert produce(connection, "t", [b"first"]) == (0, 0)
     syncs.open.clear()
     with ExitStack() as stack:
         pipes = [stack.enter_context(Pipeline(ottla_broker.bootstrap)) for _ in range(10)]
         for pipe in pipes:
             for _ in range(20):
                 pipe.send(produce_request({("t", 0): [b"x"]}), PRODUCE_VERSION)
-        eventually(lambda: next_offset(ottla_broker) == 200, "all are appended while one sync is held up")
+        eventually(lambda: next_offset(ottla_broker) == 201, "all are appended while one sync is held up")
         held = syncs.began
         answer = connection.call(fetch_request({("t", 0): 0}), FETCH_VERSION)
-        assert values_of(answer) == {("t", 0): []}, "what is not on disk cannot be read"
+        assert values_of(answer) == {("t", 0): [b"first"]}, "what is not on disk cannot be read"
         syncs.open.set()
         offsets = []
         for pipe in pipes:
@@ -93,9 +95,10 @@ def test_many_appends_share_one_sync(ottla_broker: Broker, connection: RawConnec
                 (found,) = pipe.answer().responses[0].partition_responses
                 assert found.error_code == 0
                 offsets.append(found.base_offset)
-    assert sorted(offsets) == list(range(200))
+    assert sorted(offsets) == list(range(1, 201))
+    assert held <= 2, "one before, and the one that was held up"
     assert syncs.began <= held + 1, "all that was appended while a sync was held up shares the next"
-    assert len(values_of(connection.call(fetch_request({("t", 0): 0}), FETCH_VERSION))["t", 0]) == 200
+    assert len(values_of(connection.call(fetch_request({("t", 0): 0}), FETCH_VERSION))["t", 0]) == 201
 
 
 def test_a_reader_is_woken_by_the_sync_not_by_the_append(

@@ -68,6 +68,7 @@ def test_others_lead_what_lay_in_a_directory_that_failed(tmp_path: Path) -> None
 async def _fail_and_look(nodes: dict[int, Node], disk: SimDisk) -> None:
     first = nodes[1]
     await create(first, "t", [1, 2, 3], 4)
+    await until(lambda: "t" in first.metadata.state.topics)  # the controller may be another node
     state = first.metadata.state.topics["t"].partitions
     for index in range(4):
         assert await write(first, "t", index) == 0
