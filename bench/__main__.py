@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from bench import client_report, memory, probe, rebalance, report, sparks, workloads
 from bench.clients import clients
 from bench.commits import commits
+from bench.neighbour import neighbour
 from bench.shares import shares
 from bench.subject import Kafka, Ottla, Subject, resident_mib
 from bench.transactions import transactions
@@ -32,6 +33,7 @@ LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
     "rebalance_modern": rebalance.modern,
     "commits": commits,
     "shares": shares,
+    "neighbour": neighbour,
 }
 KINDS: tuple[type[Kafka], type[Ottla]] = (Kafka, Ottla)
 

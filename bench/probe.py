@@ -21,20 +21,37 @@ RETRY_S = 0.002
 RECORDS_PER_REQUEST = 9_000
 
 
-def ask(bootstrap: str, message: Any, version: int, timeout_s: float = 300) -> Any:
-    """One request on a connection of its own. OSError while nobody listens."""
-    host, port = bootstrap.split(":")
-    with socket.create_connection((host, int(port)), timeout=timeout_s) as sock:
-        sock.sendall(request_frame(message, version, 1, "bench"))
-        stream = sock.makefile("rb")
-        size = stream.read(4)
+class Connection:
+    """One request after the other. OSError while nobody listens."""
+
+    def __init__(self, bootstrap: str, timeout_s: float = 300) -> None:
+        host, port = bootstrap.split(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self._stream = self._socket.makefile("rb")
+
+    def ask(self, message: Any, version: int) -> Any:
+        self._socket.sendall(request_frame(message, version, 1, "bench"))
+        size = self._stream.read(4)
         if len(size) < 4:
             raise ConnectionError("closed")
-        body = stream.read(int.from_bytes(size, "big"))
-    key = type(message).key
-    start = 5 if header.response_header_version(key, version) >= 1 else 4
-    response, _ = compile.decoder(response_class(key), version)(memoryview(body), start)
-    return response
+        body = self._stream.read(int.from_bytes(size, "big"))
+        key = type(message).key
+        start = 5 if header.response_header_version(key, version) >= 1 else 4
+        response, _ = compile.decoder(response_class(key), version)(memoryview(body), start)
+        return response
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+        self._socket.close()
+
+
+def ask(bootstrap: str, message: Any, version: int, timeout_s: float = 300) -> Any:
+    """One request on a connection of its own. OSError while nobody listens."""
+    with Connection(bootstrap, timeout_s) as connection:
+        return connection.ask(message, version)
 
 
 def until_acknowledged(bootstrap: str, topic: str, timeout_s: float = 180) -> None:

@@ -46,6 +46,11 @@ ROWS: dict[tuple[str, str], tuple[str, float | None]] = {
     ("commits", "cpu_us_per_commit"): ("broker CPU µs per offset commit", 0.70),
     ("shares", "us_per_record"): ("share group, 4 members, fetch and acknowledge, µs per record", 0.70),
     ("shares", "cpu_us_per_record"): ("broker CPU µs per record of a share group", 0.70),
+    ("neighbour", "p99_ms"): (
+        "a record's acknowledgement, p99, ms, while others ask for all they can (for Ottla at most 25)",
+        None,
+    ),
+    ("neighbour", "p50_ms"): ("the same, p50, ms", None),
     ("start", "start_s"): ("start to first acknowledged record, s, fresh directory", 0.10),
     ("start", "idle_mib"): ("resident memory idle, MiB", 0.15),
     ("memory", "resident_mib"): ("resident memory after the produce runs, MiB", 0.15),

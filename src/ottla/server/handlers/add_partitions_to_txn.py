@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.transactional import submit_patiently
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
@@ -31,7 +33,7 @@ _FIRST_VERSION_OF_FENCED = 2
 _FIRST_VERSION_OF_BROKERS = 4
 
 
-@handles(AddPartitionsToTxnRequest)
+@handles(AddPartitionsToTxnRequest, portions=Portions("transactions", "results_by_transaction", limits.ITEMS_PER_SLICE))
 def add_partitions_to_txn(request: AddPartitionsToTxnRequest, context: Context) -> Answer[AddPartitionsToTxnResponse]:
     version = context.request_version
     if version >= _FIRST_VERSION_OF_BROKERS:

@@ -33,7 +33,10 @@ _NOTHING = Summary(state_epoch=0, leader_epoch=0, start_offset=NO_OFFSET, delive
 _NO_LAG = -1
 
 
-@handles(DescribeShareGroupOffsetsRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE))
+@handles(
+    DescribeShareGroupOffsetsRequest,
+    portions=Portions("groups.topics.partitions", "groups.topics.partitions", limits.ITEMS_PER_SLICE),
+)
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, context: Context
 ) -> DescribeShareGroupOffsetsResponse:

@@ -1,0 +1,91 @@
+"""Every API with very many elements in each of its lists: no callback takes longer than its budget.
+
+Requests are made from the declarations (`crowds.py`), so that no API can be forgotten. That each of them is refused or
+carried out is of no importance here; whoever asks for so much must not hold up the others.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from tests.stalls.crowds import TOPIC, Crowd, paths
+from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+from tests.support.ports import free_ports
+from tests.support.raw import Closed, RawConnection
+
+from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
+from ottla.wire.api import API_NAMES, request_class
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+
+COUNT = 6_000  # above what is decoded in one go
+PARTITIONS = 2_000
+
+NO_LIST = {
+    # These have no list of anything, and nothing that grows.
+    "Heartbeat", "ApiVersions", "InitProducerId", "AddOffsetsToTxn", "EndTxn", "DescribeCluster", "UnregisterBroker",
+    "AllocateProducerIds", "Envelope", "RemoveRaftVoter",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredNode]:
+    client, controller = free_ports(2)
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.num.partitions": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+    }
+    with MeasuredNode(tmp_path_factory.mktemp("node"), settings) as node:
+        with node.connect() as connection:
+            topic = CreateTopicsRequest.CreatableTopic(
+                name=TOPIC, num_partitions=PARTITIONS, replication_factor=1, assignments=[], configs=[]
+            )
+            connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 7)
+            for kind in (0, 1):
+                connection.call(FindCoordinatorRequest(key_type=kind, coordinator_keys=["crowd"]), 4)
+        yield node
+
+
+CASES = [
+    pytest.param(key, version, path, controllers, id=f"{API_NAMES[key]}-v{version}-{'.'.join(path)}")
+    for controllers, served in ((False, SERVED), (True, SERVED_TO_CONTROLLERS))
+    for key, (low, high) in served.items()
+    if not (controllers and key in SERVED)
+    for version in sorted({low, high})
+    for path in paths(request_class(key), version)
+    if version == high or path not in set(paths(request_class(key), high))
+]
+
+
+def test_every_api_has_a_case() -> None:
+    measured = {API_NAMES[case.values[0]] for case in CASES}  # type: ignore[index]
+    assert {API_NAMES[key] for key in (*SERVED, *SERVED_TO_CONTROLLERS)} - measured == NO_LIST
+
+
+@pytest.mark.parametrize(("key", "version", "path", "controllers"), CASES)
+def test_a_crowd_holds_up_nobody(
+    node: MeasuredNode, key: int, version: int, path: tuple[str, ...], controllers: bool
+) -> None:
+    topic = node.node.metadata.state.topics.get(TOPIC)
+    topic_id = topic.id if topic is not None else bytes(16)
+    crowd = Crowd(request_class(key), version, path, COUNT, topic_id)
+    if hasattr(crowd.request, "max_wait_ms"):
+        crowd.request.max_wait_ms = 0
+    host, port = node.node.addresses[1 if controllers else 0]
+
+    def ask() -> None:
+        with RawConnection(f"{host}:{port}", timeout_s=60) as connection, suppress(Closed):
+            connection.call(crowd.request, version)
+
+    worst = best_of(lambda: node.cost(ask))
+    assert worst.cpu_ms <= BUDGET_MS, worst
