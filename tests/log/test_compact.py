@@ -6,7 +6,9 @@ import pytest
 from tests.log.compacting import NAME, Model, small
 
 from ottla.log.compact import Cleaned, CompactionError
+from ottla.log.disk import StorageError
 from ottla.records.compress import Codec
+from ottla.sim.disk import Crash
 
 
 def keys_left(model: Model) -> list[bytes | None]:
@@ -278,6 +280,26 @@ def test_a_log_that_changed_meanwhile_is_not_touched() -> None:
         assert not compaction.swap(cleaned, model.now_ms)
         assert model.log.segments == segments
         assert not [path for path in model.disk.paths() if ".cleaned" in path]
+
+
+def test_a_swap_whose_sync_fails_is_undone() -> None:
+    """Left as it was, the next start after a crash would put it over segments that were written since."""
+    model = Model()
+    fill(model, 60)
+    model.roll()
+    compaction = model.compaction()
+    for _ in compaction.build_map():
+        pass
+    cleaned = finished(compaction.rewrite(compaction.groups()[-1]))
+    model.disk.faults.sync_error_rate = 1.0
+    with pytest.raises(StorageError):
+        compaction.swap(cleaned, model.now_ms)
+    model.disk.faults.sync_error_rate = 0.0
+    assert not [path for path in model.disk.paths() if path.endswith((".cleaned", ".swap"))]
+    model.compact()
+    fill(model, 10)
+    model.reopen(model.disk.crash(Crash.PROCESS))
+    model.check()
 
 
 def test_readers_of_the_old_segments_are_not_disturbed() -> None:

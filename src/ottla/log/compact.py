@@ -25,7 +25,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 from ottla.log.aborted import AbortedTxn
@@ -239,12 +239,12 @@ class Compaction:
 
     def swap(self, cleaned: Cleaned, now_ms: int) -> bool:
         """`swapping`, all of it in this thread."""
-        steps = self.swapping(cleaned, now_ms)
-        while True:
-            try:
-                next(steps).sync()
-            except StopIteration as end:
-                return bool(end.value)
+        with closing(self.swapping(cleaned, now_ms)) as steps:
+            while True:
+                try:
+                    next(steps).sync()
+                except StopIteration as end:
+                    return bool(end.value)
 
     def _is_unchanged(self, cleaned: Cleaned) -> bool:
         current = {id(segment) for segment in self._log.segments[:-1]}

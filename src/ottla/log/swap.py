@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from ottla.log.names import SWAP
+from ottla.log.disk import StorageError
+from ottla.log.names import CLEANED, SWAP
 from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -33,10 +35,17 @@ def replacing(
     old = list(old)
     following = next((base for base in log.bases if base > old[-1].base_offset), INT64_MAX)
     log.durable.seams.remove_range(fresh[0].base_offset, following + 1)  # from now on gaps may lie there
-    yield log.directory
-    if not still():
-        for segment in fresh:
-            segment.remove()
+    try:
+        yield log.directory
+        goes_on = still()
+    except BaseException:
+        # The sync failed, or nobody goes on. The originals count, and other compactions may follow: a start that found
+        # this one then would put what it has over theirs.
+        with suppress(StorageError):
+            _undo(fresh)
+        raise
+    if not goes_on:
+        _undo(fresh)
         return False
     bases = [segment.base_offset for segment in fresh]
     log.producers.forget_marks_below(log.active.base_offset)
@@ -51,7 +60,15 @@ def replacing(
     return True
 
 
+def _undo(fresh: Iterable[Segment]) -> None:
+    """A start that finds this half done must not take an index for that of the log file that is in place."""
+    for segment in fresh:
+        segment.rename(CLEANED)
+        segment.remove()
+
+
 def replace(log: Log, new: Iterable[Segment], old: Iterable[Segment], now_ms: int) -> None:
     """All of it, in this thread."""
-    for directory in replacing(log, new, old, now_ms):
-        directory.sync()
+    with closing(replacing(log, new, old, now_ms)) as steps:
+        for directory in steps:
+            directory.sync()
