@@ -21,7 +21,6 @@ from ottla.cli.terminal import CommandError, print_error, print_warning
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
 USAGE = "ottla start [[--config] FILE] [--data DIR] [--listen HOST:PORT] [--set NAME=VALUE]... [--log-level LEVEL]"
@@ -130,7 +129,6 @@ def listener(text: str) -> str:
 def serve(
     values: Mapping[str, str],
     on_ready: Callable[[Node], None],
-    on_recovery: Callable[[TopicPartition, int, int], None] | None = None,
     *,
     log_level: str = "INFO",
 ) -> int:
@@ -154,7 +152,7 @@ def serve(
     if idle:
         logging.getLogger(__name__).info("set, and without effect (docs/settings.md says why): %s", ", ".join(idle))
     try:
-        process.run(values, on_ready, on_recovery)
+        process.run(values, on_ready)
     except ApiError as error:
         print_error(error.text)
         return 1

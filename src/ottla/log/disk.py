@@ -62,6 +62,9 @@ class File(Protocol):
 
     def write(self, position: int, data: Buffer) -> None: ...
 
+    def write_again(self, position: int, size_bytes: int) -> None:
+        """What lies there now, in one step: nobody writes or cuts in between."""
+
     def truncate(self, size_bytes: int) -> None: ...
 
     def sync(self) -> None:

@@ -50,13 +50,10 @@ class Durable:
         """What to sync, in this order, so that everything appended up to now, up to `end_offset`, lasts."""
         contents = [file for segment in self.rolled for file in segment.files()]
         contents += [active.file, *extra]
-        if self._suspect:
-            for file in contents:
-                _write_again(file)
-            self._suspect = False
+        files: list[Syncable] = [_Again(file) for file in contents] if self._suspect else [*contents]
+        self._suspect = False
         self._taken = len(self.rolled)
         self._claim = end_offset
-        files: list[Syncable] = [*contents]
         if self.names_changed:
             files += [self._directory, Directory(self._directory.disk, "")]
             self.names_changed = False
@@ -98,6 +95,15 @@ class Durable:
         self.names_changed = True
 
 
-def _write_again(file: File) -> None:
-    for position in range(0, file.size, SCAN_READ_BYTES):
-        file.write(position, file.read(position, SCAN_READ_BYTES))
+class _Again:
+    """A file whose pages may be clean by mistake."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    def sync(self) -> None:
+        for position in range(0, self._file.size, SCAN_READ_BYTES):
+            self._file.write_again(position, SCAN_READ_BYTES)
+        self._file.sync()

@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from zlib import crc32
 
 from ottla.log import append as appending
@@ -60,6 +60,7 @@ class Log:
         "mark_due",
         "name",
         "next_offset",
+        "on_roll",
         "producers",
         "roll_ms",
         "segments",
@@ -76,6 +77,7 @@ class Log:
         self.cut_bytes = 0  # what recovery had to throw away
         self.cut_at: int | None = None  # where a failed cut has to be finished, see `cut`
         self.mark_due = 0  # with so many entries in the active segment's index
+        self.on_roll: Callable[[], None] = _ignore  # told of each segment that ended
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
@@ -211,6 +213,7 @@ class Log:
         self.snapshots.write(self.next_offset, self.producers.snapshot())
         segment = self.add_segment(now_ms)
         self.durable.rolled.append(old)
+        self.on_roll()
         return segment
 
     def add_segment(self, now_ms: int) -> Segment:
@@ -341,6 +344,11 @@ class Log:
         """Records that a loss of power could take."""
         return self.next_offset - self.durable.recovery_point
 
+    @property
+    def has_unsynced_segments(self) -> bool:
+        """Whether a segment that ended is not on disk as a whole."""
+        return bool(self.durable.rolled)
+
     def files_to_sync(self) -> list[Syncable]:
         """What must be synced, in this order, for everything below the current `next_offset` to last.
 
@@ -448,3 +456,7 @@ class Log:
         for segment in self.segments:
             for file in segment.files():
                 file.close()
+
+
+def _ignore() -> None:
+    """Until somebody wants to know."""

@@ -167,6 +167,7 @@ HONOURED: frozenset[str] = frozenset(
         "min.insync.replicas",
         "node.id",
         "num.partitions",
+        "num.recovery.threads.per.data.dir",
         "offset.metadata.max.bytes",
         "offsets.commit.timeout.ms",
         "offsets.retention.check.interval.ms",

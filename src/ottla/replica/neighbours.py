@@ -35,6 +35,9 @@ class Neighbours(Protocol):
     def must_sync(self, partition: Partition) -> None:
         """What a durable partition holds counts when it is on disk, and nobody writes to it now."""
 
+    def sealed(self, partition: Partition) -> None:
+        """A segment of its log has ended and should be on disk before long."""
+
     def isr_may_change(self, partition: Partition) -> None:
         """`partition.isr_proposal` has something to propose."""
 
@@ -56,6 +59,8 @@ class _Alone:
     def grew(self, partition: Partition, *, hurry: bool) -> None: ...
 
     def must_sync(self, partition: Partition) -> None: ...
+
+    def sealed(self, partition: Partition) -> None: ...
 
     def isr_may_change(self, partition: Partition) -> None: ...
 

@@ -86,6 +86,7 @@ class Partition(Readable):
         self.durable = False
         self.counts_at_once = False  # alone, and need not be on disk before
         self._set_durable(log.config)
+        log.on_roll = self._rolled
         if high_watermark is not None:
             self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
         if self.durable and log.unflushed:
@@ -164,8 +165,12 @@ class Partition(Readable):
     def move_to(self, log: Log) -> None:
         """The same records, in another directory."""
         log.configure(self.log.config)
+        log.on_roll = self._rolled
         self.log = log
         log.producers.replicated(self.high_watermark)
+
+    def _rolled(self) -> None:
+        self.neighbours.sealed(self)
 
     # --- the leader's writing
 

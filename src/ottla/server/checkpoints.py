@@ -20,6 +20,7 @@ from ottla.server.directories import DataDirectory
 from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
+    from ottla.replica.partition import Partition
     from ottla.server.partitions import Partitions
 
 Offsets = Mapping[TopicPartition, int]
@@ -47,6 +48,7 @@ class Checkpoints:
         self._partitions = partitions
         self._number = 0
         self._coming: dict[TopicPartition, int] = {}  # log starts that are about to be, and must not be forgotten again
+        self._collected: dict[str, Offsets] = {}  # by directory: the recovery points that are or will be on disk
         self._replicated: dict[str, Offsets] = {}  # by directory: what was last written of replicated partitions
 
     def collect(self, directory: DataDirectory) -> Collection:
@@ -55,6 +57,7 @@ class Checkpoints:
         for name, partition in self._partitions.opened_in(directory):
             recovery[name] = partition.log.recovery_point
             watermarks[name] = partition.high_watermark
+        self._collected[directory.path] = recovery
         return self._collection(
             directory,
             {
@@ -73,6 +76,15 @@ class Checkpoints:
         self._replicated[directory.path] = replicated
         watermarks = directory.high_watermarks | {name: partition.high_watermark for name, partition in opened}
         return self._collection(directory, {checkpoint.HIGH_WATERMARKS: watermarks})
+
+    def is_below(self, partition: Partition) -> bool:
+        """Whether the recovery point of a log is below the one on disk, or on its way there."""
+        name = TopicPartition(partition.topic, partition.index)
+        directory = self._partitions.directory_of(name)
+        if directory is None:
+            return False
+        coming = self._collected.get(directory.path, {}).get(name, 0)
+        return partition.log.recovery_point < max(coming, directory.remembered_recovery_point(name))
 
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         starts = dict(directory.log_starts)

@@ -129,6 +129,10 @@ class DataDirectory:
         """Whether a checkpoint has an offset of a partition of this name."""
         return any(partition in offsets for offsets in self._remembered.values())
 
+    def remembered_recovery_point(self, partition: TopicPartition) -> int:
+        """What is on disk, for the next start."""
+        return self._remembered[checkpoint.RECOVERY_POINTS].get(partition, 0)
+
     def mark_clean(self, opened: Container[TopicPartition] = ()) -> None:
         """Unless a partition still waits for the recovery that the last start owed it."""
         names = () if self.clean else self.partitions

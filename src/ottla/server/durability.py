@@ -1,9 +1,12 @@
-"""Syncer: group-committed fsync, off the event loop.
+"""Syncer: fsync off the event loop, shared by all who wait for it.
 
 A partition that must not acknowledge before its bytes are on disk (`ottla.fsync.before.ack`) asks for a sync after
 each append. One sync per partition runs at a time; everything appended meanwhile shares the next one. When it is done
 the partition's high watermark moves and its waiters are told. A failed fsync is never retried over the same pages
 (the kernel may have dropped them): the tail that was not durable is cut off, and its producers get a storage error.
+
+A segment that ended is synced as well, with default settings too, in the background and of a few logs at a time
+(`seal`): so the recovery point follows, and a start after a crash reads the end of each log only.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.log.disk import StorageError
+from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.partitions import Partitions
 
@@ -27,6 +31,9 @@ class Syncer:
         self._partitions = partitions
         self._changed = changed
         self._running: dict[Partition, bool] = {}  # value: appended again since the sync began
+        self._sealed: dict[Partition, None] = {}  # with segments that wait for their turn
+        self._sealing: dict[Partition, None] = {}  # of those that are running, the ones nobody waits for
+        self._ends = False
         self._idle: asyncio.Event | None = None
 
     def request(self, partition: Partition) -> None:
@@ -35,6 +42,22 @@ class Syncer:
         else:
             self._start(partition)
 
+    def seal(self, partition: Partition) -> None:
+        """A segment of it ended. The sync begins when the append that ended it is done."""
+        if partition not in self._sealed and not self._ends:
+            self._sealed[partition] = None
+            self._loop.call_soon(self._seal_next)
+
+    def _seal_next(self) -> None:
+        while self._sealed and len(self._sealing) < limits.SEALED_SYNCS_AT_ONCE:
+            partition = next(iter(self._sealed))
+            del self._sealed[partition]
+            if not partition.log.has_unsynced_segments or not self._partitions.holds(partition):
+                continue
+            if partition not in self._running:
+                self._sealing[partition] = None
+            self.request(partition)
+
     def is_syncing(self, partition: Partition) -> bool:
         return partition in self._running
 
@@ -42,6 +65,7 @@ class Syncer:
         try:
             files = partition.log.files_to_sync()
         except StorageError as error:
+            self._sealing.pop(partition, None)
             self._failed(partition, error)
             return
         self._running[partition] = False
@@ -56,9 +80,11 @@ class Syncer:
         else:
             partition.synced()
             self._changed(partition)
+        self._sealing.pop(partition, None)
         # Only now is it not running any more: whoever was told may have appended and asked for the next sync already.
         if self._running.pop(partition):
             self._start(partition)
+        self._seal_next()
         if self._idle is not None and not self._running:
             self._idle.set()
 
@@ -76,7 +102,9 @@ class Syncer:
         self._changed(partition)
 
     async def idle(self) -> None:
-        """Waits until no sync runs any more."""
+        """Waits until no sync runs any more; none of a segment begins after this, since a stop syncs them all."""
+        self._ends = True
+        self._sealed.clear()
         if self._running:
             self._idle = asyncio.Event()
             await self._idle.wait()

@@ -132,6 +132,7 @@ class Followers:
         self._notify: Callable[[Partition], None] = _ignore
         self._consider: Callable[[Partition], None] = _ignore
         self._sync: Callable[[Partition], None] = _ignore
+        self.on_sealed: Callable[[Partition], None] = _ignore
 
     def attach(
         self,
@@ -171,6 +172,9 @@ class Followers:
 
     def must_sync(self, partition: Partition) -> None:
         self._sync(partition)
+
+    def sealed(self, partition: Partition) -> None:
+        self.on_sealed(partition)
 
     def isr_may_change(self, partition: Partition) -> None:
         self._consider(partition)

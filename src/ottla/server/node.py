@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from ottla.cluster.entities import TopicDeleted
 from ottla.log.config import Inspect
 from ottla.model.config import Config
-from ottla.model.ids import TopicPartition
 from ottla.server.channel import ControllerChannel
 from ottla.server.clocks import Clocks
 from ottla.server.configs import Configs
@@ -39,6 +38,7 @@ from ottla.server.partitions import Partitions
 from ottla.server.peers import Peers
 from ottla.server.ports import Ports as Ports  # known to everybody by this module
 from ottla.server.ports import system_ports as system_ports
+from ottla.server.recovery import recover
 from ottla.server.refusals import check_start
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
@@ -56,17 +56,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Told while a partition is scanned after an unclean stop: the partition, bytes done, bytes in all.
-Recovery = Callable[[TopicPartition, int, int], None]
-
 
 class Node:
-    def __init__(self, values: Mapping[str, str], ports: Ports, on_recovery: Recovery | None = None) -> None:
+    def __init__(self, values: Mapping[str, str], ports: Ports) -> None:
         """`values` are server properties by Kafka's names; what is not given has its default."""
         self.values = dict(values)
         self.ports = ports
         self.stalls = Stalls()
-        self._on_recovery = on_recovery or _tell_progress
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
         self._stop_requested: asyncio.Event | None = None
@@ -233,7 +229,7 @@ class Node:
         self._follow_configs()
         self._loaded = True
         self.partitions.load(self.metadata.state)
-        self.partitions.recover(self._on_recovery)
+        self._recover_logs()
         for endpoint in self._endpoints:
             self._listen(endpoint, loop)
         self.lifecycle = Lifecycle(loop, self.services, self.member.broker)
@@ -299,12 +295,16 @@ class Node:
         loaded = self.metadata.state
         self.metadata.on_change = late.extend
         self.metadata.on_reload = late.clear
-        await in_worker(loop, self.ports.executor, self.partitions.recover, self._on_recovery)
+        await in_worker(loop, self.ports.executor, self._recover_logs)
         self.metadata.on_reload = self._reloaded
         if self.metadata.state is not loaded:  # a snapshot took its place
             self._follow_configs()
             self.partitions.load(self.metadata.state)
         return late
+
+    def _recover_logs(self) -> None:
+        threads = self.configs.broker.get("num.recovery.threads.per.data.dir")
+        recover(self.partitions, self.ports.threads, threads, now_ms=self.ports.now_ms)
 
     # --- running
 
@@ -313,6 +313,10 @@ class Node:
         limit_ms = self.configs.broker.get("ottla.stall.limit.ms")
         if self.ports.watch is not None and limit_ms:
             self._steps_back.append(self.ports.watch(loop, self.stalls, limit_ms))
+        self.partitions.followers.on_sealed = self.services.syncer.seal
+        for partition in self.partitions.opened():
+            if partition.log.has_unsynced_segments:  # that recovery read
+                self.services.syncer.seal(partition)
         self.upkeep = Upkeep(loop, self)
         self._steps_back.append(self.upkeep.stop)
         self.member.controller.start(loop)
@@ -421,7 +425,3 @@ class Node:
     def _end_workers(self) -> None:
         if self.ports.executor is not None:
             self.ports.executor.shutdown(wait=True)
-
-
-def _tell_progress(partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
-    log.info("recovering %s-%d: %d of %d bytes", *partition, done_bytes, total_bytes)

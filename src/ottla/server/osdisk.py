@@ -90,6 +90,15 @@ class OsFile:
             except OSError as error:
                 raise self._failed("write", error) from error
 
+    def write_again(self, position: int, size_bytes: int) -> None:
+        with self._lock:
+            try:
+                fd = self._descriptor()
+                data = os.pread(fd, min(size_bytes, max(self.size - position, 0)), position)
+                _write_rest(fd, data, position, 0)
+            except OSError as error:
+                raise _storage_error("write", self.path, error) from error
+
     def truncate(self, size_bytes: int) -> None:
         with self._lock:
             try:

@@ -3,7 +3,7 @@
 Topics come and go with the cluster's changes, and so do replicas: one that is assigned elsewhere from now on is
 removed here. A partition that exists but has no replica here answers NOT_LEADER_OR_FOLLOWER. After a clean stop a
 partition's files are not touched until somebody asks for it (or housekeeping gets to it); after a crash all are
-recovered before the node serves.
+recovered before the node serves (`recovery`).
 
 A partition whose directory fails answers KAFKA_STORAGE_ERROR; all others go on. A node that is alone tries it again
 when it is asked for again. In a cluster the directory is offline until the next start, as with Kafka, and others take
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 
 from ottla.cluster.entities import (
@@ -27,12 +26,12 @@ from ottla.cluster.entities import (
     TopicDeleted,
 )
 from ottla.cluster.state import ClusterState
-from ottla.log import checkpoint
 from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
 from ottla.log.disk import DamagedError, Directory, StorageError
 from ottla.log.log import Log
 from ottla.log.ours import is_partition
+from ottla.log.recover import Progress
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
@@ -42,13 +41,11 @@ from ottla.replica.terms import Terms
 from ottla.server.checkpoints import Checkpoints
 from ottla.server.directories import DataDirectory
 from ottla.server.followers import Followers
+from ottla.server.opening import Opening
 from ottla.server.placing import assigned_directory, choose_directory, identity_of, set_stray_aside, settle_futures
 from ottla.server.removal import Doomed, Removal, mark_deleted, set_aside
 
 log = logging.getLogger(__name__)
-
-# What a recovery tells while it runs: partition, batches' bytes scanned so far, bytes to scan.
-Progress = Callable[[TopicPartition, int, int], None]
 
 
 class _Held:
@@ -159,16 +156,14 @@ class Partitions:
 
     # Opening
 
-    def recover(self, progress: Progress) -> None:
-        """Opens everything in directories that were not closed cleanly."""
-        for partition in tuple(self._unopened):
-            directory = self._place.get(partition)
-            if directory is not None and not directory.clean and directory.disk.exists(str(partition)):
-                held = self._by_name[partition.topic]
-                try:
-                    self._open(held, partition.partition, partial(progress, partition))
-                except ApiError as error:
-                    log.error("%s-%d cannot be opened: %s", *partition, error.message)
+    def unclean(self) -> dict[DataDirectory, list[TopicPartition]]:
+        """What is not open yet and lies in directories that were not closed cleanly."""
+        found: dict[DataDirectory, list[TopicPartition]] = {}
+        for name in self._unopened:
+            directory = self._place.get(name)
+            if directory is not None and not directory.clean and directory.disk.exists(str(name)):
+                found.setdefault(directory, []).append(name)
+        return found
 
     def open_some(self, count: int) -> int:
         """Opens up to `count` partitions nobody asked for yet; how many are left."""
@@ -177,65 +172,71 @@ class Partitions:
                 self._unopened.pop(partition, None)
         return len(self._unopened)
 
-    def _open(self, held: _Held, index: int, progress: Callable[[int, int], None] | None = None) -> Partition:
+    def _open(self, held: _Held, index: int) -> Partition:
         name = TopicPartition(held.topic.name, index)
+        opening = self.opening(name)
+        try:
+            return self.take_over(name, opening.open())
+        except StorageError as error:
+            raise self.not_opened(name, error) from error
+
+    def opening(self, name: TopicPartition, progress: Progress | None = None) -> Opening:
+        """What opens the partition. Raises KAFKA_STORAGE_ERROR."""
         directory = self._place.get(name)
         if directory is None or directory.offline or name in directory.damaged:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data of {name} are not available")
+        topic_id = self._by_name[name.topic].topic.id
         try:
-            partition = self._open_in(directory, name, held.topic.id, progress)
-            self._assume(partition, held.topic.partitions[index])
+            is_known = self._settle_home(directory, name, topic_id)
         except StorageError as error:
-            if isinstance(error, DamagedError):
-                directory.note_damage(name, error)
-            self.directory_failed(directory, error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        held.opened[index] = partition
-        self._note_flush_ms(partition)
-        self._unopened.pop(name, None)
-        for offsets in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
-            offsets.pop(name, None)
-        return partition
+            raise self.not_opened(name, error) from error
+        return Opening(
+            directory,
+            name,
+            None if is_known else topic_id,
+            self._config_of(name.topic),
+            self.node_id,
+            self.followers,
+            self._now_ms(),
+            progress,
+        )
 
-    def _open_in(
-        self,
-        directory: DataDirectory,
-        name: TopicPartition,
-        topic_id: bytes,
-        progress: Callable[[int, int], None] | None,
-    ) -> Partition:
-        home_path = str(name)
-        home = Directory(directory.disk, home_path)
+    def _settle_home(self, directory: DataDirectory, name: TopicPartition, topic_id: bytes) -> bool:
+        """Makes way for the partition where another one's files lie; whether its own directory says whose it is."""
+        home = Directory(directory.disk, str(name))
         identity = identity_of(home)
         if identity not in (None, topic_id):
             set_aside(home, identity or NO_ID)
             identity = None
-        if not directory.disk.exists(home_path):
+        if not directory.disk.exists(str(name)):
             self._begin_anew(directory, name)
         elif identity is None and home.list() and not is_partition(home):
             directory.note_foreign(name)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{home_path} holds files of somebody else")
-        opened = Log.open(
-            directory.disk,
-            str(name),
-            self._config_of(name.topic),
-            now_ms=self._now_ms(),
-            recovery_point=directory.recovery_points.get(name, 0),
-            log_start_offset=directory.log_starts.get(name, 0),
-            clean=directory.clean,
-            progress=progress,
-        )
-        directory.tell_cut(name, opened)
-        if identity is None:
-            checkpoint.write_partition_metadata(opened.directory, topic_id, sync=False)
-        return Partition(
-            name.topic,
-            name.partition,
-            opened,
-            node_id=self.node_id,
-            high_watermark=directory.high_watermarks.get(name, 0),
-            neighbours=self.followers,
-        )
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} holds files of somebody else")
+        return identity is not None
+
+    def take_over(self, name: TopicPartition, partition: Partition) -> Partition:
+        """It is open: from now on it has its role, and is found. StorageError if that fails."""
+        directory, held = self._place[name], self._by_name[name.topic]
+        if directory.offline:
+            raise StorageError(0, f"{directory.path} failed meanwhile")
+        self._assume(partition, held.topic.partitions[name.partition])
+        held.opened[name.partition] = partition
+        self._note_flush_ms(partition)
+        self._unopened.pop(name, None)
+        for offsets in (directory.recovery_points, directory.log_starts, directory.high_watermarks):
+            offsets.pop(name, None)
+        if partition.log.has_unsynced_segments:
+            self.followers.sealed(partition)
+        return partition
+
+    def not_opened(self, name: TopicPartition, error: StorageError) -> ApiError:
+        """Notes why it cannot be opened; what to answer."""
+        directory = self._place[name]
+        if isinstance(error, DamagedError):
+            directory.note_damage(name, error)
+        self.directory_failed(directory, error)
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def _begin_anew(self, directory: DataDirectory, name: TopicPartition) -> None:
         """Nothing lies there yet. What checkpoints say of an older one of that name must not be believed of this one,

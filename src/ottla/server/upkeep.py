@@ -45,7 +45,8 @@ class Upkeep:
         self._unflushed_since_ms: dict[Partition, int] = {}
         self._trash_due_ms: dict[Partition, int] = {}  # segments of theirs wait for their removal
         self._cleaner = Cleaner(loop, node, on_swap=self._has_trash)
-        node.partitions.on_cut = self._cleaner.cut
+        node.partitions.on_cut = self._cut
+        self._too_high = asyncio.Event()  # a recovery point on disk is above the one of a log that was cut
         settings = node.configs.broker
         self._every("spark readers", TIDY_MS, lambda: node.services.spark_readers.commit(node.services))
         self._every("connections", TIDY_MS, self._tidy_connections)
@@ -53,6 +54,7 @@ class Upkeep:
         self._every("removing", REMOVING_MS, self._remove)
         self._every("flush", FLUSH_CHECK_MS, self._flush)
         self._every("retention", settings.get("log.retention.check.interval.ms"), self._retain)
+        self._every("lower checkpoints", 0, self._lower_checkpoints)
         self._every("checkpoints", settings.get("log.flush.offset.checkpoint.interval.ms"), self._checkpoint)
         watermarks_ms = settings.get("replica.high.watermark.checkpoint.interval.ms")
         self._every("high watermarks", watermarks_ms, self._checkpoint_high_watermarks)
@@ -151,6 +153,17 @@ class Upkeep:
             self._has_trash(partition)
             self._node.services.waiters.notify(partition)
             self._partitions.followers.grew(partition, hurry=False)  # they learn where it starts with what comes next
+
+    def _cut(self, partition: Partition) -> None:
+        self._cleaner.cut(partition)
+        if self._partitions.checkpoints.is_below(partition):
+            self._too_high.set()
+
+    async def _lower_checkpoints(self) -> None:
+        """At once after a cut, as Kafka does it: what is written in its place would be believed without a look."""
+        await self._too_high.wait()
+        self._too_high.clear()
+        await self._checkpoint()
 
     async def _checkpoint(self) -> None:
         checkpoints = self._partitions.checkpoints

@@ -400,6 +400,9 @@ class SimFile:
     def write(self, position: int, data: Buffer) -> None:
         self._disk._write(self._inode, self.path, position, data)
 
+    def write_again(self, position: int, size_bytes: int) -> None:
+        self.write(position, self.read(position, size_bytes))
+
     def truncate(self, size_bytes: int) -> None:
         self._disk._truncate(self._inode, self.path, size_bytes)
 

@@ -13,6 +13,9 @@ SCAN_READ_BYTES = 1 * MIB
 PARTITIONS_OPENED_PER_TURN = 20
 # Partitions that upkeep looks at between two turns of the loop: about a millisecond.
 PARTITIONS_VISITED_PER_TURN = 200
+# Segments that ended are synced in the background, of so many logs at a time: a GiB takes a disk some seconds, and the
+# other worker threads are for those who wait.
+SEALED_SYNCS_AT_ONCE = 2
 # Directories of deleted partitions that are removed by one job of a worker thread; a stop waits for such a job.
 DIRECTORIES_REMOVED_AT_ONCE = 50
 # Threads for blocking work: fsync, compaction, recovery, big codecs.

@@ -229,7 +229,7 @@ LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS = log.int64(
 NUM_RECOVERY_THREADS_PER_DATA_DIR = log.int32(
     "num.recovery.threads.per.data.dir",
     2,
-    "Threads per data directory for recovery at the start and for flushing at the end.",
+    "Threads per data directory for recovery at the start.",
     valid=at_least(1),
     importance=HIGH,
     dynamic=CLUSTER_WIDE,
