@@ -8,7 +8,6 @@ told, and answers with storage errors; the others go on.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import ExitStack
@@ -78,39 +77,35 @@ def _take_over(
 
 
 class _Progress:
-    """What the log says of one directory; told by all of its threads."""
+    """What the log says of one directory. Threads tell it of their own log each, the caller of those that are done."""
 
     def __init__(self, directory: DataDirectory, count: int) -> None:
         self._path = directory.path
         self._count = count
-        self._lock = threading.Lock()
         self._done = 0
         self._told_bytes: dict[TopicPartition, int] = {}
         self._size_bytes: dict[TopicPartition, int] = {}
 
     def of(self, name: TopicPartition) -> Callable[[int, int], None]:
         def tell(done_bytes: int, total_bytes: int) -> None:
-            with self._lock:
-                self._size_bytes[name] = total_bytes
-                if done_bytes - self._told_bytes.get(name, 0) < TELL_BYTES:
-                    return
-                self._told_bytes[name] = done_bytes
-                left = self._count - self._done
+            self._size_bytes[name] = total_bytes
+            if done_bytes - self._told_bytes.get(name, 0) < TELL_BYTES:
+                return
+            self._told_bytes[name] = done_bytes
             log.info(
                 "%s: recovering %s-%d: %d of %d MiB; %d of %d logs are left",
                 self._path,
                 *name,
                 done_bytes // MIB,
                 total_bytes // MIB,
-                left,
+                self._count - self._done,
                 self._count,
             )
 
         return tell
 
     def one_done(self) -> None:
-        with self._lock:
-            self._done += 1
+        self._done += 1
         if self._done % TELL_LOGS == 0:
             log.info("%s: %d of %d logs are recovered", self._path, self._done, self._count)
 
