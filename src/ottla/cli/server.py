@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -172,9 +173,11 @@ def _registry_beside(bootstrap: str, host: str, port: int) -> Sibling:
 
 
 class RecoveryBar:
-    """Progress of the scan after an unclean stop; nothing is shown when there is none, or nobody to see it."""
+    """Progress of the scan after an unclean stop, told by all threads that scan; nothing is shown when there is none,
+    or nobody to see it."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._bar: Progress | None = None
         self._tasks: dict[TopicPartition, TaskID] = {}
 
@@ -185,17 +188,18 @@ class RecoveryBar:
         self.stop()
 
     def advance(self, partition: TopicPartition, done_bytes: int, total_bytes: int) -> None:
-        if self._bar is None:
-            from rich.progress import Progress
+        with self._lock:
+            if self._bar is None:
+                from rich.progress import Progress
 
-            from ottla.cli.output import err
+                from ottla.cli.output import err
 
-            self._bar = Progress(console=err(), transient=True, disable=not err().is_terminal)
-            self._bar.start()
-        task = self._tasks.get(partition)
-        if task is None:
-            task = self._tasks[partition] = self._bar.add_task(f"recovering {partition}", total=total_bytes)
-        self._bar.update(task, completed=done_bytes, visible=done_bytes < total_bytes)
+                self._bar = Progress(console=err(), transient=True, disable=not err().is_terminal)
+                self._bar.start()
+            task = self._tasks.get(partition)
+            if task is None:
+                task = self._tasks[partition] = self._bar.add_task(f"recovering {partition}", total=total_bytes)
+            self._bar.update(task, completed=done_bytes, visible=done_bytes < total_bytes)
 
     def stop(self) -> None:
         if self._bar is not None:

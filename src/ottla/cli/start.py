@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ottla.server.node import Node
+    from ottla.server.recovery import Watch
 
 USAGE = "ottla start [[--config] FILE] [--data DIR] [--listen HOST:PORT] [--set NAME=VALUE]... [--log-level LEVEL]"
 
@@ -129,6 +130,7 @@ def listener(text: str) -> str:
 def serve(
     values: Mapping[str, str],
     on_ready: Callable[[Node], None],
+    on_recovery: Watch | None = None,
     *,
     log_level: str = "INFO",
 ) -> int:
@@ -152,7 +154,7 @@ def serve(
     if idle:
         logging.getLogger(__name__).info("set, and without effect (docs/settings.md says why): %s", ", ".join(idle))
     try:
-        process.run(values, on_ready)
+        process.run(values, on_ready, on_recovery)
     except ApiError as error:
         print_error(error.text)
         return 1

@@ -38,7 +38,7 @@ from ottla.server.partitions import Partitions
 from ottla.server.peers import Peers
 from ottla.server.ports import Ports as Ports  # known to everybody by this module
 from ottla.server.ports import system_ports as system_ports
-from ottla.server.recovery import recover
+from ottla.server.recovery import Watch, recover
 from ottla.server.refusals import check_start
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
@@ -58,10 +58,11 @@ log = logging.getLogger(__name__)
 
 
 class Node:
-    def __init__(self, values: Mapping[str, str], ports: Ports) -> None:
+    def __init__(self, values: Mapping[str, str], ports: Ports, on_recovery: Watch | None = None) -> None:
         """`values` are server properties by Kafka's names; what is not given has its default."""
         self.values = dict(values)
         self.ports = ports
+        self._on_recovery = on_recovery
         self.stalls = Stalls()
         self.addresses: list[tuple[str, int]] = []
         self._client_listeners = 0
@@ -304,7 +305,7 @@ class Node:
 
     def _recover_logs(self) -> None:
         threads = self.configs.broker.get("num.recovery.threads.per.data.dir")
-        recover(self.partitions, self.ports.threads, threads, now_ms=self.ports.now_ms)
+        recover(self.partitions, self.ports.threads, threads, now_ms=self.ports.now_ms, watch=self._on_recovery)
 
     # --- running
 

@@ -18,18 +18,19 @@ from ottla.server.collector import keep_short
 from ottla.server.configs import Configs
 from ottla.server.node import Node
 from ottla.server.ports import system_ports
+from ottla.server.recovery import Watch
 from ottla.server.system import is_writable, raise_descriptor_limit
 
 log = logging.getLogger(__name__)
 
 
-def run(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
+def run(values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Watch | None = None) -> None:
     """Runs a node until SIGTERM or SIGINT; returns after a clean stop."""
 
     async def serve() -> None:
         raise_descriptor_limit()
         tell = on_ready
-        while await _loses_its_disks(values, tell) and await _becomes_writable(values):
+        while await _loses_its_disks(values, tell, on_recovery) and await _becomes_writable(values):
             tell = _back
 
     ended = keep_short()
@@ -40,9 +41,11 @@ def run(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
         ended()
 
 
-async def _loses_its_disks(values: Mapping[str, str], on_ready: Callable[[Node], None]) -> bool:
+async def _loses_its_disks(
+    values: Mapping[str, str], on_ready: Callable[[Node], None], on_recovery: Watch | None
+) -> bool:
     """One life of the node, and whether that is how it ended."""
-    node = Node(values, system_ports(values))
+    node = Node(values, system_ports(values), on_recovery)
     # A node may wait for others for as long as they are not there: it can be told to stop meanwhile.
     starting = asyncio.create_task(node.start())
     told = False

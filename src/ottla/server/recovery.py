@@ -28,9 +28,18 @@ TELL_BYTES = 64 * MIB
 TELL_LOGS = 1_000
 
 Threads = Callable[[int], Executor]
+# Told while a log is read, in the thread that reads it: whose it is, bytes done, bytes in all.
+Watch = Callable[[TopicPartition, int, int], None]
 
 
-def recover(partitions: Partitions, threads: Threads | None, per_directory: int, *, now_ms: Callable[[], int]) -> None:
+def recover(
+    partitions: Partitions,
+    threads: Threads | None,
+    per_directory: int,
+    *,
+    now_ms: Callable[[], int],
+    watch: Watch | None = None,
+) -> None:
     """Open everything in directories that were not closed in order; without `threads`, one after the other."""
     begun_ms = now_ms()
     told: list[_Progress] = []
@@ -40,7 +49,7 @@ def recover(partitions: Partitions, threads: Threads | None, per_directory: int,
             executor = running.enter_context(threads(per_directory)) if threads is not None else None
             count = per_directory if threads is not None else 1
             log.info("%s was not closed in order: recovering %d logs, %d at a time", directory.path, len(names), count)
-            progress = _Progress(directory, len(names))
+            progress = _Progress(directory, len(names), watch)
             told.append(progress)
             for name in names:
                 opening = _opening(partitions, name, progress)
@@ -79,9 +88,10 @@ def _take_over(
 class _Progress:
     """What the log says of one directory. Threads tell it of their own log each, the caller of those that are done."""
 
-    def __init__(self, directory: DataDirectory, count: int) -> None:
+    def __init__(self, directory: DataDirectory, count: int, watch: Watch | None) -> None:
         self._path = directory.path
         self._count = count
+        self._watch = watch
         self._done = 0
         self._told_bytes: dict[TopicPartition, int] = {}
         self._size_bytes: dict[TopicPartition, int] = {}
@@ -89,6 +99,8 @@ class _Progress:
     def of(self, name: TopicPartition) -> Callable[[int, int], None]:
         def tell(done_bytes: int, total_bytes: int) -> None:
             self._size_bytes[name] = total_bytes
+            if self._watch is not None:
+                self._watch(name, done_bytes, total_bytes)
             if done_bytes - self._told_bytes.get(name, 0) < TELL_BYTES:
                 return
             self._told_bytes[name] = done_bytes
