@@ -168,6 +168,8 @@ class Partition(Readable):
         log.on_roll = self._rolled
         self.log = log
         log.producers.replicated(self.high_watermark)
+        if log.has_unsynced_segments:
+            self._rolled()
 
     def _rolled(self) -> None:
         self.neighbours.sealed(self)
