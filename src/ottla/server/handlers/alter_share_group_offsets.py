@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ottla.groups.share.book import SharesInitialized
 from ottla.groups.share.offsets import Alteration, AlterOffsets
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.share_groups import Outcomes, initialize
 from ottla.server.shares import check_enabled
 from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
@@ -19,7 +21,10 @@ PartitionAnswer = TopicAnswer.Partition
 _UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message)
 
 
-@handles(AlterShareGroupOffsetsRequest)
+@handles(
+    AlterShareGroupOffsetsRequest,
+    portions=Portions("topics.partitions", "responses.partitions", limits.ITEMS_PER_SLICE),
+)
 async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context) -> Response:
     try:
         check_enabled(context)

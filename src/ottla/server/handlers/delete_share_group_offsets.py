@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ottla.groups.share.offsets import DeleteOffsets, Deletion, OffsetsDeleted
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.share_groups import delete
 from ottla.server.shares import check_enabled
 from ottla.wire.messages.delete_share_group_offsets import (
@@ -18,7 +20,7 @@ Response = DeleteShareGroupOffsetsResponse
 TopicAnswer = Response.Topic
 
 
-@handles(DeleteShareGroupOffsetsRequest)
+@handles(DeleteShareGroupOffsetsRequest, portions=Portions("topics", "responses", limits.ITEMS_PER_SLICE))
 async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context) -> Response:
     group_id = request.group_id
     try:

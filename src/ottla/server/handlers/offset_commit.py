@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from ottla.groups.group import Committer
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 Topic = OffsetCommitRequest.Topic
@@ -21,7 +23,7 @@ PartitionAnswer = TopicAnswer.Partition
 _FIRST_VERSION_BY_ID = 10
 
 
-@handles(OffsetCommitRequest)
+@handles(OffsetCommitRequest, portions=Portions("topics.partitions", "topics.partitions", limits.OFFSETS_PER_SLICE))
 def offset_commit(request: OffsetCommitRequest, context: Context) -> Answer[OffsetCommitResponse]:
     by_id = context.request_version >= _FIRST_VERSION_BY_ID
     answers = _Answers(by_id=by_id)

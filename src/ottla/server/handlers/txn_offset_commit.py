@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from ottla.groups.group import Committer
 from ottla.groups.offsets.commit import CommitOffsets, NewOffset
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.server.transactional import Admission, ensure_in_transaction
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -21,7 +23,7 @@ PartitionAnswer = TopicAnswer.Partition
 Codes = dict[TopicPartition, ErrorCode]
 
 
-@handles(TxnOffsetCommitRequest)
+@handles(TxnOffsetCommitRequest, portions=Portions("topics.partitions", "topics.partitions", limits.OFFSETS_PER_SLICE))
 def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> Answer[TxnOffsetCommitResponse]:
     if not request.group_id:
         return _refuse(request, ErrorCode.INVALID_GROUP_ID)
