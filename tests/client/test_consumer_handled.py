@@ -87,6 +87,17 @@ async def commits_what_is_in_hand(consumer: Consumer) -> None:
             raise Failed
 
 
+async def commits_and_is_not_told(consumer: Consumer) -> None:
+    """The group has it, and the caller was cancelled before it heard of that."""
+    async for record in consumer:
+        if record.offset == BAD:
+            place = consumer._ownership.places[TopicPartition(record.topic, 0)]
+            before = place.committed
+            await consumer.commit()
+            place.committed = before
+            raise asyncio.CancelledError
+
+
 async def is_cancelled(consumer: Consumer) -> None:
     async for record in consumer:
         if record.offset == BAD:
@@ -113,6 +124,7 @@ Work = Callable[[Consumer], Awaitable[None]]
         (polls_and_commits_in_between, BAD),
         (reads_arrow, 0),
         (commits_what_is_in_hand, BAD + 1),
+        (commits_and_is_not_told, BAD + 1),
         (is_cancelled, BAD),
         (breaks, BAD + 1),
     ],

@@ -44,8 +44,11 @@ class Committer:
         self._task: asyncio.Task[None] | None = None
         self._due_at_s: float | None = None
 
-    async def commit(self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Iterable[Place]) -> None:
-        """Store positions, and note it at the places."""
+    async def commit(self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]) -> None:
+        """Store the positions that the caller asks for, and note it at the places."""
+        for place in places:
+            if place.partition in positions:
+                place.asked = positions[place.partition].offset
         if self._task is not None:
             await asyncio.wait([self._task])
         await self._store(positions, places)

@@ -4,7 +4,8 @@ Rules:
 - Whoever polls again (or goes on with the iteration) has handled what it got before. Until then that is *in hand*.
 - What is in hand can be taken back: the position returns to before it, and so does what is committed automatically.
   One turn of the iteration hands out one record, a `poll` or an Arrow batch all that is in it.
-- What the caller has committed itself while it was in hand counts as handled, and a position that it has sought stays.
+- What the caller wanted to be committed while it was in hand counts as handled, even if it was not told that it is:
+  a committed position does not go back by itself. A position that the caller has sought stays.
 """
 
 from __future__ import annotations
@@ -23,22 +24,21 @@ class Held(NamedTuple):
     position: int
     leader_epoch: int
     cursor: Cursor | None
-    committed: int | None
 
     @classmethod
     def of(cls, place: Place) -> Held | None:
         if place.position is None:
             return None
-        return cls(place, place.position, place.leader_epoch, place.cursor, place.committed)
+        return cls(place, place.position, place.leader_epoch, place.cursor)
 
     def take_back(self) -> None:
-        """Go back there, unless the caller has sought another position; behind what it has committed since."""
-        place, committed = self.place, self.place.committed
+        """Go back there, unless the caller has sought another position; not behind what it wanted to be committed."""
+        place, asked = self.place, self.place.asked
         if place.cursor is not self.cursor or place.position is None:
             return
-        if committed is not None and committed != self.committed and committed > self.position:
-            if committed < place.position:
-                place.move(committed)
+        if asked is not None and asked > self.position:
+            if asked < place.position:
+                place.move(asked)
         else:
             place.move(self.position, self.leader_epoch)
 

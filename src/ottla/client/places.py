@@ -24,6 +24,7 @@ class Place:
         "_current",
         "_decoded",
         "_next_offsets",
+        "asked",
         "buffered_bytes",
         "committed",
         "cursor",
@@ -42,6 +43,9 @@ class Place:
         self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
         self.wanted: Time | None = None
         self.committed: int | None = None  # what this consumer knows to be committed
+        self.asked: int | None = (
+            None  # what the caller wanted to be committed since the last move, whatever became of it
+        )
         self.paused = False
         self.cursor: Cursor | None = None
         self.high_watermark = -1
@@ -60,6 +64,7 @@ class Place:
         self._next_offsets.clear()
         self._decoded = []
         self.buffered_bytes = 0
+        self.asked = None
 
     def add(self, fetched: Fetched) -> None:
         """Keep what arrived, unless the place has moved since it was asked for."""
