@@ -26,6 +26,8 @@ OUTSIDE = (
 PORTS = {
     "server/process.py": {"signal"},  # run
     "server/ports.py": {"time", "random"},
+    "server/watchdog.py": {"time", "threading"},  # watches a real loop; comes in by a port
+    "server/collector.py": {"time"},  # of the process
     "server/context.py": {"random"},  # the type of a port
     "server/net.py": {"socket"},
     "server/system.py": {"os"},  # locks and limits of the real world

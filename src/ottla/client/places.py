@@ -43,9 +43,8 @@ class Place:
         self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
         self.wanted: Time | None = None
         self.committed: int | None = None  # what this consumer knows to be committed
-        self.asked: int | None = (
-            None  # what the caller wanted to be committed since the last move, whatever became of it
-        )
+        # What the caller wanted to be committed since the last move, whatever became of it.
+        self.asked: int | None = None
         self.paused = False
         self.cursor: Cursor | None = None
         self.high_watermark = -1

@@ -15,8 +15,11 @@ from collections.abc import Callable
 from ottla.model import limits
 
 
-def keep_short(clock_s: Callable[[], float] = time.perf_counter) -> Callable[[], None]:
-    """From now on no collection of this process takes long twice; gives what ends it."""
+def keep_short(clock_s: Callable[[], float] = time.thread_time) -> Callable[[], None]:
+    """From now on no collection of this process takes long twice; gives what ends it.
+
+    Long is CPU time: a collection that only waited for its turn on a busy machine is no reason to put anything aside.
+    """
     begun_s = 0.0
 
     def watch(phase: str, info: dict[str, int]) -> None:
