@@ -26,7 +26,7 @@ CONFIG_VALUE_BYTES_MAX = INT16_MAX
 # What one slice of a large request does (server/slices.py, portions.py), some 10 ms of work: small items; what may
 # have to be opened first; groups and transactions with thousands of members; resources whose settings are told or set.
 ITEMS_PER_SLICE = 200
-PARTITIONS_OPENED_PER_SLICE = 50
+PARTITIONS_OPENED_PER_SLICE = 10
 GROUPS_PER_SLICE = 5
 OFFSETS_PER_SLICE = 2_000
 RESOURCES_PER_SLICE = 20
