@@ -27,6 +27,7 @@ from ottla.server.answer import Later
 from ottla.server.node import Node, system_ports
 from ottla.server.partitions import Partitions
 from ottla.server.process import loop_factory
+from ottla.server.recovery import recover
 from ottla.wire import api
 from ottla.wire.frame import request_frame
 from ottla.wire.journal.cluster_metadata import ConfigRecord
@@ -334,20 +335,20 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recovering, go_on = threading.Event(), threading.Event()
-    recover, load = Partitions.recover, Partitions.load
+    load = Partitions.load
 
-    def slowly(self: Partitions, progress: Any) -> None:
-        if self.node_id == 3:
+    def slowly(partitions: Partitions, *how: Any, **more: Any) -> None:
+        if partitions.node_id == 3:
             recovering.set()
             assert go_on.wait(WAIT_S)
             recovering.clear()
-        recover(self, progress)
+        recover(partitions, *how, **more)
 
     def alone(self: Partitions, state: Any) -> None:
         assert self.node_id != 3 or not recovering.is_set(), "two threads are at it"
         load(self, state)
 
-    monkeypatch.setattr(Partitions, "recover", slowly)
+    monkeypatch.setattr("ottla.server.node.recover", slowly)
     monkeypatch.setattr(Partitions, "load", alone)
 
     async def test() -> None:
