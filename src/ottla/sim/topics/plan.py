@@ -88,6 +88,9 @@ CHANGES = ("policy", "compression", "segments", "erase", "recreate")
 
 def draw_topics(rng: random.Random, *, transactions: bool, replicated: bool = False) -> TopicsPlan:
     """`transactions`: whether there may be any; without syncing they do not survive a loss of power wholly."""
+    # A follower that fetches a tombstone's neighbours only after its leader has dropped it never learns of it, as with
+    # Kafka: in clusters they stay.
+    tombstones_stay = {"delete.retention.ms": "86400000"} if replicated else {}
     topics = tuple(
         TopicPlan(
             name=f"k{number}",
@@ -103,7 +106,8 @@ def draw_topics(rng: random.Random, *, transactions: bool, replicated: bool = Fa
                 "retention.ms": "-1",
                 # Clocks jump by hours, those of clients too.
                 "message.timestamp.after.max.ms": str(1 << 50),
-            },
+            }
+            | tombstones_stay,
             transactional=transactions and rng.random() < 0.5,
         )
         for number in range(rng.randint(1, 2))
