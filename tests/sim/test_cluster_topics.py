@@ -12,6 +12,7 @@ from tests.sim.test_topics import one_topic
 
 from ottla.log.durable import Durable
 from ottla.log.recover import _Recovery
+from ottla.server.durability import Syncer
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import ClusterScenario, topical, with_topics
 from ottla.sim.run import Outcome
@@ -86,5 +87,7 @@ def test_followers_are_cut_at_the_gaps_that_they_copied(monkeypatch: pytest.Monk
         gap = batch.header.base_offset > next_offset and not self._config.compact
         return gap or honest(self, batch, next_offset, *more)
 
+    monkeypatch.setattr(Syncer, "seal", lambda self, partition: None)  # what is synced is believed, gaps and all
+    assert not ClusterSimulation(thinned(0)).run().violations
     monkeypatch.setattr(_Recovery, "_is_out_of_place", strict)
     assert finds(thinned, "committed", "lost", "is now", seeds=range(8))

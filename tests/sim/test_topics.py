@@ -20,10 +20,12 @@ from ottla.log.seams import Seams
 from ottla.records.batch import BatchHeader
 from ottla.records.compress import Codec
 from ottla.records.record import frames
-from ottla.server import directories, partitions, placing
+from ottla.server import cleaning, directories, partitions, placing
 from ottla.server.clocks import Clocks
+from ottla.server.durability import Syncer
 from ottla.server.host import Host
 from ottla.server.partitions import Partitions
+from ottla.sim import loop as machines
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Outcome
 from ottla.sim.scenario import Durability, Fault
@@ -157,9 +159,17 @@ def test_a_gap_is_taken_for_damage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lost_end_is_taken_for_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loss of power takes the end of one segment, and spares the next."""
+    """A loss of power takes the end of one segment, and spares the next: while neither is synced."""
+    monkeypatch.setattr(machines.Host, "WORKER_DELAY_SECONDS", (0.5, 2.0))
+    assert not TopicSimulation(outages(0)).run().violations
     monkeypatch.setattr(Seams, "make", lambda self, offset: None)
     assert finds(outages, "lost", "not dense", seeds=range(20))
+
+
+def test_nobody_syncs_what_was_rolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: the recovery point stayed at 0, and each start after a crash read everything."""
+    monkeypatch.setattr(Syncer, "seal", lambda self, partition: None)
+    assert finds(changed_policies, "sealed up to")
 
 
 # -- transactions
@@ -202,6 +212,21 @@ def test_tombstones_go_before_what_they_delete(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(BatchFilter, "_latest", hasty)
     assert finds(tombstones, "revived")
+
+
+def test_compaction_relies_on_what_is_not_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record went for a newer one, and a loss of power in the same round took that: then both are gone."""
+
+    def in_a_round(seed: int) -> TopicScenario:
+        """Much is there when compaction begins, and nothing of it is synced."""
+        policy = {"cleanup.policy": "delete"}
+        made = one_topic(seed, Fault.POWER_LOSS_IN_WRITE, changes=("policy",), keys=20, configs=policy)
+        return replace(made, guarantee=Guarantee.AT_RISK, pause_between_faults_seconds=1.0)
+
+    monkeypatch.setattr(Syncer, "seal", lambda self, partition: None)
+    assert not finds(in_a_round, "lost", seeds=range(10, 13))
+    monkeypatch.setattr(cleaning, "_lasting", lambda partition: partition.last_stable_offset)
+    assert finds(in_a_round, "lost", seeds=range(10, 20))
 
 
 # -- topics that are made anew

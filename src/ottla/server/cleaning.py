@@ -133,7 +133,7 @@ class Cleaner:
                 parts[partition] = cleanable(
                     partition.log,
                     self._offsets_of(partition).get(_key(partition)),
-                    last_stable_offset=partition.last_stable_offset,
+                    last_stable_offset=_lasting(partition),
                     now_ms=now_ms,
                 )
             if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
@@ -225,3 +225,8 @@ def _step(work: Iterator[int]) -> tuple[Any, int]:
 
 def _key(partition: Partition) -> TopicPartition:
     return TopicPartition(partition.topic, partition.index)
+
+
+def _lasting(partition: Partition) -> int:
+    """Up to where it may be cleaned: a record goes for a newer one, and a loss of power must not take that as well."""
+    return min(partition.last_stable_offset, partition.log.recovery_point)

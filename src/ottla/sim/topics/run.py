@@ -12,16 +12,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
+from ottla.log.checkpoint import RECOVERY_POINTS, read_offsets
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
 from ottla.sim.topics.company import TopicCompany
 from ottla.sim.topics.plan import SETTINGS, TopicsPlan, draw_topics
 from ottla.sim.topics.survivors import Survivors
+
+SEALED_SECONDS = 10.0  # so long after a segment was rolled it is on disk, and no start need look at it
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +101,24 @@ class TopicSimulation(Simulation):
     def _settings(self) -> dict[str, str]:
         durable = self.scenario.durability is not Durability.PAGE_CACHE
         return super()._settings() | SETTINGS | ({"ottla.fsync.before.ack": "true"} if durable else {})
+
+    async def _look_again(self) -> None:
+        await self.machine.wait_until_ready()
+        await asyncio.sleep(SEALED_SECONDS)
+        self._look_at_checkpoints()
+        await super()._look_again()
+
+    def _look_at_checkpoints(self) -> None:
+        """All is quiet: what a start after a crash would read is the last segment of each log, not more."""
+        node = self.machine.node
+        assert node is not None
+        for directory in node.directories:
+            written = read_offsets(directory.disk, RECOVERY_POINTS)
+            for name, partition in node.partitions.opened_in(directory):
+                segments = partition.log.segments
+                sealed = segments[-1].base_offset if len(segments) > 1 else 0
+                if written.get(name, 0) < sealed:
+                    self.history.blame(
+                        f"{partition.name}: sealed up to {sealed} for {SEALED_SECONDS:.0f} s, but the recovery point on"
+                        f" disk is {written.get(name)}"
+                    )
