@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from tests.server.talk import create, produce_request
-from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.support.raw import Closed
 
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
+from ottla.wire.frame import request_frame
 
 VERSION = 9
 HOUR_MS = 3_600_000
@@ -36,16 +38,28 @@ def codes(answer: Any) -> set[ErrorCode]:
     return {ErrorCode(each.error_code) for topic in answer.responses for each in topic.partition_responses}
 
 
-def worst(node: MeasuredNode, topic: str, partitions: int, batch: bytearray) -> tuple[float, set[ErrorCode]]:
+def worst(
+    node: MeasuredNode, topic: str, partitions: int, batch: bytearray, *, first: int = 0
+) -> tuple[float, set[ErrorCode]]:
     """The dearest callback while the batch is produced to all of these partitions, and what was answered."""
     said: set[ErrorCode] = set()
+
+    def attempt() -> Callback:
+        cost, codes = produce_once(node, topic, partitions, batch, first=first)
+        said.update(codes)
+        return cost
+
+    return best_of(attempt).cpu_ms, said
+
+
+def produce_once(
+    node: MeasuredNode, topic: str, partitions: int, batch: bytearray, *, first: int = 0
+) -> tuple[Callback, set[ErrorCode]]:
+    said: set[ErrorCode] = set()
+    request = produce_request({(topic, index): batch for index in range(first, first + partitions)})
     with node.connect() as connection:
-
-        def attack() -> None:
-            request = produce_request({(topic, index): batch for index in range(partitions)})
-            said.update(codes(connection.call(request, VERSION)))
-
-        return best_of(lambda: node.cost(attack)).cpu_ms, said
+        cost = node.cost(lambda: said.update(codes(connection.call(request, VERSION))))
+    return cost, said
 
 
 def now_ms(node: MeasuredNode) -> int:
@@ -109,3 +123,61 @@ def test_very_many_batches_dated_ahead(node: MeasuredNode) -> None:
     cpu_ms, said = worst(node, "plain", 50, ahead)
     assert said == {ErrorCode.INVALID_TIMESTAMP}
     assert cpu_ms <= BUDGET_MS
+
+
+def test_very_many_partitions_that_are_not_there(node: MeasuredNode) -> None:
+    cpu_ms, said = worst(node, "plain", 20_000, build_batch([(b"k", b"v")], timestamp=now_ms(node)), first=50)
+    assert said == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert cpu_ms <= BUDGET_MS
+
+
+def test_very_many_partitions(node: MeasuredNode) -> None:
+    """Nobody has used them before: their logs have to be opened, too."""
+    unused = (f"wide-{number}" for number in range(3))
+    batch = build_batch([(b"k", b"v")], timestamp=now_ms(node))
+    said: set[ErrorCode] = set()
+
+    def attempt() -> Callback:
+        name = next(unused)
+        with node.connect() as connection:
+            create(connection, name, 500)
+        cost, codes = produce_once(node, name, 500, batch)
+        said.update(codes)
+        return cost
+
+    assert best_of(attempt).cpu_ms <= BUDGET_MS
+    assert said == {ErrorCode.NONE}
+
+
+def test_what_follows_a_wide_produce_comes_after_it(node: MeasuredNode) -> None:
+    """Of two batches for one partition the last one is taken, however far apart they are."""
+    with node.connect() as connection:
+        create(connection, "ordered", 1)
+        few, many = ([(b"k", b"v")] * count for count in (2, 3))
+        batches = {("plain", 10_000 + index): build_batch(few, timestamp=now_ms(node)) for index in range(1_000)}
+        wide = produce_request({("ordered", 0): build_batch(few, timestamp=now_ms(node)), **batches})
+        wide.topic_data += produce_request({("ordered", 0): build_batch(many, timestamp=now_ms(node))}).topic_data
+        narrow = produce_request({("ordered", 0): build_batch(few, timestamp=now_ms(node))})
+        connection.send(request_frame(wide, VERSION, 1, "raw") + request_frame(narrow, VERSION, 2, "raw"))
+        first, second = (connection.decode(0, VERSION, connection.receive(), number) for number in (1, 2))
+    told = [
+        [(each.error_code, each.base_offset) for topic in answer.responses for each in topic.partition_responses]
+        for answer in (first, second)
+    ]
+    assert len(told[0]) == 1_001
+    assert told[0].count((0, 0)) == 1 and told[0].count((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)) == 1_000
+    assert told[1] == [(0, 3)]
+
+
+def test_a_wide_produce_without_an_answer(node: MeasuredNode) -> None:
+    with node.connect() as connection:
+        create(connection, "unanswered", 300)
+        batch = build_batch([(b"k", b"v")], timestamp=now_ms(node))
+        wide = produce_request({("unanswered", index): batch for index in range(300)}, acks=0)
+        connection.send(request_frame(wide, VERSION, 1, "raw"))
+        narrow: Any = connection.call(produce_request({("unanswered", 299): batch}), VERSION)
+        assert narrow.responses[0].partition_responses[0].base_offset == 1
+        refused = produce_request({("plain", 1_000 + index): batch for index in range(300)}, acks=0)
+        connection.send(request_frame(refused, VERSION, 1, "raw"))
+        with pytest.raises(Closed):
+            connection.receive()

@@ -51,7 +51,7 @@ def in_portions(
         for asked, told in paths:
             found = getattr(request, asked[0])
             if found:
-                if _weight(found, asked[1:], portions) <= portions.items:
+                if weight(found, asked[1:], portions) <= portions.items:
                     break
                 return Sliced(_handle_all(portions, asked, told, handler, request, context, context.request_version))
         return handler(request, context)
@@ -59,9 +59,9 @@ def in_portions(
     return handle
 
 
-def _weight(found: Sequence[Any], path: list[str], portions: Portions) -> int:
+def weight(found: Sequence[Any], path: list[str], portions: Portions) -> int:
     if path:
-        return sum(1 + _weight(getattr(each, path[0]) or (), path[1:], portions) for each in found)
+        return sum(1 + weight(getattr(each, path[0]) or (), path[1:], portions) for each in found)
     return len(found) if portions.weigh is _one else sum(map(portions.weigh, found))
 
 
@@ -76,7 +76,7 @@ async def _handle_all(
 ) -> Any:
     slices = context.services.slices
     whole: Response | None = None
-    for some, _ in _divided(getattr(request, asked[0]), asked[1:], portions):
+    for some, _ in divided(getattr(request, asked[0]), asked[1:], portions):
         if whole is not None:
             await slices.turn()
         context.request_version = version
@@ -91,23 +91,23 @@ async def _handle_all(
         if whole is None:
             whole = answer
         else:
-            _add(getattr(whole, told[0]), getattr(answer, told[0]), told[1:])
+            put_together(getattr(whole, told[0]), getattr(answer, told[0]), told[1:])
     return Large(whole)
 
 
-def _divided(found: Sequence[Any], path: list[str], portions: Portions) -> Iterator[tuple[list[Any], int]]:
+def divided(found: Sequence[Any], path: list[str], portions: Portions) -> Iterator[tuple[list[Any], int]]:
     """Lists of items that are handled at once, each with its weight."""
     some: list[Any] = []
-    weight = 0
+    total = 0
     for each in found:
         for part, more in _parts(each, path, portions):
-            if some and weight + more > portions.items:
-                yield some, weight
-                some, weight = [], 0
+            if some and total + more > portions.items:
+                yield some, total
+                some, total = [], 0
             some.append(part)
-            weight += more
+            total += more
     if some:
-        yield some, weight
+        yield some, total
 
 
 def _parts(each: Any, path: list[str], portions: Portions) -> Iterator[tuple[Any, int]]:
@@ -116,11 +116,11 @@ def _parts(each: Any, path: list[str], portions: Portions) -> Iterator[tuple[Any
         yield each, portions.weigh(each)
         return
     within = getattr(each, path[0]) or []
-    weight = 1 + _weight(within, path[1:], portions)
-    if weight <= portions.items:
-        yield each, weight
+    own = 1 + weight(within, path[1:], portions)
+    if own <= portions.items:
+        yield each, own
         return
-    for some, part_weight in _divided(within, path[1:], portions):
+    for some, part_weight in divided(within, path[1:], portions):
         yield _with(each, path[0], some), 1 + part_weight
 
 
@@ -130,10 +130,10 @@ def _with(whole: S, name: str, value: list[Any]) -> S:
     return part
 
 
-def _add(had: list[Any], more: list[Any], path: list[str]) -> None:
+def put_together(had: list[Any], more: list[Any], path: list[str]) -> None:
     """Puts what is answered to the next portion behind what was answered before."""
     if path and had and more and _is_same(had[-1], more[0], path[0]):
-        _add(getattr(had[-1], path[0]), getattr(more[0], path[0]), path[1:])
+        put_together(getattr(had[-1], path[0]), getattr(more[0], path[0]), path[1:])
         more = more[1:]
     had.extend(more)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from ottla.server.answer import Large, Sliced
@@ -24,11 +24,18 @@ class Slices:
 
     async def turn(self) -> None:
         """Returns when it is the caller's turn to do its next slice."""
+        await self._queue()
+
+    def soon(self, slice_: Callable[[], None]) -> None:
+        """Does the slice when it is its turn."""
+        self._queue().add_done_callback(lambda _: slice_())
+
+    def _queue(self) -> asyncio.Future[None]:
         mine = self._loop.create_future()
         self._waiting.append(mine)
         if len(self._waiting) == 1:
             self._loop.call_soon(self._next)
-        await mine
+        return mine
 
     def _next(self) -> None:
         while self._waiting:
@@ -61,3 +68,13 @@ class Slices:
     async def _rest(self, steps: Generator[None, None, T]) -> Large[T]:
         await self.turn()
         return Large(await self.finish(steps))
+
+
+def in_one_go(steps: Generator[None, None, T]) -> T:
+    """The result of work that is known to be short."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result

@@ -7,7 +7,8 @@ answers NOT_LEADER_OR_FOLLOWER to all who wait, and names the leader (KIP-951). 
 then closes the connection, as Kafka does.
 
 A transaction's batch is appended when the coordinator has let it in, and one that must be looked into when that is done
-(`server/unlooked.py`). Mostly both are at once.
+(`server/unlooked.py`). Mostly both are at once. A request that names very many partitions is handled in portions
+(`server/wide_produce.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from ottla.server.answer import Answer, Disconnect, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.leaders import leader_of, reachable
+from ottla.server.slices import in_one_go
 from ottla.server.turns import keep_turn
 from ottla.server.unlooked import Rest, Unlooked, first_look, name_dated
+from ottla.server.wide_produce import is_wide, produce_in_portions, without_duplicates
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
@@ -67,6 +70,15 @@ _LOG_START_UNTOLD = frozenset(
 @handles(ProduceRequest)
 def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse]:
     version = context.request_version
+    topic_data = request.topic_data
+    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
+        if is_wide(topic_data):
+            return produce_in_portions(request, context, lambda some: _admit(some, context, version))
+        request.topic_data = in_one_go(without_duplicates(topic_data))
+    return _admit(request, context, version)
+
+
+def _admit(request: ProduceRequest, context: Context, version: int) -> Answer[ProduceResponse]:
     if request.transactional_id is None:
         return _produce(request, context, version, WITHOUT_ID)
     # The first of a transaction loads what transactions need: a node that starts has no use for it.
@@ -81,10 +93,7 @@ def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse
 def _produce(request: ProduceRequest, context: Context, version: int, admitted: Admitted) -> Answer[ProduceResponse]:
     pending: list[Pending] = []
     unlooked: list[Unlooked] = []
-    topic_data = request.topic_data
-    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
-        topic_data = _without_duplicates(topic_data)
-    topics, failed = _append_all(topic_data, request.acks, context, version, admitted, pending, unlooked)
+    topics, failed = _append_all(request.topic_data, request.acks, context, version, admitted, pending, unlooked)
     if not unlooked:
         return _answer(topics, failed, pending, request, context, version)
 
@@ -169,19 +178,6 @@ def _answer(
     if failed:
         _name_leaders(response, version, context)
     return response
-
-
-def _without_duplicates(topic_data: list[TopicData]) -> list[TopicData]:
-    """As Kafka does, of several batches for one partition only the last is taken, and answered once."""
-    last = {
-        (topic.name, topic.topic_id, data.index): (topic, data) for topic in topic_data for data in topic.partition_data
-    }
-    if len(last) == sum(len(topic.partition_data) for topic in topic_data):
-        return topic_data
-    kept: dict[tuple[str, bytes], list[TopicData.PartitionProduceData]] = {}
-    for topic, data in last.values():
-        kept.setdefault((topic.name, topic.topic_id), []).append(data)
-    return [TopicData(name=name, topic_id=id, partition_data=data) for (name, id), data in kept.items()]
 
 
 def _append(
