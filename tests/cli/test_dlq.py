@@ -25,7 +25,7 @@ def queue(ottla_broker: Broker) -> Iterator[Queue]:
         )
         member = queue.join()
         assert member.poll() == [(0, 2, 1)]
-        assert member.poll([(0, 2, [REJECT, REJECT, RELEASE])]) == [(2, 2, 2)]
+        assert member.poll([(0, 2, [REJECT, REJECT, RELEASE])], max_wait_ms=60_000) == [(2, 2, 2)]
         assert member.poll([(2, 2, [RELEASE])]) == []
         yield queue
 

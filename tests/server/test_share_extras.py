@@ -146,7 +146,7 @@ def test_rejected_and_worn_out_records_become_dead_letters(broker: Broker, conne
         )
         member = queue.join()
         assert member.poll() == [(0, 1, 1)]
-        assert member.poll([(0, 1, [REJECT, RELEASE])]) == [(1, 1, 2)]
+        assert member.poll([(0, 1, [REJECT, RELEASE])], max_wait_ms=60_000) == [(1, 1, 2)]
         assert member.poll([(1, 1, [RELEASE])]) == []
         bad, worn_out = read(connection, "graves")
         assert (bad.key, bad.value, bad.headers[0]) == (b"k", b"bad", ("trace", b"7"))

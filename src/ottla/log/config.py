@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.model.limits import BATCH_BYTES_MAX, GIB, INT64_MAX, MIB
 from ottla.records.batch import BatchHeader
@@ -37,12 +37,13 @@ class Findings(Protocol):
 class Inspect(Protocol):
     """How the batches of a topic with a contract are looked at, as a part of `log/look.py`."""
 
-    def begin(self) -> bool:
-        """On the loop, before the first step; whether there is what the records can be judged by."""
+    def begin(self, name: str) -> Any:
+        """On the loop, before the first step, for a batch of the log `name`: what `look` has to know of this moment.
+        None: there is nothing yet that records could be judged by."""
 
-    def look(self, data: bytes, header: BatchHeader, name: str, ready: bool) -> Generator[None, None, Findings | None]:
+    def look(self, data: bytes, header: BatchHeader, name: str, begun: Any) -> Generator[None, None, Findings | None]:
         """The steps. `data` are the unpacked records, `header` has the codec that they are to be packed with, `name` is
-        the log's, and `ready` what `begin` said."""
+        the log's, and `begun` what `begin` said."""
 
 
 class LogConfig(NamedTuple):

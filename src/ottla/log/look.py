@@ -14,7 +14,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode, RecordError
@@ -35,10 +35,10 @@ class Look:
 
     __slots__ = (
         "_batch",
+        "_begun",
         "_limit_bytes",
         "_name",
         "_now_ms",
-        "_ready",
         "_steps",
         "beyond_limit",
         "config",
@@ -58,7 +58,7 @@ class Look:
         self._now_ms = now_ms
         self._name = name
         self._limit_bytes = limit_bytes
-        self._ready = False
+        self._begun: Any = None
         self._steps = self._take()
         self.header = header
         self.config = config
@@ -73,7 +73,7 @@ class Look:
     def begin(self) -> None:
         """Before the first step, and on the loop wherever the others are taken."""
         if self.config.inspect is not None:
-            self._ready = self.config.inspect.begin()
+            self._begun = self.config.inspect.begin(self._name)
 
     def step(self) -> bool:
         """Looks a bit further; whether that was all."""
@@ -115,7 +115,7 @@ class Look:
         if config.inspect is not None:
             attributes = header.attributes & ~CODEC_MASK | codec
             true_header = header._replace(max_timestamp=self.max_timestamp, attributes=attributes)
-            self.findings = yield from config.inspect.look(data, true_header, self._name, self._ready)
+            self.findings = yield from config.inspect.look(data, true_header, self._name, self._begun)
         if codec != header.codec:
             yield
             self.rewritten = yield from self._recompress(data, codec)

@@ -21,8 +21,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Hashable, Sequence
+from hashlib import sha256
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.log.config import Findings, Inspect
 from ottla.model import limits
@@ -35,7 +37,8 @@ from ottla.records.compress import compressing
 from ottla.records.record import Headers, Record, decode, rows
 from ottla.schemas.framing import BadFrame, Framed, find_mark, unframe
 from ottla.schemas.schema import SchemaType
-from ottla.server.dead_letters import DeadLetters, letter
+from ottla.server.dead_letters import DeadLetters
+from ottla.server.letters import Letters
 from ottla.server.registered import RegisteredSchemas, Schema
 
 if TYPE_CHECKING:
@@ -78,14 +81,23 @@ class FirstUsed:
         self._make = make
         self._made: Inspect | None = None
 
-    def begin(self) -> bool:
+    def begin(self, name: str) -> Any:
         if self._made is None:
             self._made = self._make()
-        return self._made.begin()
+        return self._made.begin(name)
 
-    def look(self, data: bytes, header: BatchHeader, name: str, ready: bool) -> Generator[None, None, Findings | None]:
+    def look(self, data: bytes, header: BatchHeader, name: str, begun: Any) -> Generator[None, None, Findings | None]:
         assert self._made is not None, "begin() comes first"
-        return self._made.look(data, header, name, ready)
+        return self._made.look(data, header, name, begun)
+
+
+class _Begun(NamedTuple):
+    """What was known when a look began."""
+
+    reading: int  # of what is registered
+    now_ms: int
+    offset: int  # what the batch will have unless others are written first
+    letter_batch_bytes: int
 
 
 class _Inspection:
@@ -98,32 +110,53 @@ class _Inspection:
         self._action = action
         self._target = target
 
-    def begin(self) -> bool:
-        """False: it is not yet known what is registered."""
-        return self._contracts.schemas.catch_up()
+    def begin(self, name: str) -> _Begun | None:
+        """None: it is not yet known what is registered."""
+        contracts = self._contracts
+        if not contracts.schemas.catch_up():
+            return None
+        try:
+            source = contracts.partition(name)
+        except ApiError:  # told when the batch is to be appended
+            return None
+        batch_bytes = contracts.letters.batch_bytes(self._target, source.index) if self._action == "dlq" else 0
+        return _Begun(contracts.schemas.reading, contracts.services.now_ms(), source.log.next_offset, batch_bytes)
 
-    def look(self, data: bytes, header: BatchHeader, name: str, ready: bool) -> Generator[None, None, Findings | None]:
-        if not ready:
+    def look(
+        self, data: bytes, header: BatchHeader, name: str, begun: _Begun | None
+    ) -> Generator[None, None, Findings | None]:
+        if begun is None:
             return _Unread(self._contracts, name, header)
-        reading = self._contracts.schemas.reading
+        topic, _, index = name.rpartition("-")
+        letters = Letters(topic, int(index), begun.now_ms, begun.letter_batch_bytes) if self._action == "dlq" else None
+        letters_bytes_max = max(limits.DEAD_LETTERS_PER_BATCH_BYTES, 2 * header.size_bytes)
         faults: dict[int, str] = {}
-        dead: list[tuple[int, Record]] = []
         at_once = limits.CHECKED_AT_ONCE_RECORDS if self._full else limits.RECORDS_DECODED_AT_ONCE_MAX
         at = 0
         for portion in decode(data, header):
             held = list(rows(portion))
             for begin in range(0, len(held), at_once):
-                for place, fault in self._contract.faults(held[begin : begin + at_once], self._full).items():
-                    faults[at + begin + place] = fault
-                    if self._action == "dlq":
-                        dead.append((at + begin + place, held[begin + place]))
+                found = self._contract.faults(held[begin : begin + at_once], self._full)
+                for place in sorted(found):
+                    fault = faults[at + begin + place] = found[place]
+                    if letters is not None and letters.size_bytes <= letters_bytes_max:
+                        offset = begun.offset + at + begin + place
+                        letters.add(held[begin + place], offset, _REASON, (("error", fault.encode()),))
+                        if not letters.count % limits.CHECKED_AT_ONCE_RECORDS:
+                            yield
                 yield
             at += len(held)
         if not faults:
             return None
-        refused = self._action == "reject"
-        findings = _Findings(self._contracts, name, header, reading, faults, self._target, dead, refused)
-        if self._action != "reject":
+        findings = _Findings(self._contracts, name, header, begun, _doubts(topic, faults))
+        if letters is not None and letters.size_bytes <= letters_bytes_max:
+            findings.bury(self._target, letters)
+        elif letters is not None:
+            findings.refusal = _too_many_letters(header, topic, len(faults), letters_bytes_max)
+        elif self._action == "reject":
+            findings.refusal = _refusal(header, topic, faults)
+        yield
+        if findings.refusal is None:
             findings.replaced = yield from _rebuilt(data, header, faults, tag=self._action == "tag")
         return findings
 
@@ -151,56 +184,65 @@ class _Unread:
 
 
 class _Findings(_Unread):
-    """Records that break their topic's contract."""
+    """Records that break their topic's contract, and what is to become of them."""
 
     def __init__(
-        self,
-        contracts: Contracts,
-        name: str,
-        header: BatchHeader,
-        reading: int,
-        faults: dict[int, str],
-        target: str,
-        dead: list[tuple[int, Record]],
-        refused: bool,
+        self, contracts: Contracts, name: str, header: BatchHeader, begun: _Begun, doubts: list[Hashable]
     ) -> None:
         super().__init__(contracts, name, header)
-        self._reading = reading
-        self._faults = faults
-        self._target = target
-        self._dead = dead
-        self._refused = refused
+        self._begun = begun
+        self._doubts = doubts
+        self._letters: Letters | None = None
+        self._letter_batches: list[bytearray] = []
+        self._target = ""
+        self.refusal: ApiError | None = None
         self.replaced: bytearray | None = None
+
+    def bury(self, target: str, letters: Letters) -> None:
+        self._target = target
+        self._letters = letters
+        self._letter_batches = letters.batches()
 
     def _act(self, offset: int) -> bytearray | None:
         schemas = self._contracts.schemas
         # They may be being read anew since the records were looked at.
-        certain = schemas.is_certain([(self._topic, fault) for fault in self._faults.values()])
-        if not certain or schemas.reading != self._reading:
+        if not schemas.is_certain(self._doubts) or schemas.reading != self._begun.reading:
             return super()._act(offset)
-        if self._refused:
-            raise self._refusal()
-        if self._dead:
-            self._bury(offset)
+        if self.refusal is not None:
+            raise self.refusal
+        if self._letters is not None:
+            if not self._letters.move(offset - self._begun.offset):
+                raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "The dead letters of the batch have to be made anew.")
+            source = self._contracts.partition(self._name)
+            placed = self._contracts.letters.append(self._target, source, self._letter_batches)
+            self._contracts.services.letters[:] = placed
         return self.replaced
 
-    def _refusal(self) -> ApiError:
-        faults, first = self._faults, next(iter(self._faults.values()))
-        return ApiError(
-            ErrorCode.INVALID_RECORD,
-            f"{len(faults)} of {self._header.count} records break the contract of {self._topic}; the first: {first}",
-            tuple(RecordError(at, fault) for at, fault in sorted(faults.items())[:RECORD_FAULTS_TOLD_MAX]),
-        )
 
-    def _bury(self, offset: int) -> None:
-        services = self._contracts.services
-        source = self._contracts.partition(self._name)
-        now_ms = services.now_ms()
-        letters = [
-            letter(record, source, offset + at, _REASON, now_ms, (("error", self._faults[at].encode()),))
-            for at, record in self._dead
-        ]
-        services.letters[:] = self._contracts.letters.append(self._target, source, letters)
+def _refusal(header: BatchHeader, topic: str, faults: dict[int, str]) -> ApiError:
+    first = next(iter(faults.values()))
+    return ApiError(
+        ErrorCode.INVALID_RECORD,
+        f"{len(faults)} of {header.count} records break the contract of {topic}; the first: {first}",
+        tuple(RecordError(at, fault) for at, fault in islice(faults.items(), RECORD_FAULTS_TOLD_MAX)),
+    )
+
+
+def _too_many_letters(header: BatchHeader, topic: str, faults: int, most_bytes: int) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"{faults} of {header.count} records break the contract of {topic}; their dead letters would have more than "
+        f"{most_bytes} bytes. Send smaller batches.",
+    )
+
+
+def _doubts(topic: str, faults: dict[int, str]) -> list[Hashable]:
+    """What must be made certain of before anything is held against the records: their faults, or, of very many
+    different ones, all together."""
+    different = set(faults.values())
+    if len(different) <= limits.DOUBTS_PER_BATCH_MAX:
+        return [(topic, fault) for fault in different]
+    return [(topic, sha256("\n".join(sorted(different)).encode()).digest())]
 
 
 class _Contract:

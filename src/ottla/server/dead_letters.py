@@ -7,8 +7,7 @@ so it may come twice, but it is never lost.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,26 +17,17 @@ from ottla.log.producers import Origin
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name, is_internal
-from ottla.records.batch import BatchHeader, headers
-from ottla.records.build import build_batch
-from ottla.records.record import NO_OFFSET, Record, records
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.answer import Later, gather
+from ottla.server.burials import Burial
 from ottla.server.elsewhere import Outbox, ask
 from ottla.server.internal_topics import create_topics, created, new_topic
-from ottla.shares.partition.terms import Dead, Reason
+from ottla.server.letters import Letters
+from ottla.shares.partition.terms import Dead
 from ottla.wire.messages.produce import ProduceRequest
 
 if TYPE_CHECKING:
     from ottla.server.context import Services
-
-log = logging.getLogger(__name__)
-
-PREFIX = "ottla.dlq."
-_REASONS = {Reason.REJECTED: b"rejected", Reason.DELIVERY_LIMIT: b"delivery-limit"}
-# What a record's frame, and one header's, take at most (with a share of the batch's own header).
-_OVERHEAD_BYTES = 100
-_HEADER_OVERHEAD_BYTES = 10
 
 
 class Away:
@@ -91,24 +81,34 @@ class DeadLetters:
 
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
         """None when the records are where they should be, else why they are not."""
+        services = self._services
         outcome: Later[ApiError | None] = Later()
+        stored: list[Later[ApiError | None]] = []
 
-        def ready(error: ApiError | None) -> None:
-            try:
-                if error is not None:
-                    raise error
-                placed = self._place(topic, source, self._letters(group_id, source, dead))
-            except ApiError as refusal:
-                outcome.set(refusal)
+        def make() -> Letters:
+            return Letters(source.topic, source.index, services.now_ms(), self.batch_bytes(topic, source.index))
+
+        def place(batches: list[bytearray]) -> None:
+            stored.extend(self._durable(each) for each in self._place(topic, source, batches))
+
+        def placed(error: ApiError | None) -> None:
+            if error is not None:
+                outcome.set(error)
                 return
-            gather([self._durable(each) for each in placed]).then(
+            gather(stored).then(
                 lambda errors: outcome.set(next((error for error in errors if error is not None), None))
             )
+
+        def ready(error: ApiError | None) -> None:
+            if error is not None:
+                outcome.set(error)
+            else:
+                Burial(source, group_id, dead, make, place, placed).go_on(services.looking)
 
         self._ensure(topic, source).then(ready)
         return outcome
 
-    def append(self, topic: str, source: Partition, letters: Iterable[Record]) -> list[Placed]:
+    def append(self, topic: str, source: Partition, batches: list[bytearray]) -> list[Placed]:
         """Append letters to the dead-letter topic of `source`: where they are. Raises ApiError."""
         ensured = self._ensure(topic, source)
         if not ensured.done:
@@ -116,7 +116,21 @@ class DeadLetters:
         error = ensured.taken()
         if error is not None:
             raise error
-        return self._place(topic, source, letters)
+        return self._place(topic, source, batches)
+
+    def batch_bytes(self, topic: str, source_index: int) -> int:
+        """How large a batch of letters may be: where the topic is led here, what it takes."""
+        services = self._services
+        found = services.metadata.state.topics.get(topic)
+        if found is None:
+            return limits.DEAD_LETTER_BATCH_BYTES
+        index = source_index % len(found.partitions)
+        if found.partitions[index].leader != services.node_id:
+            return limits.DEAD_LETTER_BATCH_BYTES
+        try:
+            return min(limits.DEAD_LETTER_BATCH_BYTES, services.partitions.find(topic, index).log.batch_bytes_max)
+        except (ApiError, StorageError):  # told when they are to be appended
+            return limits.DEAD_LETTER_BATCH_BYTES
 
     def _ensure(self, topic: str, source: Partition) -> Later[ApiError | None]:
         """None when the topic is there; it is created if that is allowed."""
@@ -143,7 +157,7 @@ class DeadLetters:
         wanted = replace(wanted, configs=(*wanted.configs, ("max.message.bytes", str(room))))
         return create_topics(services, (wanted,)).map(created)
 
-    def _place(self, topic: str, source: Partition, letters: Iterable[Record]) -> list[Placed]:
+    def _place(self, topic: str, source: Partition, batches: list[bytearray]) -> list[Placed]:
         """Into the partition for what comes from `source`."""
         services = self._services
         found = services.metadata.state.topics.get(topic)
@@ -158,11 +172,10 @@ class DeadLetters:
             if self._outbox.waiting(to) >= limits.DEAD_LETTER_BATCHES_WAITING_MAX:
                 # Not all who write wait for their letters: they must not fill this node's memory with them.
                 raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The leader of {topic}-{index} does not keep up.")
-            return [self._post(to, batch) for batch in _batches(letters, limits.DEAD_LETTER_BATCH_BYTES)]
+            return [self._post(to, batch) for batch in batches]
         target = services.partitions.find(topic, index)
-        most_bytes = min(limits.DEAD_LETTER_BATCH_BYTES, target.log.batch_bytes_max)
         try:
-            return [self._append(target, batch) for batch in _batches(letters, most_bytes)]
+            return [self._append(target, batch) for batch in batches]
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
@@ -187,12 +200,6 @@ class DeadLetters:
             self._services.waiters.notify(item.away)
 
         return ask(self._services, to.node_id, request, "letters").map(answered)
-
-    def _letters(self, group_id: str, source: Partition, dead: Iterable[Dead]) -> Iterator[Record]:
-        now_ms = self._services.now_ms()
-        for given_up in dead:
-            for record in _read_between(source, given_up.first, given_up.last):
-                yield _letter(record, group_id, source, given_up, now_ms)
 
     def _append(self, target: Partition, batch: bytearray) -> Placed:
         services = self._services
@@ -229,73 +236,3 @@ class DeadLetters:
 
 def _codes(answer: Any) -> list[int]:
     return [each.error_code for topic in answer.responses for each in topic.partition_responses]
-
-
-def _batches(letters: Iterable[Record], most_bytes: int) -> Iterator[bytearray]:
-    """Batches of at most that size, unless one letter alone is larger."""
-    batch: list[Record] = []
-    size_bytes = 0
-    for letter in letters:
-        own_bytes = len(letter.key or b"") + len(letter.value or b"") + _OVERHEAD_BYTES
-        own_bytes += sum(len(name) + len(value or b"") + _HEADER_OVERHEAD_BYTES for name, value in letter.headers)
-        if batch and size_bytes + own_bytes > most_bytes:
-            yield build_batch(batch)
-            batch, size_bytes = [], 0
-        batch.append(letter)
-        size_bytes += own_bytes
-    if batch:
-        yield build_batch(batch)
-
-
-def _read_between(partition: Partition, first: int, last: int) -> Iterator[Record]:
-    """The records at these offsets that the log still has."""
-    offset = max(first, partition.log.log_start_offset)
-    while offset <= last:
-        found = partition.log.read(offset, limits.SCAN_READ_BYTES, max_offset=partition.high_watermark)
-        if found.slice is None:
-            return
-        data = found.slice.read()
-        for position, header in headers(data):
-            if header.base_offset > last:
-                return
-            yield from (each for each in _readable(partition, data, position, header) if offset <= each.offset <= last)
-            offset = max(offset, header.next_offset)
-
-
-def _readable(partition: Partition, data: bytes, position: int, header: BatchHeader) -> list[Record]:
-    """The records of a batch; none if its producer garbled it, so that no letter could hold them."""
-    if header.is_control:
-        return []
-    try:
-        return list(records(data, position))
-    except ApiError as error:
-        log.warning("%s: the batch at %d is given up without a letter: %s", partition.name, header.base_offset, error)
-        return []
-
-
-def _letter(record: Record, group_id: str, source: Partition, dead: Dead, now_ms: int) -> Record:
-    """The record as it was, with its provenance; of a letter that died again, the last one."""
-    details = (("group", group_id.encode()), ("delivery-count", b"%d" % dead.count))
-    return letter(record, source, record.offset, _REASONS[dead.reason], now_ms, details)
-
-
-def letter(
-    record: Record,
-    source: Partition,
-    offset: int,
-    reason: bytes,
-    now_ms: int,
-    details: Iterable[tuple[str, bytes]] = (),
-) -> Record:
-    """A record as it was, with headers that say where it comes from (or would have been) and why it is here."""
-    provenance = (
-        ("topic", source.topic.encode()),
-        ("partition", b"%d" % source.index),
-        ("offset", b"%d" % offset),
-        *details,
-        ("reason", reason),
-        ("timestamp", b"%d" % record.timestamp),
-    )
-    own = tuple(header for header in record.headers if not header[0].startswith(PREFIX))
-    added = tuple((PREFIX + name, value) for name, value in provenance)
-    return Record(NO_OFFSET, now_ms, record.key, record.value, own + added)

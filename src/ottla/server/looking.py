@@ -20,11 +20,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ottla.log.config import LogConfig
 from ottla.log.look import Look, recompresses
-from ottla.log.lookup import TimeSearch
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, Buffer
@@ -34,12 +33,24 @@ log = logging.getLogger(__name__)
 Done = Callable[[Any], None]
 
 
+class Steps(Protocol):
+    """Work in steps: a look, or a search in a log."""
+
+    beyond_limit: bool
+    done: bool
+    refusal: ApiError | None
+
+    def begin(self) -> None: ...
+
+    def step(self) -> bool: ...
+
+
 class _Job:
     """A look that waits for its turn, or whose turn it is."""
 
     __slots__ = ("_limit_bytes", "_make", "begun", "done", "look")
 
-    def __init__(self, make: Callable[[int], Look | TimeSearch], limit_bytes: int, done: Done) -> None:
+    def __init__(self, make: Callable[[int], Steps], limit_bytes: int, done: Done) -> None:
         self._make = make
         self._limit_bytes = limit_bytes
         self.done = done
@@ -105,8 +116,8 @@ class Looking:
         self._soon.append(_Job(make, limit_bytes, done))
         self._next()
 
-    def search(self, search: TimeSearch, done: Callable[[Any], None]) -> None:
-        """The same for a search in a log, which takes its turns with the large batches."""
+    def search(self, search: Steps, done: Callable[[Any], None]) -> None:
+        """The same for work in a log, which takes its turns with the large batches."""
         self._large.append(_Job(lambda _: search, 0, done))
         self._next()
 

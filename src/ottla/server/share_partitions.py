@@ -18,6 +18,7 @@ from ottla.server.answer import Later
 from ottla.server.dead_letters import DeadLetters
 from ottla.server.share_rules import GroupRules, ShareRules, first_offset
 from ottla.server.share_sessions import Named, ShareSession, ShareSessions
+from ottla.server.time_searches import Search, Unfinished, search_here
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import Ack, Rules, Transition
 from ottla.shares.state.batches import NO_OFFSET
@@ -175,7 +176,7 @@ class SharePartitions:
         self.services.share_states.submit(command).then(partial(self._loaded, live))
         return live
 
-    def _loaded(self, live: LivePartition, found: State | ApiError) -> None:
+    def _loaded(self, live: LivePartition, found: State | ApiError, search: Search | None = None) -> None:
         if self._live.get(live.id) is not live:
             live.error = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif isinstance(found, ApiError):
@@ -183,13 +184,16 @@ class SharePartitions:
             del self._live[live.id]
         else:
             try:
-                self._begin(live, found)
+                self._begin(live, found, search or search_here(self.services))
+            except Unfinished as unfinished:
+                unfinished.go_on(self.services).then(partial(self._loaded, live, found))
+                return
             except ApiError as error:
                 live.error = error
                 del self._live[live.id]
         self.services.waiters.notify(live)
 
-    def _begin(self, live: LivePartition, found: State) -> None:
+    def _begin(self, live: LivePartition, found: State, search: Search) -> None:
         now_ms = self.services.now_ms()
         rules = live.rules
         live.state_epoch = found.state_epoch
@@ -202,7 +206,7 @@ class SharePartitions:
         ]
         start = min(found.start_offset, end)
         if start == NO_OFFSET:
-            start = first_offset(live.partition, rules.reset, now_ms)
+            start = first_offset(live.partition, rules.reset, now_ms, search)
         live.state = SharePartition.loaded(start, batches, rules.records, now_ms)
         live.ready(now_ms)
         live.arm(now_ms)

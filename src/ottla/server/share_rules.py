@@ -11,6 +11,7 @@ from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 from ottla.replica.reading import EARLIEST, LATEST
+from ottla.server.time_searches import Search
 from ottla.shares.partition.terms import Rules
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def _rules(config: Config) -> GroupRules:
     )
 
 
-def first_offset(partition: Partition, reset: str, now_ms: int) -> int:
-    """Where a group begins that has never read this partition. Raises KAFKA_STORAGE_ERROR."""
+def first_offset(partition: Partition, reset: str, now_ms: int, search: Search) -> int:
+    """Where a group begins that has never read this partition. Raises KAFKA_STORAGE_ERROR, and what `search` does."""
     word, _, duration = reset.partition(":")
     if word == "earliest":
         moment = EARLIEST
@@ -78,7 +79,7 @@ def first_offset(partition: Partition, reset: str, now_ms: int) -> int:
         moment = LATEST
     else:
         moment = max(now_ms - _duration_ms(duration), 0)
-    found = partition.list_offset(moment)
+    found = partition.list_offset(moment, search=search)
     return found.offset if found is not None else partition.high_watermark
 
 

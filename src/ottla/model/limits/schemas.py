@@ -7,6 +7,8 @@ SCHEMAS_STALE_MS = 1_000
 # What is read of `_schemas` in one turn: some ten milliseconds' worth.
 SCHEMAS_SLICE_BYTES = 256 * KIB
 SCHEMA_DOUBTS_MAX = 10_000
+# Doubts that one batch may add to them.
+DOUBTS_PER_BATCH_MAX = 100
 # How deeply a schema's JSON nests: what walks it recurses.
 SCHEMA_DEPTH_MAX = 100
 # Digits of a number in a schema, before or behind the point: Python writes no more than 4,300.

@@ -3,8 +3,8 @@
 v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest local (-4)    v9 latest tiered (-5)
 v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
 
-A search for a record by its time may have to unpack a batch. A short one is made at once; others by a worker
-(`server/looking.py`), and the connection waits for it.
+A search for a record by its time may have to unpack a batch. A worker does that (`server/time_searches.py`), and the
+connection waits for it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
 
 from ottla.log.disk import StorageError
-from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.reading import TO_THE_END
@@ -23,13 +21,13 @@ from ottla.server.answer import Answer, Later, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
+from ottla.server.time_searches import Search, Unfinished, search_here
 from ottla.server.turns import keep_turn
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 TopicAnswer = ListOffsetsResponse.TopicResponse
 PartitionAnswer = TopicAnswer.PartitionResponse
 PartitionAsk = ListOffsetsRequest.Topic.Partition
-_Search: TypeAlias = Callable[[TimeSearch], TimeOffset | None]
 
 # The version that brought each special timestamp; an older request may not use it.
 _SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
@@ -56,10 +54,10 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
                 answers[ask.partition_index] = _refusal(ask, ErrorCode.INVALID_REQUEST)
                 continue
             try:
-                answers[ask.partition_index] = answer(partial(_search_here, context))
-            except _Unfinished as unfinished:
+                answers[ask.partition_index] = answer(search_here(context.services))
+            except Unfinished as unfinished:
                 answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)  # for now
-                searches.append(_search_on(unfinished.search, answer, answers, ask, context))
+                searches.append(_search_on(unfinished, answer, answers, ask, context))
 
     def respond(_: object) -> ListOffsetsResponse:
         return ListOffsetsResponse(
@@ -69,40 +67,21 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
     return keep_turn(context, gather(searches), respond) if searches else respond(None)
 
 
-class _Unfinished(Exception):
-    """A search that takes longer than the loop has time."""
-
-    def __init__(self, search: TimeSearch) -> None:
-        super().__init__()
-        self.search = search
-
-
-def _search_here(context: Context, search: TimeSearch) -> TimeOffset | None:
-    if context.services.looking.allow(limits.LOOKED_AT_UNPACKED_BYTES) and search.step():
-        return search.whole()
-    raise _Unfinished(search)
-
-
 def _search_on(
-    search: TimeSearch,
-    answer: Callable[[_Search], PartitionAnswer],
+    unfinished: Unfinished,
+    answer: Callable[[Search], PartitionAnswer],
     answers: dict[int, PartitionAnswer],
     ask: PartitionAsk,
     context: Context,
 ) -> Later[None]:
-    """A worker searches on. What else there is to say of the partition may have changed when it has found something."""
-    done: Later[None] = Later()
+    def found(search: Search) -> None:
+        answers[ask.partition_index] = answer(search)
 
-    def found(_: object) -> None:
-        answers[ask.partition_index] = answer(lambda _: search.whole())
-        done.set(None)
-
-    context.services.looking.search(search, found)
-    return done
+    return unfinished.go_on(context.services).map(found)
 
 
 def _answer(
-    topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context, version: int, search: _Search
+    topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context, version: int, search: Search
 ) -> PartitionAnswer:
     try:
         return _look_up(topic, ask, request, context, version, search)
@@ -118,7 +97,7 @@ def _refusal(ask: PartitionAsk, code: ErrorCode) -> PartitionAnswer:
 
 
 def _look_up(
-    topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context, version: int, search: _Search
+    topic: str, ask: PartitionAsk, request: ListOffsetsRequest, context: Context, version: int, search: Search
 ) -> PartitionAnswer:
     if ask.timestamp < 0 and version < _SPECIAL_SINCE.get(ask.timestamp, 1 << 15):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)

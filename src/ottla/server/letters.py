@@ -1,0 +1,109 @@
+"""Dead letters as record batches: what a worker makes of records that nobody wants.
+
+A letter is a record as it was, with headers that say where it comes from and why it is here. Which offset a record
+would have had is only known when the others of its batch are appended. Letters are made before, with the offset that is
+likely, and stamped with the true one: so it is their last header, and its digits are at the end of the letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ottla.model import limits
+from ottla.records.batch import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    HEADER_BYTES,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    pack_crc_into,
+)
+from ottla.records.build import assemble, put_record
+from ottla.records.crc import crc32c
+from ottla.records.record import Record
+
+PREFIX = "ottla.dlq."
+
+
+class _Sealed(NamedTuple):
+    batch: bytearray
+    offsets: list[int]
+    ends: list[int]  # where the digits of each offset end in the batch
+
+
+class Letters:
+    """Letters for records of one partition, in batches of `most_bytes` unless one letter alone is larger."""
+
+    def __init__(self, topic: str, index: int, now_ms: int, most_bytes: int = limits.DEAD_LETTER_BATCH_BYTES) -> None:
+        self._source = ((PREFIX + "topic", topic.encode()), (PREFIX + "partition", b"%d" % index))
+        self._now_ms = now_ms
+        self._most_bytes = most_bytes
+        self._sealed: list[_Sealed] = []
+        self._records = bytearray()
+        self._offsets: list[int] = []
+        self._ends: list[int] = []
+        self.count = 0
+        self.size_bytes = 0
+
+    def add(self, record: Record, offset: int, reason: bytes, details: Iterable[tuple[str, bytes]]) -> None:
+        """The record as it was, with its provenance; of a letter that died again, the last one."""
+        headers = (
+            *(header for header in record.headers if not header[0].startswith(PREFIX)),
+            *self._source,
+            *((PREFIX + name, value) for name, value in details),
+            (PREFIX + "reason", reason),
+            (PREFIX + "timestamp", b"%d" % record.timestamp),
+            (PREFIX + "offset", b"%d" % offset),
+        )
+        begin = len(self._records)
+        put_record(self._records, len(self._offsets), 0, record.key, record.value, headers)
+        if begin and len(self._records) + HEADER_BYTES > self._most_bytes:
+            del self._records[begin:]
+            self._seal()
+            put_record(self._records, 0, 0, record.key, record.value, headers)
+            begin = 0
+        self.count += 1
+        self.size_bytes += len(self._records) - begin
+        self._offsets.append(offset)
+        self._ends.append(HEADER_BYTES + len(self._records))
+
+    def _seal(self) -> None:
+        if self._offsets:
+            batch = assemble(
+                self._records,
+                base_offset=0,
+                leader_epoch=NO_LEADER_EPOCH,
+                attributes=0,
+                last_offset_delta=len(self._offsets) - 1,
+                base_timestamp=self._now_ms,
+                max_timestamp=self._now_ms,
+                producer_id=NO_PRODUCER_ID,
+                producer_epoch=NO_PRODUCER_EPOCH,
+                base_sequence=NO_SEQUENCE,
+                count=len(self._offsets),
+            )
+            self._sealed.append(_Sealed(batch, self._offsets, self._ends))
+            self._records, self._offsets, self._ends = bytearray(), [], []
+
+    def batches(self) -> list[bytearray]:
+        """All of them; no letter may be added afterwards."""
+        self._seal()
+        return [each.batch for each in self._sealed]
+
+    def move(self, by: int) -> bool:
+        """Stamps the letters (of which the batches are made) with offsets that are higher by so many. False: these have
+        other numbers of digits, and nothing was stamped."""
+        if not by or not self._sealed:
+            return True
+        first, last = self._sealed[0].offsets[0], self._sealed[-1].offsets[-1]
+        width = len(str(first))
+        if any(len(str(offset)) != width for offset in (last, first + by, last + by)):
+            return False
+        for batch, offsets, ends in self._sealed:
+            for offset, end in zip(offsets, ends, strict=True):
+                batch[end - width : end] = b"%d" % (offset + by)
+            pack_crc_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
+        return True
