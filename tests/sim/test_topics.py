@@ -125,7 +125,7 @@ def clocks(seed: int) -> TopicScenario:
     made = one_topic(
         seed, Fault.CLOCK_JUMP, transactional=True, sitters=2, protocol=protocol, undisturbed=True, changes=("policy",)
     )
-    return replace(made, chaos_seconds=14.0)
+    return replace(made, chaos_seconds=20.0)
 
 
 def finds(make: Callable[[int], TopicScenario], *words: str, seeds: range = SEEDS) -> bool:

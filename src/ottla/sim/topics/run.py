@@ -64,7 +64,7 @@ def changing(seed: int) -> TopicScenario:
         jumping_readers=0,
         erasers=0,
         pause_between_faults_seconds=rng.uniform(0.5, 3.0),
-        chaos_seconds=rng.uniform(12.0, 20.0) if undisturbed else rng.uniform(4.0, 12.0),
+        chaos_seconds=rng.uniform(18.0, 26.0) if undisturbed else rng.uniform(4.0, 12.0),
     )
     return TopicScenario(**{each.name: getattr(made, each.name) for each in fields(made)}, topics=topics)
 

@@ -14,7 +14,7 @@ from ottla.model.ids import TopicPartition
 from ottla.sim.topics.plan import TopicsPlan
 from ottla.sim.workload import Surroundings
 
-SETTLED_SECONDS = 6.0  # after so long everybody has joined
+SETTLED_SECONDS = 12.0  # after so long everybody has joined, and knows it: twice the pause between two heartbeats
 GROUP = "sitters"
 
 
