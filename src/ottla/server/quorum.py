@@ -238,8 +238,7 @@ class Quorum:
         elif self.store.flushed_offset >= self.store.end_offset:
             later.set(None)
         else:
-            self._flushing.request()
-            self._flushing.settle(lambda: later.set(None))
+            self._flushing.settle(lambda: later.set(None), flush=True)
         return later
 
     def writing_snapshot(

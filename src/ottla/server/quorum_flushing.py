@@ -50,9 +50,10 @@ class Flushing:
             self._is_wanted = True
             self._start()
 
-    def settle(self, then: Then) -> None:
-        """Do what the store has put off, then call `then`."""
+    def settle(self, then: Then, *, flush: bool = False) -> None:
+        """Do what the store has put off, and flush the log if it has to be, then call `then`."""
         self._waiting.append(then)
+        self._is_wanted = self._is_wanted or flush
         self._start()
 
     def _flush(self) -> None:
@@ -68,28 +69,27 @@ class Flushing:
             return
         waiting, self._waiting = self._waiting, []
         work = self._store.take_work()
-        if self._is_wanted:
-            work, self._is_wanted = work._replace(flush=True), False
+        flush, self._is_wanted = work.flush or self._is_wanted, False
         try:
-            files = self._store.begin_flush() if work.flush else []
+            files = self._store.begin_flush() if flush else []
         except StorageError as error:
-            self._again_later(work, waiting)
+            self._again_later(work, flush, waiting)
             self._failed(error)
             return
         self._running = True
         future = self.loop.run_in_executor(self._executor, _carry_out, work.steps, files)
-        future.add_done_callback(lambda done: self._finished(done, work, waiting))
+        future.add_done_callback(lambda done: self._finished(done, work, flush, waiting))
 
-    def _finished(self, done: asyncio.Future[None], work: Work, waiting: list[Then]) -> None:
+    def _finished(self, done: asyncio.Future[None], work: Work, flush: bool, waiting: list[Then]) -> None:
         self._running = False
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            if work.flush:
+            if flush:
                 self._store.flush_failed()
-            self._again_later(work, waiting)
+            self._again_later(work, flush, waiting)
             self._failed(error)
         else:
-            if work.flush:
+            if flush:
                 self._store.end_flush()
                 self._step(Flushed())
             for then in waiting:
@@ -98,9 +98,10 @@ class Flushing:
         if self._idle is not None and not self._running:
             self._idle.set()
 
-    def _again_later(self, work: Work, waiting: list[Then]) -> None:
+    def _again_later(self, work: Work, flush: bool, waiting: list[Then]) -> None:
         if waiting:
-            self._store.put_back(work)
+            self._store.put_back(work)  # as it was: consensus does not wait for a flush that others asked for
+            self._is_wanted = self._is_wanted or flush
             self._waiting = waiting + self._waiting
             self._retry = self.loop.call_later(JOURNAL_PAUSE_MS / 1000, self._try_again)
 
