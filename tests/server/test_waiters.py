@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from ottla.model import limits
 from ottla.server.answer import Later
 from ottla.server.memory import RequestMemory
@@ -134,3 +136,18 @@ def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it(
     gone = poll("gone", 60)
     gone.abandon()
     assert memory.used_bytes == 0 and not memory.holders
+
+
+def test_there_is_a_limit_to_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, produces to very many partitions would fill the memory while they wait for other replicas."""
+    monkeypatch.setattr(limits, "WAITED_FOR_MAX", 100)
+    clock = Clock()
+    waiters = Waiters(clock)
+    laters: list[Later[None]] = [Later() for _ in range(3)]
+    for later in laters[:2]:
+        waiters.watch(later, range(60), lambda _: False, 100_000)
+    assert [timer.delay for timer in clock.timers] == [100, 0], "the second does not wait"
+    laters[0].abandon()
+    laters[1].abandon()
+    waiters.watch(laters[2], range(60), lambda _: False, 100_000)
+    assert clock.timers[-1].delay == 100

@@ -53,6 +53,7 @@ class Waiters:
         self._memory = memory
         self._by_key: dict[Hashable, dict[_Waiter, None]] = {}
         self.count = 0
+        self.waited_for = 0  # keys of all of them together
 
     def watch(
         self,
@@ -72,7 +73,10 @@ class Waiters:
         for key in waiter.keys:
             self._by_key.setdefault(key, {})[waiter] = None
         # Where too many wait already, or there is no memory, the newcomer gets its last try in the next turn.
-        wait_ms = min(timeout_ms, limits.WAIT_MS_MAX) if self.count < limits.WAITERS_MAX else 0
+        wait_ms = min(timeout_ms, limits.WAIT_MS_MAX)
+        self.waited_for += len(waiter.keys)
+        if self.count >= limits.WAITERS_MAX or self.waited_for > limits.WAITED_FOR_MAX:
+            wait_ms = 0
         if may_be_hurried and len(waiter.keys) > limits.PARKED_KEYS_FREE and not self._reserve(waiter):
             wait_ms = 0
         self.count += 1
@@ -126,6 +130,7 @@ class Waiters:
         waiter.timer.cancel()
         waiter.timer = None
         self.count -= 1
+        self.waited_for -= len(waiter.keys)
         if waiter.reserved_bytes and self._memory is not None:
             del self._memory.holders[waiter]
             self._memory.release(waiter.reserved_bytes)

@@ -14,6 +14,9 @@ SHARE_SESSION_PARTITIONS_MAX = 10_000
 FETCH_BYTES_MAX = 55 * MIB
 # Parked long polls, acks=all produces and coordinator replies over the whole node.
 WAITERS_MAX = 200_000
+# What all of them wait for together (partitions, each as often as somebody waits for it): up to 1 KiB each with what is
+# to be answered, so 1 GiB at the worst. Produces and followers' fetches have no other bound than this.
+WAITED_FOR_MAX = 1_000_000
 # Partitions that a poll waits for without reserving memory (of queued.max.request.bytes); what each takes of more.
 PARKED_KEYS_FREE = 16
 PARKED_KEY_BYTES = 1 * KIB
