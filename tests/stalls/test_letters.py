@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.server.share_talk import REJECT, Queue
-from tests.server.talk import create, eventually, produce, produce_request
+from tests.server.talk import create, delete, eventually, produce, produce_request
 from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.model import limits
@@ -98,3 +98,24 @@ def test_a_share_group_that_begins_in_a_batch_of_very_many_records(node: Measure
                 return node.cost(first)
 
         assert best_of(begin).cpu_ms <= BUDGET_MS
+
+
+def test_very_many_records_among_the_registered_schemas(node: MeasuredNode) -> None:
+    """Anybody who may write to `_schemas` can put them there, or a batch that unpacks to very much."""
+    noop = (b'{"keytype":"NOOP","magic":0}', None)
+    many = build_batch([noop] * 50_000, codec=Codec.ZSTD, timestamp=node.node.ports.now_ms())
+    bomb = build_batch([(noop[0], bytes(100 * limits.MIB))], codec=Codec.ZSTD, timestamp=node.node.ports.now_ms())
+
+    def read() -> Callback:
+        with node.connect() as connection:
+            create(connection, "_schemas")
+            assert produce(connection, "_schemas", many)[0] == produce(connection, "_schemas", bomb)[0] == 0
+
+            def judged() -> bool:
+                return produce(connection, "reject", [b"bad"])[0] == ErrorCode.INVALID_RECORD
+
+            cost = node.cost(lambda: eventually(judged))
+            delete(connection, "_schemas")
+            return cost
+
+    assert best_of(read).cpu_ms <= BUDGET_MS

@@ -13,15 +13,17 @@ Rules:
 - Nothing is judged by a topic that is half read. Whenever it is read from its start (this node came to lead it, or no
   longer does; it was made anew, or cut off) `catch_up` is False until the end was reached. A new leader whose high
   watermark is below where its epoch began does not know the end: what was acknowledged elsewhere may not count yet.
-- A long topic is read in slices, so that others have their turn.
-- A record that cannot be taken in is passed over, and the log says which.
+- A long topic is read in slices, and a batch of many records in several, so that others have their turn.
+- A record that cannot be taken in is passed over, and the log says which; so is one, or a batch, that is larger than
+  any registry's (`limits.SCHEMAS_BATCH_BYTES_MAX`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Generator, Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -29,8 +31,9 @@ from ottla.cluster.entities import NO_LEADER
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import SCHEMAS_PARSED_CHARS_MAX, SCHEMAS_PARSED_REMEMBERED
-from ottla.records.batch import headers
+from ottla.records.batch import BatchHeader, headers
 from ottla.records.committed import AbortedFilter
+from ottla.records.record import Record as LogRecord
 from ottla.records.record import records
 from ottla.replica.reading import LATEST, NO_EPOCH, READ_COMMITTED
 from ottla.schemas.readable import Reader, reader_of
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from ottla.server.context import Services
 
 TOPIC = "_schemas"
+_END = object()
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +110,7 @@ class RegisteredSchemas:
         self._epoch = NO_EPOCH
         self._cuts = 0
         self._machine = RegistryMachine()
+        self._taking: Generator[None, None, None] | None = None  # what was read and is not yet taken in
         self._known: dict[int | UUID, Schema | None] = {}
         self._known_chars = 0
 
@@ -179,37 +184,53 @@ class RegisteredSchemas:
 
     def _read_slice(self, partition: Partition) -> None:
         """Read a part; the rest when others had their turn."""
-        try:
-            read = partition.fetch(self._next, limits.SCHEMAS_SLICE_BYTES, isolation=READ_COMMITTED)
-        except ApiError:
-            return  # it no longer leads, or its disk fails: whoever asks next finds out
-        if read.records is not None:
-            self._take(memoryview(read.records.read()), read.aborted)
-            if self._next < partition.last_stable_offset and not self._reading_on:
-                self._reading_on = True
-                asyncio.get_running_loop().call_soon(self._read_on)
+        if self._taking is None:
+            try:
+                read = partition.fetch(self._next, limits.SCHEMAS_SLICE_BYTES, isolation=READ_COMMITTED)
+            except ApiError:
+                return  # it no longer leads, or its disk fails: whoever asks next finds out
+            if read.records is None:
+                return
+            self._taking = self._take(memoryview(read.records.read()), read.aborted)
+        self._take_some()
+        if self._next < partition.last_stable_offset and not self._reading_on:
+            self._reading_on = True
+            asyncio.get_running_loop().call_soon(self._read_on)
 
     def _read_on(self) -> None:
         self._reading_on = False
         self._services.looking.when_quiet(self.catch_up)
 
-    def _take(self, data: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
+    def _take_some(self) -> None:
+        """A slice of what was read."""
         self._known.clear()
         self._known_chars = 0
+        if self._taking is not None and next(self._taking, _END) is _END:
+            self._taking = None
+
+    def _take(self, data: memoryview, aborted: Sequence[tuple[int, int]]) -> Generator[None, None, None]:
         filtered = AbortedFilter(aborted)
         for at, header in headers(data):
             batch = data[at : at + header.size_bytes]
             is_aborted = filtered.is_aborted(header, batch)
             if header.base_offset >= self._next and not header.is_control and not is_aborted:
-                self._apply(batch)
+                yield from self._apply(batch, header)
             self._next, self._epoch = max(self._next, header.next_offset), header.leader_epoch
 
-    def _apply(self, batch: memoryview) -> None:
-        for each in records(batch):
-            try:
-                self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
-            except Exception:
-                log.exception("the record at offset %d of %s cannot be taken in: passed over", each.offset, TOPIC)
+    def _apply(self, batch: memoryview, header: BatchHeader) -> Generator[None, None, None]:
+        try:
+            for number, each in enumerate(records(batch, limit_bytes=limits.SCHEMAS_BATCH_BYTES_MAX), 1):
+                self._apply_one(each)
+                if not number % limits.SCHEMAS_TAKEN_AT_ONCE:
+                    yield
+        except ApiError as error:
+            log.error("the batch at offset %d of %s is passed over: %s", header.base_offset, TOPIC, error)
+
+    def _apply_one(self, each: LogRecord) -> None:
+        try:
+            self._machine.apply(Record(each.key or b"", each.value, each.headers, each.timestamp))
+        except Exception:
+            log.exception("the record at offset %d of %s cannot be taken in: passed over", each.offset, TOPIC)
 
     # --- elsewhere
 
@@ -252,23 +273,35 @@ class RegisteredSchemas:
             if self._source is source and not isinstance(answer, ApiError) and not answer.error_code:
                 (found,) = (each for topic in answer.responses for each in topic.partitions)
                 if self._fetched(found):
-                    self._fetch(topic_id, leader, end, step)
+                    take_on(self._next if self._taking is not None else -1)
+
+        def take_on(before: int) -> None:
+            self._refreshing = False
+            if self._source is not source:
+                return
+            self._take_some()
+            if self._taking is not None:
+                self._refreshing = True
+                again = partial(take_on, before)
+                asyncio.get_running_loop().call_soon(self._services.looking.when_quiet, again)
+            elif self._next > before:
+                self._fetch(topic_id, leader, end, step)
 
         ask(self._services, leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
 
     def _fetched(self, found: Any) -> bool:
-        """Whether anything came of it."""
+        """Whether anything came of it; records are to be taken in."""
         if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE or found.diverging_epoch.end_offset >= 0:
             self._forget(self._source)  # compacted away below, or cut off
             self._next = max(found.log_start_offset, 0)
             return True
         if found.error_code:
             return False
-        before = self._next
-        if found.records:
-            aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
-            self._take(memoryview(found.records), aborted)
-        return self._next > before
+        if not found.records:
+            return False
+        aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
+        self._taking = self._take(memoryview(bytes(found.records)), aborted)
+        return True
 
 
 def _end_wanted() -> ListOffsetsRequest:

@@ -6,6 +6,10 @@ from ottla.model.limits.units import KIB, MIB
 SCHEMAS_STALE_MS = 1_000
 # What is read of `_schemas` in one turn: some ten milliseconds' worth.
 SCHEMAS_SLICE_BYTES = 256 * KIB
+# Records of it that are taken in at once, and what one of its batches may unpack to: a registry's have one schema,
+# whose text is bounded.
+SCHEMAS_TAKEN_AT_ONCE = 200
+SCHEMAS_BATCH_BYTES_MAX = 8 * MIB
 SCHEMA_DOUBTS_MAX = 10_000
 # Doubts that one batch may add to them.
 DOUBTS_PER_BATCH_MAX = 100
