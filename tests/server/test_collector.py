@@ -34,6 +34,18 @@ def test_only_what_took_long_is_put_aside(took_s: float) -> None:
     assert (gc.get_freeze_count() > before) == (took_s == LONG_S)
 
 
+@pytest.mark.usefixtures("thawed")
+def test_a_young_collection_puts_nothing_aside() -> None:
+    """Circles that nobody refers to may wait in the older generations: put aside, they would stay for ever."""
+    times_s = iter(range(1_000))
+    before = gc.get_freeze_count()
+    stop = keep_short(lambda: float(next(times_s)))
+    gc.collect(0)
+    gc.collect(1)
+    stop()
+    assert gc.get_freeze_count() == before
+
+
 def test_it_ends() -> None:
     before = list(gc.callbacks)
     keep_short()()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.server.talk import eventually
 from tests.support.raw import RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.model import limits
 from ottla.server.context import Context
@@ -31,16 +32,21 @@ def compute(for_ms: float) -> None:
         pass
 
 
-def watched(work: Callable[[asyncio.AbstractEventLoop], Any], new_loop: Callable[[], Any]) -> Stalls:
-    """The stalls of a loop that is given some work."""
+def watched(
+    work: Callable[[asyncio.AbstractEventLoop], Any],
+    new_loop: Callable[[], Any],
+    seen: Callable[[Stalls], bool] = lambda stalls: True,
+) -> Stalls:
+    """The stalls of a loop that is given some work, once those are `seen` that must be."""
     stalls = Stalls()
 
     async def run() -> None:
         stop = watch(asyncio.get_running_loop(), stalls, LIMIT_MS)
         await asyncio.sleep(0.01)
         await work(asyncio.get_running_loop())
-        await asyncio.sleep(0)
-        await asyncio.sleep(2 * LIMIT_MS / 1000)  # the watchdog looks again
+        async with asyncio.timeout(WAIT_S):
+            while not seen(stalls):  # noqa: ASYNC110 - a thread counts them
+                await asyncio.sleep(LIMIT_MS / 1000)
         stop()
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -51,16 +57,14 @@ def watched(work: Callable[[asyncio.AbstractEventLoop], Any], new_loop: Callable
 @pytest.mark.parametrize("new_loop", [asyncio.SelectorEventLoop, loop_factory()], ids=["asyncio", "uvloop"])
 def test_a_callback_that_computes_is_named(new_loop: Any, caplog: pytest.LogCaptureFixture) -> None:
     def greedy() -> None:
-        compute(300)
+        compute(600)
 
     async def work(loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon(greedy)
 
     with caplog.at_level(logging.WARNING):
-        stalls = watched(work, new_loop)
-    assert stalls.count == 1 and stalls.worst is not None
-    assert "greedy" in stalls.worst.name
-    assert stalls.worst.held_ms > LIMIT_MS and stalls.worst.cpu_ms > LIMIT_MS
+        stalls = watched(work, new_loop, lambda stalls: any("greedy" in name for name in stalls.by_name))
+    assert stalls.worst is not None and stalls.worst.held_ms > LIMIT_MS
     assert stalls.worst.request is None
     assert "greedy" in caplog.text
 
@@ -68,11 +72,10 @@ def test_a_callback_that_computes_is_named(new_loop: Any, caplog: pytest.LogCapt
 @pytest.mark.parametrize("new_loop", [asyncio.SelectorEventLoop, loop_factory()], ids=["asyncio", "uvloop"])
 def test_a_callback_that_blocks_is_named_too(new_loop: Any) -> None:
     async def work(loop: asyncio.AbstractEventLoop) -> None:
-        time.sleep(0.3)  # noqa: ASYNC251 - that is the mistake
+        time.sleep(1)  # noqa: ASYNC251 - that is the mistake
 
-    stalls = watched(work, new_loop)
-    assert stalls.count == 1 and stalls.worst is not None
-    assert stalls.worst.held_ms > LIMIT_MS > stalls.worst.cpu_ms
+    stalls = watched(work, new_loop, lambda stalls: stalls.worst is not None and stalls.worst.held_ms > 4 * LIMIT_MS)
+    assert stalls.worst is not None and stalls.worst.cpu_ms < LIMIT_MS
 
 
 def test_an_idle_loop_is_not_even_woken() -> None:
@@ -92,11 +95,11 @@ def test_an_idle_loop_is_not_even_woken() -> None:
         woken.append(turns)
 
     woken: list[int] = []
-    assert watched(work, Counting).count == 0
-    assert woken[0] <= 4  # the sleep, and a look that may have met it awake
+    watched(work, Counting)
+    assert woken[0] <= 4  # the sleep, and a look that may have met it awake; the watchdog had ten
 
 
-def test_the_request_is_named(tmp_path: Path) -> None:
+def test_the_request_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node on its own loop, and a handler that takes too long."""
 
     def slow(served: Served, request: Any, context: Context) -> Any:
@@ -105,6 +108,8 @@ def test_the_request_is_named(tmp_path: Path) -> None:
 
     values = {"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://127.0.0.1:0"}
     node = Node(values, system_ports(values)._replace(intercept=slow))
+    told: list[Stall] = []
+    monkeypatch.setattr(node.stalls, "add", lambda stall, now_s: told.append(stall))
     loop = loop_factory() or asyncio.new_event_loop
     ready = threading.Event()
     running: list[asyncio.AbstractEventLoop] = []
@@ -125,12 +130,12 @@ def test_the_request_is_named(tmp_path: Path) -> None:
     host, port = node.addresses[0]
     with RawConnection(f"{host}:{port}") as connection:
         connection.call(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
-        worst = eventually(lambda: node.stalls.worst, "the stall", within_s=60)
+        found = eventually(lambda: [stall for stall in told if stall.request is not None], "the stall")[0]
     running[0].call_soon_threadsafe(node.request_stop)
     thread.join()
-    assert worst.name == "Connection._readable"
-    assert worst.request.startswith("ApiVersions v3 of client 'raw' at 127.0.0.1:")
-    assert worst.held_ms > LIMIT_MS
+    assert found.name == "Connection._readable"
+    assert found.request.startswith("ApiVersions v3 of client 'raw' at 127.0.0.1:")
+    assert found.held_ms > LIMIT_MS
 
 
 def test_one_line_for_many_stalls(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ Rules:
   A change waits for what has begun, and what has not begun waits for the change.
 - What is answered without parsing anything is answered in the loop and waits for neither.
 - A request that is given up does not end its thread: the state stands still until that has ended by itself. How long
-  that may take is bounded by the bounds of the work (`model/limits.py`).
+  that may take is bounded by the bounds of the work (`model/limits/`).
 """
 
 from __future__ import annotations

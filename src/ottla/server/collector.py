@@ -14,11 +14,14 @@ from collections.abc import Callable
 
 from ottla.model import limits
 
+_OLDEST = 2
+
 
 def keep_short(clock_s: Callable[[], float] = time.thread_time) -> Callable[[], None]:
-    """From now on no collection of this process takes long twice; gives what ends it.
+    """From now on no full collection of this process takes long twice; gives what ends it.
 
     Long is CPU time: a collection that only waited for its turn on a busy machine is no reason to put anything aside.
+    After a full collection only: before it there may be circles that nobody refers to, which would stay for ever.
     """
     begun_s = 0.0
 
@@ -26,7 +29,7 @@ def keep_short(clock_s: Callable[[], float] = time.thread_time) -> Callable[[], 
         nonlocal begun_s
         if phase == "start":
             begun_s = clock_s()
-        elif clock_s() - begun_s > limits.COLLECTION_MS_MAX / 1000:
+        elif info["generation"] == _OLDEST and clock_s() - begun_s > limits.COLLECTION_MS_MAX / 1000:
             gc.freeze()
 
     gc.callbacks.append(watch)
