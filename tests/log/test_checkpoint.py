@@ -88,6 +88,7 @@ def test_names() -> None:
     assert file_name(42, ".log", ".swap") == "00000000000000000042.log.swap"
     assert parse_name("00000000000000000042.log.swap") == (42, ".log", ".swap")
     assert parse_name("00000000000000000042.snapshot") == (42, ".snapshot", "")
+    assert parse_name("00000000000000000042.seam") == (42, ".seam", "")
     for other in (
         "42.log",
         "leader-epoch-checkpoint",

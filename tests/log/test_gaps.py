@@ -9,7 +9,9 @@ from tests.log.compacting import NAME, Model
 from tests.log.logs import DIRECTORY, NOW_MS, append, batch, check_indexes, open_log, read_records
 
 from ottla.log.config import LogConfig
+from ottla.log.disk import Directory
 from ottla.log.log import Log
+from ottla.log.seams import Seams
 from ottla.log.verify import verify
 from ottla.records.batch import headers, stamp
 from ottla.sim.disk import Crash, SimDisk
@@ -148,6 +150,29 @@ def test_a_cut_takes_the_seams_with_it() -> None:
     assert seams(disk) == [f"{4:020d}.seam"]
     log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
     assert seams(disk) == []
+
+
+def test_retention_takes_the_seams_with_it() -> None:
+    """Nothing is ever synced: a seam has a segment on either side, or is gone."""
+    disk = SimDisk()
+    log = open_log(disk, SMALL._replace(retention_bytes=8 * SIZE))
+    for _ in range(40):
+        append(log)
+        log.delete_old_segments(NOW_MS, log.next_offset)
+        assert log.durable.seams.offsets == log.bases[1:]
+    log.remove_deleted(NOW_MS + log.config.file_delete_delay_ms)
+    assert seams(disk) == [f"{base:020d}.seam" for base in log.bases[1:]]
+    assert len(log.segments) > 1
+
+
+def test_seams_are_in_order_however_they_came() -> None:
+    """A roll that fails leaves its seam; after a cut the next one may lie before it."""
+    found = Seams(Directory(SimDisk(), ""))
+    for offset in (8, 4, 12, 4):
+        found.make(offset)
+    assert found.offsets == [4, 8, 12] and 8 in found and 9 not in found
+    found.remove_range(4, 12)
+    assert found.offsets == [12]
 
 
 @pytest.mark.parametrize("kind", list(Crash))

@@ -13,12 +13,14 @@ from ottla.log.disk import Directory
 from ottla.log.leftovers import settle
 from ottla.log.log import Log
 from ottla.log.ours import is_partition
+from ottla.records.build import build_batch
+from ottla.records.record import Record
 from ottla.server.directories import DataDirectory
 from ottla.server.formatting import format_directories
 from ottla.server.identity import IdentityError, write_identity
 from ottla.server.partitions import Partitions
 from ottla.server.placing import settle_futures
-from ottla.server.removal import Doomed, remove_all
+from ottla.server.removal import Doomed, mark_deleted, remove_all
 from ottla.server.vacancy import check_vacant
 from ottla.sim.disk import SimDisk
 from ottla.testing.broker import Broker as Node
@@ -112,6 +114,7 @@ def test_only_a_partitions_own_files_are_leftovers() -> None:
         ("t-0/partition.metadata", True),
         ("t-0/00000000000000000000.log", True),
         ("t-0/00000000000000000005.timeindex.deleted", True),
+        ("t-0/00000000000000000005.seam", True),
         ("t-0/a.jpg", False),
         ("t-0/00000000000000000000.jpg", False),
         ("t-0/0.log", False),
@@ -131,6 +134,23 @@ def test_an_interrupted_removal_is_finished() -> None:
     remove_all(joined(disk, clock).removal.take_due(0, 10))
     assert "t-0.backup-delete" in disk.list("")
     assert f"t-0.{ID.hex()}-delete" not in disk.list("")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_of_a_deleted_partition_nothing_is_left(restarted: bool) -> None:
+    """It was rolled, and nothing of it was synced: a seam lies beside the segments."""
+    disk, clock = SimDisk(), [0]
+    write_identity(disk, 1, "c", ID)
+    log = Log.open(disk, "t-0", LogConfig(), now_ms=0, topic_id=ID)
+    log.append(build_batch([Record(-1, 0, None, b"v")]), 0, 0)
+    log.roll(0)
+    assert "00000000000000000001.seam" in disk.list("t-0")
+    mark_deleted(log.directory, ID)
+    if restarted:
+        remove_all(joined(disk, clock).removal.take_due(0, 10))
+    else:
+        Doomed(log.directory, log).remove()
+    assert not [name for name in disk.list("") if name.startswith("t-0")]
 
 
 def test_the_removal_of_a_directory_with_something_else_in_it_leaves_that() -> None:

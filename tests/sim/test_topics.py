@@ -20,7 +20,7 @@ from ottla.log.seams import Seams
 from ottla.records.batch import BatchHeader
 from ottla.records.compress import Codec
 from ottla.records.record import frames
-from ottla.server import cleaning, directories, partitions, placing
+from ottla.server import cleaning, directories, partitions, placing, removal
 from ottla.server.clocks import Clocks
 from ottla.server.durability import Syncer
 from ottla.server.host import Host
@@ -263,3 +263,11 @@ def test_a_folder_is_taken_for_a_partition_by_its_name(monkeypatch: pytest.Monke
     for module in (directories, partitions, placing):
         monkeypatch.setattr(module, "is_partition", lambda home: True)
     assert finds(strangers, "is not ours")
+
+
+def test_of_a_deleted_topic_something_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: a seam (of what is not synced yet) was nobody's file, so its directory stayed for ever."""
+    honest = removal.is_partition_file
+    monkeypatch.setattr(removal, "is_partition_file", lambda name: not name.endswith(".seam") and honest(name))
+    monkeypatch.setattr(Syncer, "seal", lambda self, partition: None)
+    assert finds(recreated, "is left, with")

@@ -78,7 +78,7 @@ def of_file(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
         yield from ({"kind": "time", **each._asdict()} for each in dump.time_index(directory, base_offset))
     elif kind == names.TXN_INDEX:
         yield from ({"kind": "aborted", **each._asdict()} for each in dump.txn_index(directory, base_offset))
-    else:
+    elif kind == names.SNAPSHOT:
         yield from ({"kind": "producer", **each._asdict()} for each in dump.snapshot(directory, base_offset))
 
 

@@ -92,6 +92,7 @@ def drop_all(log: Log) -> None:
     log.segments.clear()
     log.bases.clear()
     log.snapshots.remove_range(0, INT64_MAX)
+    log.durable.seams.remove_range(0, INT64_MAX)
     log.epochs.clear()
     log.producers.clear()
 
@@ -103,6 +104,7 @@ def _settle(log: Log) -> None:
     log.durable.forget(log.active)
     log.epochs.truncate_from_end(end)
     log.snapshots.remove_range(end + 1, INT64_MAX)
+    log.durable.seams.remove_range(end + 1, INT64_MAX)
 
 
 def _take_producers_back(log: Log, now_ms: int, producers: Producers | None) -> None:
@@ -123,4 +125,3 @@ def _remove(log: Log, segment: Segment) -> None:
     log.durable.forget(segment)
     segment.remove()
     log.snapshots.remove_range(segment.base_offset, segment.base_offset + 1)
-    log.durable.seams.remove_range(segment.base_offset, segment.base_offset + 1)

@@ -23,6 +23,7 @@ from ottla.log.names import (
     FUTURE_DIRECTORY,
     LOG,
     OFFSET_INDEX,
+    SEAM,
     SNAPSHOT,
     STRAY_DIRECTORY,
     TIME_INDEX,
@@ -81,6 +82,7 @@ class PartitionFiles(NamedTuple):
     time_indexes: list[int]
     txn_indexes: list[int]
     snapshots: list[int]
+    seams: list[int]
     leftovers: list[str]  # in transition: .deleted, .cleaned, .swap
     others: list[str]
 
@@ -92,13 +94,14 @@ def partition_directories(disk: Disk) -> list[str]:
 
 
 def partition_files(directory: Directory) -> PartitionFiles:
-    found = PartitionFiles([], [], [], [], [], [], [])
+    found = PartitionFiles([], [], [], [], [], [], [], [])
     by_kind = {
         LOG: found.segments,
         OFFSET_INDEX: found.offset_indexes,
         TIME_INDEX: found.time_indexes,
         TXN_INDEX: found.txn_indexes,
         SNAPSHOT: found.snapshots,
+        SEAM: found.seams,
     }
     for name in directory.list():
         parsed = parse_name(name)

@@ -433,8 +433,10 @@ class Log:
         """Take one segment out of the log; its files are removed file.delete.delay.ms later."""
         self.trash.add(segment, now_ms + self.config.file_delete_delay_ms)
         at = self.segments.index(segment)
+        following = self.bases[at + 1] if at + 1 < len(self.bases) else self.next_offset
         del self.segments[at], self.bases[at]
         self.durable.forget(segment)
+        self.durable.seams.remove_range(segment.base_offset, following + 1)
         if not keep_snapshot:
             self.snapshots.mark_deleted(segment.base_offset)
 

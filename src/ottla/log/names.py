@@ -14,6 +14,7 @@ TXN_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
 SEAM = ".seam"
 SEGMENT_KINDS = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+_KINDS = (*SEGMENT_KINDS, SNAPSHOT, SEAM)
 
 DELETED = ".deleted"
 CLEANED = ".cleaned"
@@ -34,20 +35,15 @@ def file_name(base_offset: int, kind: str, suffix: str = "") -> str:
 
 
 def parse_name(name: str) -> tuple[int, str, str] | None:
-    """(base offset, kind, suffix) of a segment or snapshot file, or None for any other file."""
+    """(offset, kind, suffix) of a segment's file, a snapshot or a seam; None for any other file."""
     digits, dot, rest = name.partition(".")
     if len(digits) != _DIGITS or not digits.isascii() or not digits.isdigit() or not dot:
         return None
     kind, dot, suffix = rest.partition(".")
     kind = "." + kind
-    if kind != SNAPSHOT and kind not in SEGMENT_KINDS:
+    if kind not in _KINDS:
         return None
     return int(digits), kind, dot + suffix
-
-
-def is_seam(name: str) -> bool:
-    digits = name.removesuffix(SEAM)
-    return digits != name and len(digits) == _DIGITS and digits.isascii() and digits.isdigit()
 
 
 def parse_directory(name: str) -> tuple[str, int] | None:

@@ -196,7 +196,7 @@ class _Recovery:
             return False
         if self._config.dense and next_offset < self._spare_below:
             raise DamagedError(f"{segment.file.path} begins where {next_offset} should be")
-        return self._config.dense or segment.base_offset in self._seams.offsets
+        return self._config.dense or segment.base_offset in self._seams
 
     def _rebuild(self, segment: Segment, following: int | None) -> tuple[int, int]:
         """Scan one segment, cut it at the first bad batch, rebuild what is derived: (next offset, bytes cut)."""

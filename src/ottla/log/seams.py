@@ -9,16 +9,18 @@ as a whole. While it is there the segment before it must end at that offset.
 Rules:
 - A seam is made only where the last record of a segment lies right before the offset.
 - It goes before compaction takes anything out of the segment in front of it.
+- A segment that leaves the log takes the seams at both of its ends with it.
 - File systems journal names in order: whoever has the new segment has the seam. Where it is missing a gap counts as
   one that somebody made on purpose, as with Kafka (which passes these files by).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Container, Iterable
 
 from ottla.log.disk import Directory
-from ottla.log.names import SEAM, file_name, is_seam
+from ottla.log.names import SEAM, file_name, parse_name
 
 
 class Seams:
@@ -29,12 +31,17 @@ class Seams:
         self.offsets: list[int] = []  # ascending
 
     def discover(self, names: Iterable[str]) -> None:
-        self.offsets = sorted(int(name.removesuffix(SEAM)) for name in names if is_seam(name))
+        parsed = (parse_name(name) for name in names)
+        self.offsets = sorted(found[0] for found in parsed if found is not None and found[1:] == (SEAM, ""))
 
     def make(self, offset: int) -> None:
         self._directory.open(file_name(offset, SEAM), create=True).close()
-        if offset not in self.offsets:
-            self.offsets.append(offset)
+        if offset not in self:
+            insort(self.offsets, offset)
+
+    def __contains__(self, offset: int) -> bool:
+        at = bisect_left(self.offsets, offset)
+        return at < len(self.offsets) and self.offsets[at] == offset
 
     def keep(self, offsets: Container[int]) -> None:
         """Remove all others."""
@@ -43,7 +50,7 @@ class Seams:
 
     def remove_range(self, start: int, end: int) -> None:
         """Remove those in [start, end)."""
-        for offset in [each for each in self.offsets if start <= each < end]:
+        for offset in self.offsets[bisect_left(self.offsets, start) : bisect_left(self.offsets, end)]:
             self._remove(offset)
 
     def _remove(self, offset: int) -> None:

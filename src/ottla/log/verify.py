@@ -30,7 +30,7 @@ from ottla.log.checkpoint import (
 from ottla.log.disk import Directory, Disk, StorageError
 from ottla.log.findings import Finding, Kind, Severity, Totals
 from ottla.log.leftovers import is_deleted_directory
-from ottla.log.names import SNAPSHOT, STRAY_DIRECTORY, file_name, is_seam, parse_directory
+from ottla.log.names import SNAPSHOT, STRAY_DIRECTORY, file_name, parse_directory
 from ottla.log.snapshot import SnapshotError
 from ottla.log.verify_segment import SegmentCheck
 from ottla.model.ids import TopicPartition
@@ -127,7 +127,7 @@ class PartitionCheck:
         for name in files.others:
             if name.endswith(_METADATA_SNAPSHOT):
                 yield from _batch_file(self._directory, name)
-            elif not is_seam(name) and name not in (LEADER_EPOCHS, PARTITION_METADATA, *_QUORUM_FILES):
+            elif name not in (LEADER_EPOCHS, PARTITION_METADATA, *_QUORUM_FILES):
                 message = "not a file of a partition"
                 yield Finding(Severity.NOTE, Kind.UNKNOWN_FILE, f"{path}/{name}", None, message)
 

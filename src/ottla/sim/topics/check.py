@@ -18,6 +18,7 @@ Claims:
 9. a loss of power takes nothing below the recovery point of that moment, and of what lies above it the end, from some
    offset on: whatever had a place below that has it still. (Where records are synced before they are acknowledged
    nothing that has a place is lost.)
+10. of a topic that was deleted no file is left (`run.TopicSimulation`).
 
 What happened while a topic was being deleted, or over a loss of power, belongs to nobody knows which of two logs: then
 nothing is claimed of that record's place, and 1, 5 and 6 hold all the same.

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from ottla.log.checkpoint import RECOVERY_POINTS, read_offsets
+from ottla.log.names import DELETE_DIRECTORY
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
@@ -107,6 +108,15 @@ class TopicSimulation(Simulation):
         await asyncio.sleep(SEALED_SECONDS)
         self._look_at_checkpoints()
         await super()._look_again()
+        self._look_for_remains()
+
+    def _look_for_remains(self) -> None:
+        """The last start is seconds ago: of topics that were deleted before nothing is left."""
+        topics = tuple(f"{topic.name}-" for topic in self.scenario.topics.topics)
+        for path, disk in self.machine.disks.items():
+            for home in disk.list(""):
+                if home.startswith(topics) and home.endswith(DELETE_DIRECTORY):
+                    self.history.blame(f"{path}/{home} is left, with {disk.list(home)}")
 
     def _look_at_checkpoints(self) -> None:
         """All is quiet: what a start after a crash would read is the last segment of each log, not more."""
