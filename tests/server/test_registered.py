@@ -191,6 +191,19 @@ def test_a_topic_led_elsewhere_counts_when_its_end_was_reached(monkeypatch: pyte
     assert cluster.schemas.catch_up() and known(cluster.schemas, 2)
 
 
+def test_an_answer_without_the_topic_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(Topic(1), ELSEWHERE, monkeypatch)
+    assert not cluster.schemas.catch_up()
+    cluster.asked.pop()[1].set(SimpleNamespace(topics=[]))
+    assert not cluster.schemas.catch_up()
+    cluster.answer_end(1)
+    cluster.asked.pop()[1].set(SimpleNamespace(error_code=0, responses=[]))
+    assert not cluster.schemas.catch_up()
+    cluster.answer_end(1)
+    cluster.answer_records()
+    assert cluster.schemas.catch_up() and known(cluster.schemas, 1)
+
+
 @pytest.mark.parametrize("how", [{"error": ErrorCode.OFFSET_OUT_OF_RANGE}, {"diverging": 0}, {}], ids=str)
 def test_a_topic_that_was_cut_elsewhere_does_not_count_before_it_was_read(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]

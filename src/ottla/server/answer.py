@@ -8,9 +8,12 @@ and the reply's bytes. When the connection dies first it calls `abandon`, and wh
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -83,13 +86,27 @@ class Later(Generic[T]):
 
     def soonest(self) -> T | Later[T]:
         """The value itself if it is there: what is known need not wait for its turn."""
-        return self.taken() if self.done else self
+        return self.taken() if self.done and self._value is not FAILED else self
 
     def map(self, convert: Callable[[T], U]) -> Later[U]:
-        """The answer made of this one; also abandons it."""
+        """The answer made of this one; also abandons it. There is none if it cannot be made."""
         made: Later[U] = Later()
         made.on_abandon = self.abandon
-        self.then(lambda value: made.fail() if value is FAILED else made.set(convert(value)))
+
+        def make(value: T) -> None:
+            if value is FAILED:
+                made.fail()
+                return
+            try:
+                converted = convert(value)
+            except Exception:
+                # Whoever gave the answer (a producer's append, say) must not suffer for it, and nobody waits for ever.
+                log.exception("an answer could not be made")
+                made.fail()
+            else:
+                made.set(converted)
+
+        self.then(make)
         return made
 
     def __await__(self) -> Generator[Any, None, T]:

@@ -11,6 +11,7 @@ Rules:
 - What is looked at stays in the receive buffer of its connection, which is held meanwhile: nobody copies it, it counts
   as memory of a request, and what comes behind it on the connection is not appended before it.
 - `begin` of a look, and whatever was given to `when_quiet`, run on the loop while no step runs.
+- Whatever fails (a step, `begin`, who is told of it) is in the log, and the next look has its turn all the same.
 - After `close` nobody is told of anything any more, so nothing is appended to logs that are being closed.
 """
 
@@ -20,6 +21,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from ottla.log.config import LogConfig
@@ -124,7 +126,7 @@ class Looking:
     def when_quiet(self, what: Callable[[], object]) -> None:
         """Calls it when no step runs: now, or after the one that does."""
         if self._running is None:
-            what()
+            _surely(what)
         else:
             self._quiet.append(what)
 
@@ -138,7 +140,10 @@ class Looking:
         job = queue[0]
         if not job.begun:
             job.begun = True
-            job.look.begin()
+            try:
+                job.look.begin()
+            except Exception as error:
+                _refuse(job, error)
         self._running = self._loop.run_in_executor(self._executor, job.look.step)
         self._running.add_done_callback(lambda step: self._stepped(queue, job, step))
 
@@ -146,26 +151,20 @@ class Looking:
         self._running = None
         quiet, self._quiet = self._quiet, []
         for what in quiet:
-            what()
+            _surely(what)
         if self._closed or step.cancelled():
             return
-        if step.exception() is not None:
-            log.error("a batch could not be looked into", exc_info=step.exception())
-            job.look.refusal, job.look.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True
+        error = step.exception()
+        if error is not None:
+            _refuse(job, error)
         if job.look.done:
             queue.popleft()
             if job.is_large and queue is self._soon:
                 job.begin_anew()
                 self._large.append(job)
             else:
-                self._tell(job)
+                _surely(partial(job.done, job.look))
         self._next()
-
-    def _tell(self, job: _Job) -> None:
-        try:
-            job.done(job.look)
-        except Exception:
-            log.exception("what was found in a batch was of no use")
 
     async def close(self) -> None:
         """Waits for the step that runs; nobody hears of it."""
@@ -174,3 +173,17 @@ class Looking:
         self._large.clear()
         if self._running is not None:
             await asyncio.wait([self._running])
+
+
+def _refuse(job: _Job, error: BaseException) -> None:
+    """Our fault, not the client's."""
+    log.error("a batch could not be looked into", exc_info=error)
+    job.look.refusal, job.look.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True
+
+
+def _surely(what: Callable[[], object]) -> None:
+    """Calls it; if that fails the log says so, and the others go on."""
+    try:
+        what()
+    except Exception:
+        log.exception("what was found in a batch was of no use")

@@ -249,8 +249,8 @@ class RegisteredSchemas:
         def begin(answer: Any) -> None:
             self._refreshing = False
             if self._source is source and not isinstance(answer, ApiError):
-                (found,) = (each for topic in answer.topics for each in topic.partitions)
-                if not found.error_code:
+                found = next((each for topic in answer.topics for each in topic.partitions), None)
+                if found is not None and not found.error_code:
                     self._fetch(topic_id, leader, found.offset, step)
 
         ask(self._services, leader, _end_wanted(), "schemas").then(ended)
@@ -271,8 +271,8 @@ class RegisteredSchemas:
         def take(answer: Any) -> None:
             self._refreshing = False
             if self._source is source and not isinstance(answer, ApiError) and not answer.error_code:
-                (found,) = (each for topic in answer.responses for each in topic.partitions)
-                if self._fetched(found):
+                found = next((each for topic in answer.responses for each in topic.partitions), None)
+                if found is not None and self._fetched(found):
                     take_on(self._next if self._taking is not None else -1)
 
         def take_on(before: int) -> None:

@@ -1,0 +1,95 @@
+"""Looking's queue goes on, whatever becomes of one look in it: what fails is told of, and the next has its turn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import FAILED, Later, gather
+from ottla.server.looking import Looking
+from ottla.sim.loop import SimLoop
+
+
+class Work:
+    """So many steps, with an error in one of them or in `begin`, if anywhere."""
+
+    beyond_limit = False
+
+    def __init__(self, steps: int, fails_at: int | None = None) -> None:
+        self.refusal: ApiError | None = None
+        self.done = False
+        self._left = steps
+        self._fails_at = fails_at
+
+    def begin(self) -> None:
+        if self._fails_at == 0:
+            raise RuntimeError("oh")
+
+    def step(self) -> bool:
+        if not self.done:
+            if self._left == self._fails_at:
+                raise RuntimeError("oh")
+            self._left -= 1
+            self.done = self._left <= 0
+        return self.done
+
+
+def fail(*_: object) -> None:
+    raise RuntimeError("oh")
+
+
+@pytest.fixture
+def loop() -> Any:
+    made = SimLoop(random.Random(1))
+    yield made
+    made.close()
+    assert not made.errors
+
+
+def run(loop: SimLoop) -> None:
+    loop.call_later(60, loop.stop)
+    loop.run_forever()
+
+
+@pytest.mark.parametrize("quiet", [fail, lambda: None])
+@pytest.mark.parametrize("first_fails_at", [None, 0, 1, 2])
+def test_the_next_has_its_turn_whatever_failed(
+    loop: SimLoop, quiet: Callable[[], None], first_fails_at: int | None
+) -> None:
+    looking = Looking(loop, None)
+    first, second = Work(2, first_fails_at), Work(2)
+    told: list[Work] = []
+    looking.search(first, told.append)
+    looking.search(second, told.append)
+    called: list[int] = []
+    looking.when_quiet(quiet)
+    looking.when_quiet(lambda: called.append(1))
+    run(loop)
+    assert told == [first, second]
+    assert called == [1]
+    refusals = [work.refusal and work.refusal.code for work in told]
+    assert refusals == [None if first_fails_at is None else ErrorCode.UNKNOWN_SERVER_ERROR, None]
+
+
+def test_what_is_done_at_once_may_fail_without_harm_to_the_caller(loop: SimLoop) -> None:
+    Looking(loop, None).when_quiet(fail)
+
+
+def test_an_answer_that_cannot_be_made_of_another_fails_and_holds_up_nobody() -> None:
+    sound: Later[int] = Later()
+    broken: Later[int] = Later()
+    answers = gather([sound.map(lambda value: value + 1), broken.map(fail)])
+    broken.set(1)
+    sound.set(1)
+    assert answers.taken() == [2, FAILED]
+
+
+def test_an_answer_that_failed_is_not_mistaken_for_one_that_is_there() -> None:
+    given: Later[int] = Later()
+    given.set(1)
+    failed = given.map(fail)
+    assert failed.soonest() is failed
