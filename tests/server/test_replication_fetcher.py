@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,6 +14,7 @@ from tests.server.replicas import FOLLOWER, LEADER, Pair, content, eventually, n
 
 from ottla.log.disk import StorageError
 from ottla.log.log import Log
+from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.replica.terms import Terms
 from ottla.server.replication import fetcher
@@ -217,6 +220,33 @@ def test_a_follower_begins_anew_where_its_leader_has_deleted_more_than_it_has(
         assert "t-0 cannot be followed" in caplog.text
 
     on_a_pair(test)
+
+
+def test_work_on_a_partition_that_is_no_longer_followed_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not begun means not made either: a coroutine that nobody awaits is a warning, and that is an error here."""
+    asked: list[str] = []
+
+    async def find_range(*args: Any) -> None:
+        asked.append("begun")
+
+    monkeypatch.setattr(fetcher, "find_range", find_range)
+
+    async def test(pair: Pair) -> None:
+        pair.create()
+        pair.leader.produce()
+        await pair.same()
+        (follower,) = pair.replication._fetchers.values()
+        ((key, followed),) = follower.session.followed.items()
+        follower._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
+        follower.remove(key)
+        await asyncio.sleep(0)
+        gc.collect()
+        assert not asked
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        on_a_pair(test)
+    assert not [str(each.message) for each in caught if "never awaited" in str(each.message)]
 
 
 def test_a_durable_follower_acknowledges_when_it_has_synced() -> None:

@@ -309,7 +309,7 @@ class Fetcher:
         partition, epoch, end_offset = followed.partition, diverging.epoch, diverging.end_offset
         log.info("%s diverges at epoch %d, offset %d", partition.name, epoch, end_offset)
         if is_long_cut(partition, epoch, end_offset):
-            self._set_aside(followed, cut_long(partition, epoch, end_offset, self._services))
+            self._set_aside(followed, partial(cut_long, partition, epoch, end_offset, self._services))
             return False
         cut_now(partition, epoch, end_offset, self._services)
         return True
@@ -341,7 +341,8 @@ class Fetcher:
 
     def _refused(self, followed: Followed, code: int) -> None:
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._set_aside(followed, find_range(followed.partition, self._address_of(self.leader_id), self._services))
+            address = self._address_of(self.leader_id)
+            self._set_aside(followed, partial(find_range, followed.partition, address, self._services))
             return
         self._fail(followed, _name(code), quietly=code in _PASSING)
 
@@ -370,15 +371,15 @@ class Fetcher:
         found[1].cancel()
         return found[1]
 
-    def _set_aside(self, followed: Followed, work: Coroutine[object, object, None]) -> None:
+    def _set_aside(self, followed: Followed, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """The partition is not fetched until `work` on it is done."""
         self.session.remove(followed.key)
         self._resting[followed.key] = followed, self._loop.create_task(self._go_on_after(followed, work))
 
-    async def _go_on_after(self, followed: Followed, work: Coroutine[object, object, None]) -> None:
+    async def _go_on_after(self, followed: Followed, work: Callable[[], Coroutine[object, object, None]]) -> None:
         partition = followed.partition
         try:
-            await work
+            await work()
         except (ClientError, ApiError) as error:
             why = str(error)
         except StorageError as error:
