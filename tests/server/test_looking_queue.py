@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.log.steps import Steps
+from ottla.model.errors import ErrorCode
 from ottla.server.answer import FAILED, Later, gather
 from ottla.server.looking import Looking
 from ottla.sim.loop import SimLoop
 
 
-class Work:
-    """So many steps, with an error in one of them or in `begin`, if anywhere."""
-
-    beyond_limit = False
+class Work(Steps):
+    """So many steps, with an error in one of them (counted down) or in `begin`, if anywhere."""
 
     def __init__(self, steps: int, fails_at: int | None = None) -> None:
-        self.refusal: ApiError | None = None
-        self.done = False
-        self._left = steps
+        super().__init__(self._work(steps))
         self._fails_at = fails_at
 
     def begin(self) -> None:
         if self._fails_at == 0:
             raise RuntimeError("oh")
 
-    def step(self) -> bool:
-        if not self.done:
-            if self._left == self._fails_at:
+    def _work(self, steps: int) -> Iterator[None]:
+        for left in range(steps, 0, -1):
+            if left == self._fails_at:
                 raise RuntimeError("oh")
-            self._left -= 1
-            self.done = self._left <= 0
-        return self.done
+            yield
 
 
 def fail(*_: object) -> None:

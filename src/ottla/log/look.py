@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode, RecordError
 from ottla.records.batch import CODEC_MASK, HEADER_BYTES, NO_TIMESTAMP, BatchHeader, Buffer
@@ -30,7 +31,7 @@ TIME_REFUSED = "One or more records have been rejected due to invalid timestamp"
 _SHOWN_MAX = 3
 
 
-class Look:
+class Look(Steps):
     """One batch (its structure and CRC are known to be sound) under one configuration."""
 
     __slots__ = (
@@ -39,14 +40,11 @@ class Look:
         "_limit_bytes",
         "_name",
         "_now_ms",
-        "_steps",
         "beyond_limit",
         "config",
-        "done",
         "findings",
         "header",
         "max_timestamp",
-        "refusal",
         "rewritten",
         "unpacked_bytes",
     )
@@ -54,16 +52,14 @@ class Look:
     def __init__(
         self, batch: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, name: str, limit_bytes: int
     ) -> None:
+        super().__init__(self._take())
         self._batch = batch
         self._now_ms = now_ms
         self._name = name
         self._limit_bytes = limit_bytes
         self._begun: Any = None
-        self._steps = self._take()
         self.header = header
         self.config = config
-        self.done = False
-        self.refusal: ApiError | None = None
         self.max_timestamp = header.max_timestamp  # what the records say
         self.rewritten: bytearray | None = None  # the same records in the topic's own codec
         self.findings: Findings | None = None
@@ -71,28 +67,13 @@ class Look:
         self.beyond_limit = False  # it unpacks to more than it may
 
     def begin(self) -> None:
-        """Before the first step, and on the loop wherever the others are taken."""
         if self.config.inspect is not None:
             self._begun = self.config.inspect.begin(self._name)
-
-    def step(self) -> bool:
-        """Looks a bit further; whether that was all."""
-        if not self.done:
-            try:
-                next(self._steps)
-            except StopIteration:
-                self.done = True
-            except ApiError as error:
-                # Its traceback would keep what was unpacked.
-                self.refusal, self.done = error.with_traceback(None), True
-                error.__context__ = None
-        return self.done
 
     def whole(self) -> Look:
         """All steps at once."""
         self.begin()
-        while not self.step():
-            pass
+        self.finish()
         return self
 
     def _take(self) -> Generator[None, None, None]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.log.disk import File, StorageError
+from ottla.log.disk import File
 from ottla.log.look import unpacked_bytes_max
 from ottla.log.scan import Scanned, scan
 from ottla.log.segment import Segment
+from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.record import frames, payload
@@ -31,40 +32,19 @@ class _Range(NamedTuple):
     end: int
 
 
-class TimeSearch:
+class TimeSearch(Steps):
     """For the first record at or above `start_offset` whose timestamp is at or after `timestamp`."""
 
-    beyond_limit = False
-
     def __init__(self, segments: Sequence[Segment], timestamp: int, start_offset: int) -> None:
+        super().__init__(self._search())
         self._timestamp = timestamp
         self._start_offset = start_offset
         self._ranges = _ranges(segments, timestamp, start_offset)
-        self._steps = self._search()
         self.found: TimeOffset | None = None
-        self.refusal: ApiError | None = None
-        self.done = False
-
-    def begin(self) -> None:
-        """Nothing to do."""
-
-    def step(self) -> bool:
-        """Searches on; whether that was all."""
-        if not self.done:
-            try:
-                next(self._steps)
-            except StopIteration:
-                self.done = True
-            except ApiError as error:
-                self.refusal, self.done = error.with_traceback(None), True
-            except StorageError as error:
-                self.refusal, self.done = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), True
-        return self.done
 
     def whole(self) -> TimeOffset | None:
         """What all steps find."""
-        while not self.step():
-            pass
+        self.finish()
         if self.refusal is not None:
             raise self.refusal
         return self.found

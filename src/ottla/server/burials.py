@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from ottla.log.disk import FileSlice, StorageError
+from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import BatchHeader, headers
@@ -94,18 +95,15 @@ class Burial:
         return 0, None
 
 
-class _Reading:
+class _Reading(Steps):
     """Makes the letters of what is in one slice, in steps."""
-
-    beyond_limit = False
 
     def __init__(
         self, slice_: FileSlice, name: str, group_id: str, dead: list[Dead], first: int, letters: Letters
     ) -> None:
+        super().__init__(self._read())
         self.letters = letters
         self.next_offset = 0
-        self.refusal: ApiError | None = None
-        self.done = False
         self.is_heavy = False  # the next step is too long for the loop
         self._slice = slice_
         self._name = name
@@ -113,20 +111,6 @@ class _Reading:
         self._first = first
         self._dead = dead
         self._lasts = [each.last for each in dead]
-        self._steps = self._read()
-
-    def begin(self) -> None:
-        """Nothing to do."""
-
-    def step(self) -> bool:
-        if not self.done:
-            try:
-                next(self._steps)
-            except StopIteration:
-                self.done = True
-            except StorageError as error:
-                self.refusal, self.done = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), True
-        return self.done
 
     def _read(self) -> Iterator[None]:
         data = self._slice.read()

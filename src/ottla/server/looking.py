@@ -22,10 +22,11 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from ottla.log.config import LogConfig
 from ottla.log.look import Look, recompresses
+from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, Buffer
@@ -35,37 +36,14 @@ log = logging.getLogger(__name__)
 Done = Callable[[Any], None]
 
 
-class Steps(Protocol):
-    """Work in steps: a look, or a search in a log."""
-
-    beyond_limit: bool
-    done: bool
-    refusal: ApiError | None
-
-    def begin(self) -> None: ...
-
-    def step(self) -> bool: ...
-
-
 class _Job:
-    """A look that waits for its turn, or whose turn it is."""
+    """Work that waits for its turn, or whose turn it is."""
 
-    __slots__ = ("_limit_bytes", "_make", "begun", "done", "look")
+    __slots__ = ("begun", "done", "work")
 
-    def __init__(self, make: Callable[[int], Steps], limit_bytes: int, done: Done) -> None:
-        self._make = make
-        self._limit_bytes = limit_bytes
+    def __init__(self, work: Steps, done: Done) -> None:
+        self.work = work
         self.done = done
-        self.look = make(min(limit_bytes, limits.LOOKED_INTO_SOON_BYTES))
-        self.begun = False
-
-    @property
-    def is_large(self) -> bool:
-        """Whether it turned out to unpack to more than those that come soon."""
-        return self.look.beyond_limit and self._limit_bytes > limits.LOOKED_INTO_SOON_BYTES
-
-    def begin_anew(self) -> None:
-        self.look = self._make(self._limit_bytes)
         self.begun = False
 
 
@@ -113,14 +91,23 @@ class Looking:
 
     # In a worker
 
-    def take(self, make: Callable[[int], Look], limit_bytes: int, done: Done) -> None:
+    def take(self, make: Callable[[int], Look], limit_bytes: int, done: Callable[[Look], None]) -> None:
         """Calls `done`, some turns later, with the look that `make` gives for a batch unpacking to `limit_bytes`."""
-        self._soon.append(_Job(make, limit_bytes, done))
-        self._next()
 
-    def search(self, search: Steps, done: Callable[[Any], None]) -> None:
+        def looked(look: Look) -> None:
+            if look.beyond_limit and limit_bytes > limits.LOOKED_INTO_SOON_BYTES:
+                self._queue(self._large, make(limit_bytes), done)  # anew: it is larger than those that come soon
+            else:
+                done(look)
+
+        self._queue(self._soon, make(min(limit_bytes, limits.LOOKED_INTO_SOON_BYTES)), looked)
+
+    def search(self, search: Steps, done: Done) -> None:
         """The same for work in a log, which takes its turns with the large batches."""
-        self._large.append(_Job(lambda _: search, 0, done))
+        self._queue(self._large, search, done)
+
+    def _queue(self, queue: deque[_Job], work: Steps, done: Done) -> None:
+        queue.append(_Job(work, done))
         self._next()
 
     def when_quiet(self, what: Callable[[], object]) -> None:
@@ -141,10 +128,10 @@ class Looking:
         if not job.begun:
             job.begun = True
             try:
-                job.look.begin()
+                job.work.begin()
             except Exception as error:
                 _refuse(job, error)
-        self._running = self._loop.run_in_executor(self._executor, job.look.step)
+        self._running = self._loop.run_in_executor(self._executor, job.work.step)
         self._running.add_done_callback(lambda step: self._stepped(queue, job, step))
 
     def _stepped(self, queue: deque[_Job], job: _Job, step: asyncio.Future[bool]) -> None:
@@ -157,13 +144,9 @@ class Looking:
         error = step.exception()
         if error is not None:
             _refuse(job, error)
-        if job.look.done:
+        if job.work.done:
             queue.popleft()
-            if job.is_large and queue is self._soon:
-                job.begin_anew()
-                self._large.append(job)
-            else:
-                _surely(partial(job.done, job.look))
+            _surely(partial(job.done, job.work))
         self._next()
 
     async def close(self) -> None:
@@ -178,7 +161,7 @@ class Looking:
 def _refuse(job: _Job, error: BaseException) -> None:
     """Our fault, not the client's."""
     log.error("a batch could not be looked into", exc_info=error)
-    job.look.refusal, job.look.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True
+    job.work.refusal, job.work.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True
 
 
 def _surely(what: Callable[[], object]) -> None:
