@@ -131,10 +131,10 @@ class Partitions:
         for held in tuple(self._by_name.values()):
             yield from tuple(held.opened.values())
 
-    def if_opened(self, name: TopicPartition) -> Partition | None:
-        """The partition if it is open."""
-        held = self._by_name.get(name.topic)
-        return None if held is None else held.opened.get(name.partition)
+    def if_opened(self, topic: str | bytes, index: int) -> Partition | None:
+        """The partition if it is open; its topic by name or id."""
+        held = self._by_id.get(topic) if isinstance(topic, bytes) else self._by_name.get(topic)
+        return None if held is None else held.opened.get(index)
 
     def opened_in(self, directory: DataDirectory) -> Iterator[tuple[TopicPartition, Partition]]:
         for name in directory.partitions:
@@ -145,16 +145,16 @@ class Partitions:
     def directory_of(self, partition: TopicPartition) -> DataDirectory | None:
         return self._place.get(partition)
 
-    def opened_one(self, topic_id: bytes, index: int) -> Partition | None:
-        """The partition if it is open."""
-        held = self._by_id.get(topic_id)
-        return None if held is None else held.opened.get(index)
-
     def topic_id(self, topic: str) -> bytes | None:
         held = self._by_name.get(topic)
         return None if held is None else held.topic.id
 
     # Opening
+
+    @property
+    def has_unopened(self) -> bool:
+        """Whether any of the partitions here was not opened yet."""
+        return bool(self._unopened)
 
     def unclean(self) -> dict[DataDirectory, list[TopicPartition]]:
         """What is not open yet and lies in directories that were not closed cleanly."""

@@ -81,7 +81,7 @@ def _describe(
 def _partition(
     directory: DataDirectory, name: TopicPartition, context: Context, *, with_sent_bytes: bool
 ) -> PartitionAnswer:
-    opened = context.partitions.if_opened(name)
+    opened = context.partitions.if_opened(*name)
     answer = PartitionAnswer(
         partition_index=name.partition,
         partition_size=_size_bytes(directory.disk, name) if opened is None else opened.log.size_bytes,

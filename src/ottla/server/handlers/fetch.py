@@ -13,7 +13,7 @@ READ_COMMITTED must be told of aborted transactions is bounded in the same way (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ottla.log.disk import StorageError
@@ -43,6 +43,7 @@ from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
 # Consumers since this version tell their rack and may be sent to a follower.
 FIRST_VERSION_WITH_RACK = 11
+_OPENING = 50  # partitions that can be read from in the time that it takes to open one
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _READ_AGAIN: Any = object()  # what one who waits for thousands of partitions is told
 
@@ -106,10 +107,25 @@ class _Fetch:
         self.later: Later[FetchResponse] | None = None
 
     def answer(self) -> Answer[FetchResponse]:
-        if len(self.wanted) > limits.PARTITIONS_FETCHED_PER_SLICE:
+        if len(self.wanted) > limits.PARTITIONS_OPENED_PER_SLICE and self._takes_long():
             return self._answer_slowly()
         urgent, partitions = self._read()
         return self._wait(partitions) if self._may_wait(urgent, partitions) else self._respond()
+
+    def _takes_long(self) -> bool:
+        """Whether one slice is not enough: so many partitions, or so many that have to be opened."""
+        return next(self._slices()) < len(self.wanted)
+
+    def _slices(self) -> Iterator[int]:
+        """Where each slice ends; to open a partition takes as long as to read from many."""
+        wanted, partitions = self.wanted, self.context.partitions
+        weight = 0
+        for at, each in enumerate(wanted):
+            weight += 1 if not partitions.has_unopened or partitions.if_opened(each.topic, each.index) else _OPENING
+            if weight > limits.PARTITIONS_FETCHED_PER_SLICE:
+                yield at
+                weight = 0
+        yield len(wanted)
 
     async def _answer_slowly(self) -> FetchResponse | Large[FetchResponse]:
         """`answer` in slices: somebody reads thousands of partitions."""
@@ -179,10 +195,11 @@ class _Fetch:
         self._begin_reading()
         partitions: list[Partition] = []
         urgent = False
-        wanted, count = self.wanted, limits.PARTITIONS_FETCHED_PER_SLICE
-        for at in range(0, len(wanted), count):
+        begin = 0
+        for end in self._slices():
             await self.context.services.slices.turn()
-            urgent = self._read_some(wanted[at : at + count], partitions) or urgent
+            urgent = self._read_some(self.wanted[begin:end], partitions) or urgent
+            begin = end
         return urgent, partitions
 
     def _begin_reading(self) -> None:

@@ -170,7 +170,7 @@ class Replication:
         if state.leader in (self._node_id, NO_LEADER):
             self._forget(key)
             return
-        opened = self._partitions.opened_one(topic.id, state.index)
+        opened = self._partitions.if_opened(topic.id, state.index)
         if opened is None:
             self._forget(key)
             self._unopened[key] = state.leader
