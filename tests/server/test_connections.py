@@ -105,7 +105,7 @@ def test_a_slow_reader_of_a_fetch_holds_no_memory(ottla_broker: Broker) -> None:
         (mine,) = [each for each in door(ottla_broker).connections if each.context.client_id != "raw"]
         for _ in range(4):
             pipe.send(fetch_request({("t", 0): 0}, partition_max_bytes=1 << 25), FETCH_VERSION)
-        eventually(lambda: mine._writing, "it is stuck")
+        eventually(lambda: mine._sending.blocked, "it is stuck")
         assert mine._outbound.held_bytes < 10_000
         for _ in range(4):
             assert len(values_of(pipe.answer())["t", 0]) == 30

@@ -45,6 +45,9 @@ class SliceFile:
     def __init__(self, content: bytes) -> None:
         self.content = content
 
+    def is_warm(self, position: int, size_bytes: int) -> bool:
+        return True
+
     def read(self, position: int, size_bytes: int) -> bytes:
         return self.content[position : position + size_bytes]
 
@@ -130,6 +133,9 @@ def test_a_fast_reader_does_not_keep_the_loop_to_itself() -> None:
 
         def __init__(self) -> None:
             self.sent = 0
+
+        def is_warm(self, position: int, size_bytes: int) -> bool:
+            return True
 
         def send(self, sock: Any, position: int, size_bytes: int) -> int:
             taken = min(size_bytes, limits.MIB)

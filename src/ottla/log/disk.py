@@ -6,6 +6,7 @@ Rules:
 - Every failure of the disk arrives as `StorageError`; only a missing file at `open` stays `FileNotFoundError`.
 - A `File` is an identity, not a descriptor: opening a path twice gives the same File, it follows renames, and `close`
   only gives the descriptor back.
+- Who must not wait for the disk (`Disk.hurry`) gets `Cold` instead, has the range warmed in a thread, and tries again.
 - `Directory` pairs a disk with one (renamable) directory, so that nothing above ever holds a stale path.
 """
 
@@ -36,6 +37,16 @@ class DamagedError(StorageError):
         super().__init__(EIO, message)
 
 
+class Cold(Exception):
+    """Whoever is in a hurry would have to wait for the disk: the range is not in memory. Nothing was changed."""
+
+    def __init__(self, file: File, position: int, size_bytes: int) -> None:
+        super().__init__(file.path, position, size_bytes)
+        self.file = file
+        self.position = position
+        self.size_bytes = size_bytes
+
+
 class Sendable(Protocol):
     """What `File.send` needs of a socket."""
 
@@ -51,11 +62,20 @@ class File(Protocol):
     def path(self) -> str: ...
 
     @property
+    def disk(self) -> Disk: ...
+
+    @property
     def size(self) -> int:
         """Bytes in the file, kept exact by our own writes."""
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Up to `size_bytes` from `position`; short at the end of the file."""
+
+    def is_warm(self, position: int, size_bytes: int) -> bool:
+        """Whether a range can be read or sent without waiting for the disk, as far as that can be told."""
+
+    def warm(self, position: int, size_bytes: int) -> None:
+        """Wait until a range, and what will be wanted next, is in memory; in a worker thread."""
 
     def append(self, data: Buffer) -> None:
         """All of `data` at the end, or StorageError and the file as it was."""
@@ -99,6 +119,11 @@ class Disk(Protocol):
 
     def sync_all(self) -> None:
         """Everything written so far, contents and names; for thousands of files far quicker than one by one."""
+
+    def hurry(self) -> None:
+        """From now on the reads of this thread raise `Cold` where they would wait; until `relax`, in the same call."""
+
+    def relax(self) -> None: ...
 
     def close(self) -> None:
         """Give every descriptor back; the node has stopped."""

@@ -36,7 +36,6 @@ class Segment:
     __slots__ = (
         "_recent_last",
         "_recent_position",
-        "_recent_start",
         "_since_index_bytes",
         "aborted",
         "base_offset",
@@ -50,6 +49,7 @@ class Segment:
         "max_timestamp",
         "max_timestamp_offset",
         "offsets",
+        "recent_start",
         "suffix",
         "times",
     )
@@ -79,7 +79,7 @@ class Segment:
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self._since_index_bytes = 0
-        self._recent_start = base_offset
+        self.recent_start = base_offset
         self._recent_last = array("q")
         self._recent_position = array("q")
 
@@ -101,7 +101,7 @@ class Segment:
         if position >= self.file.size or offset < self.base_offset or timestamp_offset < self.base_offset:
             return False
         self.max_timestamp, self.max_timestamp_offset = timestamp, timestamp_offset
-        self._recent_start = INT32_MAX + self.base_offset + 1  # nothing is remembered of what was written before
+        self.recent_start = INT32_MAX + self.base_offset + 1  # nothing is remembered of what was written before
         head = next(scan(self.file, 0, self.file.size, whole=False, read_bytes=HEADER_BYTES), None)
         self.first_timestamp = head.header.max_timestamp if head else -1
         return True
@@ -134,7 +134,7 @@ class Segment:
         self._recent_position.append(position)
         count = len(recent)
         if count > _RECENT_MAX:
-            self._recent_start = recent[count - _RECENT_KEPT - 1] + 1
+            self.recent_start = recent[count - _RECENT_KEPT - 1] + 1
             del recent[:-_RECENT_KEPT], self._recent_position[:-_RECENT_KEPT]
 
     def resume(self, next_offset: int) -> int:
@@ -143,7 +143,7 @@ class Segment:
         Remember what comes now.
         """
         del self._recent_last[:], self._recent_position[:]
-        self._recent_start = next_offset
+        self.recent_start = next_offset
         self._since_index_bytes = self.file.size - self.offsets.last()[1]
         self.full = self._indexes_full()
         return next_offset
@@ -160,7 +160,7 @@ class Segment:
     def find(self, offset: int) -> tuple[int, int] | None:
         """(position, size) of the first batch whose last offset is at or above `offset`; None if there is none here."""
         size = self.file.size
-        if offset >= self._recent_start:
+        if offset >= self.recent_start:
             recent = self._recent_last
             at = bisect_left(recent, offset)
             positions = self._recent_position
@@ -259,7 +259,7 @@ class Segment:
         self.offsets.retire()
         self.times.retire()
         self.aborted.retire()
-        self._recent_start = INT32_MAX + self.base_offset + 1
+        self.recent_start = INT32_MAX + self.base_offset + 1
         self._recent_last = array("q")
         self._recent_position = array("q")
 

@@ -346,8 +346,12 @@ class Partition(Readable):
         last_fetched_epoch: int = NO_EPOCH,
         at_least_one: bool = True,
         pulse: Pulse | None = None,
+        patient: bool = True,
     ) -> Fetch:
-        """What another replica reads from `offset` on, which says that it has everything below."""
+        """What another replica reads from `offset` on, which says that it has everything below.
+
+        Unless it is `patient` it gets Cold where it would have to wait for the disk, and has said nothing.
+        """
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
         self.require_leader()
@@ -361,10 +365,16 @@ class Partition(Readable):
             if diverging is not None:
                 watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
                 return Fetch(None, *watermarks, [], diverging)
+        hurries = not patient and offset < log.active.recent_start
+        if hurries:
+            log.directory.disk.hurry()
         try:
             fetched = log.read(offset, max_bytes, max_offset=log.next_offset, at_least_one=at_least_one)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        finally:
+            if hurries:
+                log.directory.disk.relax()
         self._note(follower, broker_epoch, offset, log_start, now_ms, pulse)
         watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
         return Fetch(fetched.slice, *watermarks, [], None)

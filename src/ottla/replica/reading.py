@@ -85,10 +85,12 @@ class Readable:
         at_least_one: bool = True,
         only_leader: bool = True,
         aborted_max: int = ABORTED_PER_FETCH_MAX,
+        patient: bool = True,
     ) -> Fetch:
         """What a consumer may read from `offset` on; a follower serves those who know that it may be one (KIP-392).
 
-        Raises FENCED/UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
+        Raises FENCED/UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE; unless it is `patient` also
+        Cold, where it would have to wait for the disk.
         """
         if current_leader_epoch != NO_EPOCH:
             self.check_epoch(current_leader_epoch)
@@ -102,6 +104,9 @@ class Readable:
                 return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
         limit = stable if isolation == READ_COMMITTED else self.high_watermark
         aborted: list[tuple[int, int]] = []
+        hurries = not patient and offset < log.active.recent_start
+        if hurries:
+            log.directory.disk.hurry()
         try:
             if isolation == READ_COMMITTED:
                 fetched, txns = log.read_committed(
@@ -112,6 +117,9 @@ class Readable:
                 fetched = log.read(offset, max_bytes, max_offset=limit, at_least_one=at_least_one)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        finally:
+            if hurries:
+                log.directory.disk.relax()
         return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
 
     def _diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:

@@ -5,9 +5,9 @@ the outbound queue; one that must wait takes a slot, and everything behind it qu
 in request order. All requests found in one read are answered with one send.
 
 A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests or answers of
-`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, while the node has no memory for its next
-frame, or while a request keeps its turn (`Context.hold`), which then stays in the receive buffer. It never holds up
-another connection.
+`limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, or the disk does not give it (`Sending`),
+while the node has no memory for its next frame, or while a request keeps its turn (`Context.hold`), which then stays in
+the receive buffer. It never holds up another connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ottla.server.context import Context, Intercept
 from ottla.server.forwarding import Forwarded
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.memory import RequestMemory
-from ottla.server.outbound import Outbound
+from ottla.server.sending import Sending
 from ottla.wire.compile import Crowded, WireError
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -71,11 +71,11 @@ class Connection:
         self._fileno = sock.fileno()
         self._memory = memory
         self._inbound = InboundBuffer(memory, max_frame_bytes)
-        self._outbound = Outbound()
+        self._sending = Sending(sock, loop, context.services.cold, self._sent_on, self._lost)
+        self._outbound = self._sending.outbound
         self._slots: deque[_Slot] = deque()
         self._raw_client_id = b""
         self._reading = False
-        self._writing = False
         self._waits_for_memory = False
         self._busy: asyncio.Future[Any] | None = None  # with a request that takes many slices: the next ones wait
         self._flush_due = False
@@ -89,7 +89,7 @@ class Connection:
     # Reading
 
     def _resume_reading(self) -> None:
-        if not (self._reading or self.closed or self._writing or self._waits_for_memory or self._busy):
+        if not (self._reading or self.closed or self._sending.blocked or self._waits_for_memory or self._busy):
             self._reading = True
             self._loop.add_reader(self._fileno, self._readable)
 
@@ -175,9 +175,9 @@ class Connection:
                 break
         self._flush()
         self._pause_reading()
-        if not (self.closed or self._writing or self._busy or self._has_enough()):
+        if not (self.closed or self._sending.blocked or self._busy or self._has_enough()):
             self._loop.call_soon(self._continue)  # the others have their turn first
-        # Else it is `_writable`, `_decoded`, `_answered` or `_let_go` that goes on.
+        # Else it is `_sent_on`, `_decoded`, `_answered` or `_let_go` that goes on.
 
     def _has_enough(self) -> bool:
         """Whether answers must leave, or a request must give up its turn, before more requests are handled."""
@@ -196,7 +196,7 @@ class Connection:
         self._pin()
         if self.closed:
             self._inbound.release()
-        elif not self._reading and not self._writing:
+        elif not self._reading and not self._sending.blocked:
             # Not inline: whoever carried it out is in the middle of its own work.
             self._loop.call_soon(self._continue)
 
@@ -381,7 +381,7 @@ class Connection:
             # What gave this answer is about to give the next ones, too, as a rule: they leave together.
             self._flush_due = True
             self._loop.call_soon(self._flush_together)
-        if not self._reading and not self._writing:
+        if not self._reading and not self._sending.blocked:
             # Not inline: whoever gave the answer is in the middle of its own work.
             self._loop.call_soon(self._continue)
 
@@ -390,36 +390,22 @@ class Connection:
         self._flush()
 
     def _continue(self) -> None:
-        if not (self.closed or self._reading or self._writing or self._busy):
+        if not (self.closed or self._reading or self._sending.blocked or self._busy):
             self._resume_reading()
             self._work()
 
     # Writing
 
     def _flush(self) -> None:
-        if self._writing or self.closed or not self._outbound.queue:
-            return
-        try:
-            drained = self._outbound.flush(self.sock)
-        except (OSError, StorageError) as error:
-            self._lost(error)
-            return
-        if not drained:
-            # The peer is slow: nothing more is read from it until it has taken its answers.
-            self._writing = True
-            self._pause_reading()
-            self._loop.add_writer(self._fileno, self._writable)
+        if not self.closed:
+            self._sending.flush()
+            if self._sending.blocked:
+                # The peer is slow, or the disk: nothing more is read from it until it has its answers.
+                self._pause_reading()
 
-    def _writable(self) -> None:
-        try:
-            drained = self._outbound.flush(self.sock)
-        except (OSError, StorageError) as error:
-            self._lost(error)
-            return
+    def _sent_on(self, free: bool) -> None:
         self.last_active = self._loop.time()
-        if drained:
-            self._writing = False
-            self._loop.remove_writer(self._fileno)
+        if free:
             self._continue()
 
     def _lost(self, error: Exception) -> None:
@@ -433,7 +419,7 @@ class Connection:
         """Called about once a second: closes the idle and the stalled, gives back large buffers."""
         quiet_s = now - self.last_active
         # Who waits for us is not idle; who does not take our answers is.
-        if 0 <= max_idle_s < quiet_s and (self._writing or not self._slots):
+        if 0 <= max_idle_s < quiet_s and (self._sending.blocked or not self._slots):
             self.close()
         elif quiet_s > limits.STALLED_FRAME_S and self._stalls and self._memory.waiting:
             log.warning("closing %s: it holds memory others wait for", self.context.connection.remote_address)
@@ -456,10 +442,8 @@ class Connection:
             return
         self.closed = True
         self._pause_reading()
-        if self._writing:
-            self._loop.remove_writer(self._fileno)
+        self._sending.close()
         self.sock.close()
-        self._outbound.queue.clear()
         if self._waits_for_memory:
             self._memory.forget(self._granted)
         if not self.context.holds:

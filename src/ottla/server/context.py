@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ottla.server.channel import ControllerChannel
     from ottla.server.clocks import Clocks
+    from ottla.server.cold import ColdReads
     from ottla.server.configs import Configs
     from ottla.server.controller import ActiveController
     from ottla.server.coordination import Coordination
@@ -65,6 +66,7 @@ class Services:
     inter_broker_listener: str  # the listener by which brokers talk to each other
     partitions: Partitions
     waiters: Waiters
+    cold: ColdReads
     syncer: Syncer
     looking: Looking
     sessions: Sessions

@@ -59,6 +59,12 @@ def told(index: int, fetched: Fetch, isolation: int) -> PartitionData:
     return data
 
 
+def nothing_yet(index: int, partition: Partition, isolation: int) -> PartitionData:
+    """No records, and how far the partition is."""
+    watermarks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
+    return told(index, Fetch(None, *watermarks, [], None), isolation)
+
+
 def refusal(
     index: int, code: ErrorCode, aborted: list[PartitionData.AbortedTransaction] | None = None
 ) -> PartitionData:

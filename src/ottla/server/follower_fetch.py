@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ottla.log.disk import StorageError
+from ottla.log.disk import Cold, StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import READ_UNCOMMITTED, Partition
 from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
-from ottla.server.fetching import PartitionData, find, refusal, told, whole
+from ottla.server.fetching import PartitionData, find, nothing_yet, refusal, told, whole
 from ottla.server.followers import FollowerSession
 from ottla.server.sessions import INITIAL_EPOCH, Key, Session, Wanted, asked
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
@@ -80,6 +80,7 @@ class _Fetch:
         self._found: dict[Key, tuple[Wanted, PartitionData]] = {}
         self._size_bytes = 0
         self._is_urgent = False
+        self._cold_tries = 0
         self._later: Later[FetchResponse] | None = None
         self._timer: Any = None
 
@@ -152,6 +153,11 @@ class _Fetch:
         try:
             partition = find(self._context, wanted, session.by_id)
             data = self._read(partition, wanted, left, first)
+        except Cold as cold:
+            assert partition is not None, "finding it reads nothing"
+            session.watch(key, partition)
+            self._cold_tries += self._context.services.cold.look_up(cold, partition)
+            return nothing_yet(wanted.index, partition, READ_UNCOMMITTED)
         except ApiError as error:
             code = error.code
         except StorageError as error:
@@ -187,6 +193,7 @@ class _Fetch:
             last_fetched_epoch=ask.last_fetched_epoch,
             at_least_one=first,
             pulse=self._session.pulse if self._session.id else None,
+            patient=self._cold_tries > limits.COLD_TRIES_MAX * len(self._session.wanted),
         )
         return told(wanted.index, fetched, READ_UNCOMMITTED)
 

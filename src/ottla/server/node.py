@@ -19,6 +19,7 @@ from ottla.log.config import Inspect
 from ottla.model.config import Config
 from ottla.server.channel import ControllerChannel
 from ottla.server.clocks import Clocks
+from ottla.server.cold import ColdReads
 from ottla.server.configs import Configs
 from ottla.server.context import Services
 from ottla.server.coordination import Coordination
@@ -141,6 +142,7 @@ class Node:
         self.channel.services = self.liveness.services = self.services
         self._steps_back.append(self.channel.close)
         self._steps_back.append(self.liveness.close)
+        self._steps_back.append(self.services.cold.close)
         self._steps_back.append(self.services.syncer.idle)
         self._steps_back.append(self.services.looking.close)
         self._steps_back.append(self.services.coordination.close)
@@ -175,6 +177,7 @@ class Node:
             partitions=self.partitions,
             waiters=waiters,
             executor=self.ports.executor,
+            cold=ColdReads(loop, self.ports.threads, waiters.notify),
             syncer=Syncer(loop, self.ports.executor, self.partitions, waiters.notify),
             looking=Looking(loop, self.ports.executor),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),

@@ -5,7 +5,9 @@ Rules:
   assignment. A descriptor is opened at first use and taken back from the file that was not used for longest (clock
   algorithm: a use costs one attribute store).
 - Each file has a lock that is held for one system call, so that no thread closes or reuses a descriptor under another.
-  `sync` works on a duplicate of the descriptor and therefore never makes an append wait.
+  What may take long (`sync`, `warm`, a large `read`) works on a duplicate of the descriptor: nobody waits for it.
+- Linux tells whether a read would wait for the disk (RWF_NOWAIT). Where the file system cannot (tmpfs, NFS, FUSE),
+  everything counts as warm.
 - Writes go to an explicit position: what a failed write left behind the end is cut off if possible, and overwritten by
   the next append in any case.
 - `OSError` becomes `StorageError` with its errno; only opening a missing file stays `FileNotFoundError`, and a socket
@@ -19,12 +21,15 @@ import os
 import threading
 from collections import OrderedDict
 
-from ottla.log.disk import Buffer, Sendable, StorageError
-from ottla.model.limits import OPEN_FILES_MAX
+from ottla.log.disk import Buffer, Cold, Sendable, StorageError
+from ottla.model.limits import COLD_READ_BYTES, OPEN_FILES_MAX, SHORT_READ_BYTES, WARM_SAMPLE_BYTES, WARMED_WHOLE_BYTES
 
 _OPEN_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _CLOSED = -1
+_NOBODY = 0  # no thread has this number
+_NO_WAIT = getattr(os, "RWF_NOWAIT", None)
+_PAGE_BYTES = 4096
 _fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has the latter only
 # Errors of the socket's side of sendfile: they are the connection's business.
 _SOCKET_ERRORS = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EBADF, errno.ETIMEDOUT)
@@ -41,10 +46,10 @@ class _Home:
 
 
 class OsFile:
-    __slots__ = ("_disk", "_fd", "_gone", "_home", "_lock", "_torn", "name", "size", "used")
+    __slots__ = ("_fd", "_gone", "_home", "_lock", "_torn", "disk", "name", "size", "used")
 
     def __init__(self, disk: OsDisk, home: _Home, name: str, size: int) -> None:
-        self._disk = disk
+        self.disk = disk
         self._home = home
         self.name = name
         self.size = size
@@ -59,12 +64,57 @@ class OsFile:
         return f"{self._home.path}/{self.name}" if self._home.path else self.name
 
     def read(self, position: int, size_bytes: int) -> bytes:
+        hurried = self.disk.hurried
+        if hurried and hurried == threading.get_ident() and not self.is_warm(position, size_bytes):
+            raise Cold(self, position, size_bytes)
+        if size_bytes > SHORT_READ_BYTES:
+            return self._read_long(position, size_bytes)
         with self._lock:
             try:
                 # Never beyond `size`: what lies there is not ours.
                 return os.pread(self._descriptor(), min(size_bytes, max(self.size - position, 0)), position)
             except OSError as error:
                 raise _storage_error("read", self.path, error) from error
+
+    def _read_long(self, position: int, size_bytes: int) -> bytes:
+        fd, size_bytes = self._duplicate("read"), min(size_bytes, max(self.size - position, 0))
+        try:
+            return os.pread(fd, size_bytes, position)
+        except OSError as error:
+            raise _storage_error("read", self.path, error) from error
+        finally:
+            os.close(fd)
+
+    def is_warm(self, position: int, size_bytes: int) -> bool:
+        if _NO_WAIT is None:
+            return True
+        with self._lock:
+            try:
+                return _is_warm(self._descriptor(), position, min(position + size_bytes, self.size))
+            except OSError as error:
+                raise _storage_error("read", self.path, error) from error
+
+    def warm(self, position: int, size_bytes: int) -> None:
+        end = min(position + max(size_bytes, COLD_READ_BYTES), self.size)
+        if self.size <= WARMED_WHOLE_BYTES:  # an index, as a rule, which is searched to and fro
+            position, end = 0, self.size
+        fd = self._duplicate("read")
+        try:
+            while position < end and (read := len(os.pread(fd, min(end - position, COLD_READ_BYTES), position))):
+                position += read
+            if hasattr(os, "posix_fadvise"):  # the reader goes on, as a rule: so does the disk meanwhile
+                os.posix_fadvise(fd, end, COLD_READ_BYTES, os.POSIX_FADV_WILLNEED)
+        except OSError as error:
+            raise _storage_error("read", self.path, error) from error
+        finally:
+            os.close(fd)
+
+    def _duplicate(self, what: str) -> int:
+        with self._lock:
+            try:
+                return os.dup(self._descriptor())
+            except OSError as error:
+                raise _storage_error(what, self.path, error) from error
 
     def append(self, data: Buffer) -> None:
         with self._lock:
@@ -151,7 +201,7 @@ class OsFile:
         """Close the descriptor; the caller holds the lock."""
         fd, self._fd = self._fd, _CLOSED
         if fd >= 0:
-            self._disk.note_closed(self)
+            self.disk.note_closed(self)
             os.close(fd)
 
     def try_evict(self) -> bool:
@@ -173,7 +223,7 @@ class OsFile:
         if self._fd < 0:
             if self._gone:
                 raise OSError(errno.ENOENT, "removed")
-            self._fd = self._disk.open_descriptor(self)
+            self._fd = self.disk.open_descriptor(self)
         return self._fd
 
     def _failed(self, what: str, error: OSError) -> StorageError:
@@ -204,6 +254,13 @@ class OsDisk:
             OrderedDict()
         )  # files with a descriptor, as the clock's hand meets them
         self._lock = threading.RLock()
+        self.hurried = _NOBODY  # the thread whose reads must not wait now
+
+    def hurry(self) -> None:
+        self.hurried = threading.get_ident()
+
+    def relax(self) -> None:
+        self.hurried = _NOBODY
 
     @property
     def open_count(self) -> int:
@@ -378,6 +435,25 @@ class OsDisk:
 
     def _full(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
+
+
+def _is_warm(fd: int, position: int, end: int) -> bool:
+    """Looks at one byte of the first page, of the last, and of some in between: what is cold is so in long runs."""
+    assert _NO_WAIT is not None, "the system has it"
+    byte = [bytearray(1)]
+    last = end - 1
+    try:
+        while position // _PAGE_BYTES < last // _PAGE_BYTES:
+            os.preadv(fd, byte, position, _NO_WAIT)
+            position += WARM_SAMPLE_BYTES
+        if last >= 0:
+            os.preadv(fd, byte, last, _NO_WAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+    return True
 
 
 def _write_rest(fd: int, data: Buffer, position: int, written: int) -> None:

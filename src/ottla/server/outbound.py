@@ -2,6 +2,7 @@
 
 Bytes that lie next to each other leave in one `sendmsg`; a file slice leaves by `sendfile`, so a slow reader holds
 no memory. A small slice is read instead, when its turn comes: one packet with its headers beats three system calls.
+A slice that is not in memory stops the flow (`Cold`): whoever sends has it warmed before going on.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import deque
 from itertools import islice
 from typing import Any
 
-from ottla.log.disk import FileSlice
+from ottla.log.disk import Cold, FileSlice
 from ottla.model import limits
 
 
@@ -37,10 +38,11 @@ class Outbound:
                 self.held_bytes += len(part)
         return parts
 
-    def flush(self, sock: Any) -> bool:
+    def flush(self, sock: Any, *, warmed: bool = False) -> bool:
         """Sends as much as the socket takes and one turn allows; True when nothing is left.
 
-        Raises OSError when the peer is gone, StorageError when a file is.
+        Raises OSError when the peer is gone, StorageError when a file is, Cold where the next slice has to be read from
+        the disk first; unless it was (`warmed`), even if it is cold again.
         """
         queue = self.queue
         left_bytes = limits.SEND_PER_TURN_BYTES
@@ -49,7 +51,8 @@ class Outbound:
                 head = queue[0]
                 if head.__class__ is FileSlice:
                     if head.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
-                        left_bytes -= self._send_file(sock, head)
+                        left_bytes -= self._send_file(sock, head, warmed)
+                        warmed = False
                         if left_bytes <= 0:
                             return not queue
                         continue
@@ -61,13 +64,18 @@ class Outbound:
                     else:
                         queue[0] = memoryview(head)[sent:]
                     continue
-                self._sent(sock.sendmsg(self._run()))
+                run = self._run(warmed)
+                warmed = False
+                self._sent(sock.sendmsg(run))
         except (BlockingIOError, InterruptedError):
             return False
         return True
 
-    def _send_file(self, sock: Any, part: FileSlice) -> int:
-        sent = part.file.send(sock, part.position, part.size_bytes)
+    def _send_file(self, sock: Any, part: FileSlice, warmed: bool) -> int:
+        step_bytes = min(part.size_bytes, limits.SEND_STEP_BYTES)
+        if not (warmed or part.file.is_warm(part.position, step_bytes)):
+            raise Cold(part.file, part.position, step_bytes)
+        sent = part.file.send(sock, part.position, step_bytes)
         if sent == 0:
             raise _too_short(part)
         if sent < part.size_bytes:
@@ -76,14 +84,18 @@ class Outbound:
             self.queue.popleft()
         return sent
 
-    def _run(self) -> list[Any]:
-        """The bytes at the head of the queue, small file slices read."""
+    def _run(self, warmed: bool) -> list[Any]:
+        """The bytes at the head of the queue, small file slices read, up to one that is cold."""
         queue = self.queue
         run: list[Any] = []
         size_bytes = 0
         for at, part in enumerate(list(islice(queue, limits.SEND_VECTOR_MAX))):
             if part.__class__ is FileSlice:
                 if part.size_bytes > limits.INLINE_SLICE_BYTES_MAX:
+                    break
+                if not (part.file.is_warm(part.position, part.size_bytes) or (warmed and not at)):
+                    if not run:
+                        raise Cold(part.file, part.position, part.size_bytes)
                     break
                 data = part.read()
                 if len(data) < part.size_bytes:

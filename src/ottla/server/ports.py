@@ -32,7 +32,7 @@ class Ports(NamedTuple):
     executor: Executor | None
     lock: Callable[[str], Callable[[], None]] = lambda _: lambda: None  # makes a data directory ours; what undoes it
     watch: Watch | None = None  # who sees what holds up the event loop
-    threads: Callable[[int], Executor] | None = None  # so many of one's own, for a while
+    threads: Callable[[int], Executor] | None = None  # so many of one's own
     intercept: Intercept | None = None  # a test's way to put itself before the handlers
 
 
@@ -47,6 +47,6 @@ def system_ports(values: Mapping[str, str] | None = None) -> Ports:
         rng=random.SystemRandom(),
         executor=ThreadPoolExecutor(configs.broker.get("ottla.worker.threads"), thread_name_prefix="ottla-worker"),
         lock=lock_directory,
-        threads=lambda count: ThreadPoolExecutor(count, thread_name_prefix="ottla-recovery"),
+        threads=lambda count: ThreadPoolExecutor(count, thread_name_prefix="ottla-disk"),
         watch=watch,
     )

@@ -236,6 +236,12 @@ class SimDisk:
     def close(self) -> None:
         """Nothing to give back: descriptors are not simulated."""
 
+    def hurry(self) -> None:
+        """Nobody has to wait for this disk."""
+
+    def relax(self) -> None:
+        """Nobody was in a hurry."""
+
     # -- faults
 
     def crash(self, kind: Crash) -> SimDisk:
@@ -405,6 +411,17 @@ class SimFile:
 
     def truncate(self, size_bytes: int) -> None:
         self._disk._truncate(self._inode, self.path, size_bytes)
+
+    @property
+    def disk(self) -> SimDisk:
+        return self._disk
+
+    def is_warm(self, position: int, size_bytes: int) -> bool:
+        """Nobody has to wait for this disk."""
+        return True
+
+    def warm(self, position: int, size_bytes: int) -> None:
+        """It is."""
 
     def sync(self) -> None:
         self._disk._sync(self._inode, self.path)

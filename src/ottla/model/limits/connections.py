@@ -29,6 +29,8 @@ SEND_VECTOR_MAX = 512
 SEND_RUN_BYTES = 256 * KIB
 # File ranges sent to one connection before the others have their turn: a millisecond or two.
 SEND_PER_TURN_BYTES = 4 * MIB
+# A file range is sent in steps of this size: each is looked at first, whether it is in memory.
+SEND_STEP_BYTES = 1 * MIB
 # Requests of one connection handled before the others have their turn: at 15 µs for a small one, some milliseconds.
 REQUESTS_PER_TURN_MAX = 200
 # Answers of one connection that are in memory (file ranges are not) before no more of its requests are handled.

@@ -9,6 +9,21 @@ OPEN_FILES_MAX = 8_192
 INDEX_READ_BYTES = 8 * KIB
 # One read of a scan (recovery, verify, compaction).
 SCAN_READ_BYTES = 1 * MIB
+# What is not in memory is read in pieces of this size, by so many threads of each data directory.
+COLD_READ_BYTES = 1 * MIB
+COLD_READS_AT_ONCE = 4
+# Look-ups that may wait for such a read, of each directory. A client whose look-up finds no room has to ask again.
+COLD_LOOKUPS_MAX = 10_000
+# A fetch waits so long for the disk, whatever its own patience, rather than say that there is nothing.
+COLD_WAIT_MS = 10_000
+# How often a fetch that waits finds its place cold again before it reads as it is: memory may be too short for more.
+COLD_TRIES_MAX = 20
+# A file of up to this size is warmed as a whole: the index of a segment of 1 GiB has 2 MiB.
+WARMED_WHOLE_BYTES = 4 * MIB
+# Whether a range is in memory is told by one byte in so many; the kernel reads ahead in such pieces.
+WARM_SAMPLE_BYTES = 128 * KIB
+# Longer reads than this do not keep others from the file meanwhile.
+SHORT_READ_BYTES = 64 * KIB
 # Partitions nobody has asked for yet that upkeep opens at one turn: some milliseconds of work, twenty times a second.
 PARTITIONS_OPENED_PER_TURN = 20
 # Partitions that upkeep looks at between two turns of the loop: about a millisecond.

@@ -9,6 +9,9 @@ which asks for them again and again is slowed down; one that is deleted while th
 `max_bytes` bounds the whole answer and `partition_max_bytes` each partition, but the first batch of the first partition
 that has data is always given whole, so that a consumer can never be stuck before a large batch. What a reader with
 READ_COMMITTED must be told of aborted transactions is bounded in the same way (see `log.committed`).
+
+A partition whose place has to be looked up on the disk has nothing to say until that is in memory (`server/cold.py`).
+If no other one has something either, the answer waits for it, also where the request has no time to wait.
 """
 
 from __future__ import annotations
@@ -16,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ottla.log.disk import StorageError
+from ottla.log.disk import Cold, StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Fetch, Partition
+from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 from ottla.replica.selector import RACK_AWARE, preferred
 from ottla.server.answer import Answer, Large, Later
 from ottla.server.context import Context
@@ -30,6 +33,7 @@ from ottla.server.fetching import (
     PartitionData,
     TopicData,
     find,
+    nothing_yet,
     refusal,
     replica_of,
     told,
@@ -76,17 +80,21 @@ class _Fetch:
     __slots__ = (
         "aborted_left",
         "by_id",
+        "cold",
+        "cold_tries",
         "context",
         "found",
         "later",
         "max_bytes",
         "min_bytes",
         "missing",
+        "patient",
         "place",
         "request",
         "session",
         "size_bytes",
         "version",
+        "waits_for_disk",
         "wanted",
     )
 
@@ -103,6 +111,10 @@ class _Fetch:
         self.found: list[Found] = []
         self.size_bytes = 0  # of what was found
         self.aborted_left = limits.ABORTED_PER_FETCH_MAX  # how many more may be told of
+        self.cold: dict[Partition, None] = {}  # whose places are being looked up
+        self.cold_tries = 0
+        self.patient = False
+        self.waits_for_disk = False
         self.place: dict[Partition, int] = {}  # of a partition in `found`, while the request waits
         self.later: Later[FetchResponse] | None = None
 
@@ -138,6 +150,9 @@ class _Fetch:
         return Large(self._respond())
 
     def _may_wait(self, urgent: bool, partitions: list[Partition]) -> bool:
+        if self.cold and not (urgent or self.size_bytes):
+            self.waits_for_disk = True
+            return True
         enough = urgent or self.size_bytes >= self.min_bytes
         return bool(partitions) and not enough and self.request.max_wait_ms > 0
 
@@ -147,6 +162,8 @@ class _Fetch:
         self.place = {partition: at for at, partition in enumerate(partitions)}
         self.later = Later()
         waiters, wait_ms = self.context.services.waiters, self.request.max_wait_ms
+        if self.waits_for_disk:
+            wait_ms = max(wait_ms, limits.COLD_WAIT_MS)
         waiters.watch(self.later, partitions, self._again, wait_ms, may_be_hurried=True)
         return self.later
 
@@ -176,6 +193,8 @@ class _Fetch:
         data, urgent, _ = self._look(wanted, max(self.max_bytes - others_bytes, 0), others_bytes == 0)
         self.found[at] = wanted, data
         self.size_bytes = others_bytes + len(data.records)  # type: ignore[arg-type]
+        if self.waits_for_disk:
+            return urgent or self.size_bytes > 0 or not self.cold
         if not urgent and self.size_bytes < self.min_bytes:
             return False
         if others_bytes == 0 or not all_again:
@@ -204,6 +223,7 @@ class _Fetch:
 
     def _begin_reading(self) -> None:
         self.found, self.size_bytes = [], 0
+        self.cold.clear()
         self.aborted_left = limits.ABORTED_PER_FETCH_MAX
 
     def _read_some(self, some: Sequence[Wanted], partitions: list[Partition]) -> bool:
@@ -228,7 +248,15 @@ class _Fetch:
         partition = None
         try:
             partition = find(self.context, wanted, self.by_id)
+            if self.cold:
+                self.cold.pop(partition, None)
             data = self._read_one(partition, wanted, left, first)
+        except Cold as cold:
+            assert partition is not None, "finding it reads nothing"
+            self.cold[partition] = None
+            self.cold_tries += self.context.services.cold.look_up(cold, partition)
+            self.patient = self.cold_tries > limits.COLD_TRIES_MAX * len(self.wanted)
+            return nothing_yet(wanted.index, partition, self.request.isolation_level), False, partition
         except ApiError as error:
             return refusal(wanted.index, error.code), True, partition
         except StorageError as error:
@@ -258,6 +286,7 @@ class _Fetch:
             at_least_one=first,
             only_leader=self.version < FIRST_VERSION_WITH_RACK,
             aborted_max=max(self.aborted_left, 0),
+            patient=self.patient,
         )
         self.aborted_left -= len(fetched.aborted)
         return told(wanted.index, fetched, isolation)
@@ -273,8 +302,7 @@ class _Fetch:
     def _send_to(self, other: int, partition: Partition, wanted: Wanted) -> PartitionData:
         if wanted.ask.current_leader_epoch >= 0:
             partition.check_epoch(wanted.ask.current_leader_epoch)
-        watermarks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
-        data = told(wanted.index, Fetch(None, *watermarks, [], None), self.request.isolation_level)
+        data = nothing_yet(wanted.index, partition, self.request.isolation_level)
         data.preferred_read_replica = other
         return data
 

@@ -1,0 +1,82 @@
+"""A disk that is slow, and cold: whatever a node reads for the first time, or syncs, takes as long as the test says."""
+
+import asyncio
+import os
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.server import osdisk
+
+_BLOCK_BYTES = 64 * 1024
+
+
+class SlowDisk:
+    """`on_loops` are the stacks of what an event loop had to wait for; `elsewhere` counts what other threads did."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, delay_s: float) -> None:
+        self.delay_s = delay_s
+        self.on_loops: list[str] = []
+        self.elsewhere = 0
+        self._lock = threading.Lock()
+        self._files: set[int] = set()
+        self._warm: set[tuple[int, int]] = set()
+        self._pread, self._preadv, self._sendfile = os.pread, os.preadv, os.sendfile
+        self._fdatasync = osdisk._fdatasync
+        monkeypatch.setattr(os, "pread", self.pread)
+        monkeypatch.setattr(os, "preadv", self.preadv)
+        monkeypatch.setattr(os, "sendfile", self.sendfile)
+        monkeypatch.setattr(osdisk, "_NO_WAIT", getattr(os, "RWF_NOWAIT", 8), raising=False)
+        monkeypatch.setattr(osdisk, "_fdatasync", self.fdatasync)
+
+    def slow_down(self, directory: Path) -> None:
+        """The files that lie there are slow from now on, and nothing of them is in memory."""
+        self._files.update(path.stat().st_ino for path in directory.iterdir())
+        self._warm.clear()
+
+    def pread(self, fd: int, size_bytes: int, position: int) -> bytes:
+        self._read(fd, position, size_bytes)
+        return self._pread(fd, size_bytes, position)
+
+    def preadv(self, fd: int, buffers: Sequence[Any], position: int, flags: int = 0) -> int:
+        size_bytes = sum(map(len, buffers))
+        if flags and self._cold(fd, position, size_bytes):
+            raise BlockingIOError
+        self._read(fd, position, size_bytes)
+        return self._preadv(fd, buffers, position)
+
+    def sendfile(self, to: int, fd: int, position: int, size_bytes: int) -> int:
+        self._read(fd, position, size_bytes)
+        return self._sendfile(to, fd, position, size_bytes)
+
+    def fdatasync(self, fd: int) -> None:
+        if os.fstat(fd).st_ino in self._files:
+            self._wait()
+        self._fdatasync(fd)
+
+    def _cold(self, fd: int, position: int, size_bytes: int) -> set[tuple[int, int]]:
+        file = os.fstat(fd)
+        if file.st_ino not in self._files:
+            return set()
+        end = min(position + size_bytes, file.st_size)
+        blocks = range(position // _BLOCK_BYTES, -(-end // _BLOCK_BYTES))
+        return {(file.st_ino, block) for block in blocks} - self._warm
+
+    def _read(self, fd: int, position: int, size_bytes: int) -> None:
+        cold = self._cold(fd, position, size_bytes)
+        if cold:
+            self._wait()
+            self._warm |= cold
+
+    def _wait(self) -> None:
+        with self._lock:
+            if asyncio._get_running_loop() is None:
+                self.elsewhere += 1
+            else:
+                self.on_loops.append("".join(traceback.format_stack(limit=12)))
+        time.sleep(self.delay_s)
