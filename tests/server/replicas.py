@@ -25,6 +25,7 @@ from ottla.server.answer import Later
 from ottla.server.configs import Configs
 from ottla.server.context import Context, Peer
 from ottla.server.directories import open_directories
+from ottla.server.disk_threads import DiskThreads
 from ottla.server.durability import Syncer
 from ottla.server.handlers.fetch import fetch
 from ottla.server.handlers.list_offsets import list_offsets
@@ -81,7 +82,7 @@ class Side:
             metadata=SimpleNamespace(state=state),
             partitions=self.partitions,
             waiters=self.waiters,
-            syncer=Syncer(loop, None, self.partitions, self.waiters.notify),
+            syncer=Syncer(loop, DiskThreads(None, 1, None), self.partitions, self.waiters.notify),
             sessions=Sessions(100, random.Random(1)),
             slices=Slices(loop),
             now_ms=now_ms,

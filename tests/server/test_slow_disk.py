@@ -6,14 +6,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.server.talk import FETCH_VERSION, create, fetch_request, produce, values_of
+from tests.server.talk import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    create,
+    fetch_request,
+    produce,
+    produce_request,
+    values_of,
+)
 from tests.support.raw import RawConnection
 from tests.support.slow_disk import SlowDisk
 
+from ottla.model import limits
+from ottla.records.build import build_batch
 from ottla.testing.broker import Broker
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
 
 Factory = Callable[..., Broker]
-DELAY_S = 0.5
+DELAY_S = 0.4
+SMALL = build_batch([(None, b"v")])
 VALUES = [b"%04d" % number * 5_000 for number in range(150)]  # 20 KB each, 3 MB in all
 
 
@@ -29,8 +41,8 @@ def broker(ottla_broker_factory: Factory, disk: SlowDisk) -> Broker:
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "slow", internal_segment_bytes=1_000_000)
         create(connection, "quick")
-        for value in VALUES:
-            assert produce(connection, "slow", [value])[0] == 0
+        for number, value in enumerate(VALUES):
+            assert produce(connection, "slow", build_batch([(None, value)], timestamp=number)) == (0, number)
     disk.slow_down(broker.data_dir / "slow-0")
     return broker
 
@@ -46,7 +58,15 @@ def read_all(bootstrap: str, topic: str, count: int, **how: Any) -> list[bytes]:
     return found
 
 
-def latencies_during(bootstrap: str, work: Callable[[], Any]) -> list[float]:
+def offset_at(connection: RawConnection, topic: str, timestamp: int) -> int:
+    partition = ListOffsetsRequest.Topic.Partition(partition_index=0, timestamp=timestamp)
+    ask = ListOffsetsRequest.Topic(name=topic, partitions=[partition])
+    answer: Any = connection.call(ListOffsetsRequest(replica_id=-1, topics=[ask]), 7)
+    found: int = answer.topics[0].partitions[0].offset
+    return found
+
+
+def latencies_during(bootstrap: str, work: Callable[[], Any], batch: bytes = SMALL) -> list[float]:
     """How long another client's produces and fetches take while `work` goes on."""
     taken: list[float] = []
     working = threading.Thread(target=work)
@@ -54,9 +74,9 @@ def latencies_during(bootstrap: str, work: Callable[[], Any]) -> list[float]:
     with RawConnection(bootstrap) as connection:
         while working.is_alive():
             began = time.monotonic()
-            _, offset = produce(connection, "quick", [b"v"])
+            _, offset = produce(connection, "quick", batch)
             answer: Any = connection.call(fetch_request({("quick", 0): offset}), FETCH_VERSION)
-            assert values_of(answer) == {("quick", 0): [b"v"]}
+            assert len(values_of(answer)["quick", 0]) == 1
             taken.append(time.monotonic() - began)
     working.join()
     return sorted(taken)
@@ -69,4 +89,38 @@ def test_cold_records_hold_up_nobody_else(broker: Broker, disk: SlowDisk, how: d
     assert found == VALUES
     assert not disk.on_loops, disk.on_loops[0]
     assert disk.elsewhere >= 3
-    assert taken[len(taken) * 9 // 10] < DELAY_S / 2
+    assert taken[len(taken) // 2] < DELAY_S / 2
+
+
+def test_a_search_by_time_holds_up_nobody_else(broker: Broker, disk: SlowDisk) -> None:
+    found: list[int] = []
+
+    def search() -> None:
+        with RawConnection(broker.bootstrap) as connection:
+            found.append(offset_at(connection, "slow", 60))
+
+    taken = latencies_during(broker.bootstrap, search)
+    assert found == [60]
+    assert not disk.on_loops, disk.on_loops[0]
+    assert taken[len(taken) // 2] < DELAY_S / 2
+
+
+def test_slow_syncs_hold_up_nobody_else(ottla_broker_factory: Factory, disk: SlowDisk) -> None:
+    """Nor those whose batches are looked into by workers, however many partitions wait for their syncs."""
+    broker = ottla_broker_factory()
+    with RawConnection(broker.bootstrap) as connection:
+        create(connection, "slow", partitions=8, ottla_fsync_before_ack="true")
+        create(connection, "quick", cleanup_policy="compact")
+        every = {("slow", index): [b"v"] for index in range(8)}
+        connection.call(produce_request(every), PRODUCE_VERSION)
+        for index in range(8):
+            disk.slow_down(broker.data_dir / f"slow-{index}")
+        large = [(b"key", bytes(limits.LOOKED_AT_HERE_BYTES))]
+
+        def write() -> None:
+            for _ in range(2):
+                connection.call(produce_request(every), PRODUCE_VERSION)
+
+        taken = latencies_during(broker.bootstrap, write, build_batch(large))
+    assert disk.elsewhere >= 16 and not disk.on_loops
+    assert taken[len(taken) // 2] < DELAY_S / 2

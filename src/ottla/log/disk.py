@@ -12,6 +12,8 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from errno import EIO
 from typing import Protocol
 
@@ -183,6 +185,17 @@ class Directory:
 
     def _join(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
+
+
+@contextmanager
+def in_a_hurry(directory: Directory) -> Iterator[None]:
+    """What is read meanwhile, of any file of that disk, raises `Cold` where it would have to be waited for."""
+    disk = directory.disk
+    disk.hurry()
+    try:
+        yield
+    finally:
+        disk.relax()
 
 
 def read_all(file: File) -> bytes:

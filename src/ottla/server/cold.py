@@ -10,25 +10,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable
-from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from ottla.log.disk import Cold, Disk, File
+from ottla.log.disk import Cold, File
 from ottla.model import limits
 from ottla.replica.partition import Partition
+from ottla.server.disk_threads import DiskThreads
 
 log = logging.getLogger(__name__)
 
 
 class ColdReads:
-    def __init__(
-        self, loop: Any, threads: Callable[[int], Executor] | None, notify: Callable[[Partition], None]
-    ) -> None:
+    def __init__(self, loop: Any, threads: DiskThreads, notify: Callable[[Partition], None]) -> None:
         self._loop = loop
         self._threads = threads
         self._notify = notify
-        self._executors: dict[Disk, Executor | None] = {}
         # Who waits for a range, and how to tell them.
         self._waiting: dict[tuple[File, int], dict[Hashable, Callable[[], None]]] = {}
         self.count = 0  # of ranges that were read so far
@@ -44,9 +41,8 @@ class ColdReads:
             waiting[who] = then
             return False
         self._waiting[place] = {who: then}
-        reading = self._loop.run_in_executor(
-            self._executor(cold.file.disk), cold.file.warm, *place[1:], cold.size_bytes
-        )
+        executor = self._threads.of(cold.file.disk)
+        reading = self._loop.run_in_executor(executor, cold.file.warm, cold.position, cold.size_bytes)
         reading.add_done_callback(partial(self._done, place))
         return True
 
@@ -60,20 +56,9 @@ class ColdReads:
         self._notify(partition)
         partition.neighbours.grew(partition, hurry=True)
 
-    def _executor(self, disk: Disk) -> Executor | None:
-        if disk not in self._executors:
-            self._executors[disk] = self._threads(limits.COLD_READS_AT_ONCE) if self._threads is not None else None
-        return self._executors[disk]
-
     def _done(self, place: tuple[File, int], reading: Any) -> None:
         self.count += 1
         if not reading.cancelled() and (error := reading.exception()) is not None:
             log.warning("cannot read ahead: %s", error)
         for then in self._waiting.pop(place).values():
             then()
-
-    def close(self) -> None:
-        """What has not begun is not read any more; the rest is waited for."""
-        for executor in self._executors.values():
-            if executor is not None:
-                executor.shutdown(wait=True, cancel_futures=True)

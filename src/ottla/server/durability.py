@@ -4,6 +4,7 @@ A partition that must not acknowledge before its bytes are on disk (`ottla.fsync
 each append. One sync per partition runs at a time; everything appended meanwhile shares the next one. When it is done
 the partition's high watermark moves and its waiters are told. A failed fsync is never retried over the same pages
 (the kernel may have dropped them): the tail that was not durable is cut off, and its producers get a storage error.
+The threads are the data directory's own: a disk that takes seconds keeps neither other disks nor other work waiting.
 
 A segment that ended is synced as well, with default settings too, in the background and of a few logs at a time
 (`seal`): so the recovery point follows, and a start after a crash reads the end of each log only.
@@ -19,15 +20,18 @@ from typing import Any
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
+from ottla.server.disk_threads import DiskThreads
 from ottla.server.partitions import Partitions
 
 log = logging.getLogger(__name__)
 
 
 class Syncer:
-    def __init__(self, loop: Any, executor: Any, partitions: Partitions, changed: Callable[[Partition], None]) -> None:
+    def __init__(
+        self, loop: Any, threads: DiskThreads, partitions: Partitions, changed: Callable[[Partition], None]
+    ) -> None:
         self._loop = loop
-        self._executor = executor
+        self._threads = threads
         self._partitions = partitions
         self._changed = changed
         self._running: dict[Partition, bool] = {}  # value: appended again since the sync began
@@ -69,7 +73,8 @@ class Syncer:
             self._failed(partition, error)
             return
         self._running[partition] = False
-        future = self._loop.run_in_executor(self._executor, _sync_all, files)
+        executor = self._threads.of(partition.log.directory.disk)
+        future = self._loop.run_in_executor(executor, _sync_all, files)
         future.add_done_callback(lambda done: self._finished(partition, done))
 
     def _finished(self, partition: Partition, done: Any) -> None:

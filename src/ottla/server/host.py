@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ottla.log.disk import StorageError
+from ottla.log.disk import StorageError, in_a_hurry
 from ottla.log.producers import Origin
 from ottla.machine.keyed import Entry, Marker, batch_of, entries_of
 from ottla.machine.kit import Loaded, Machine
@@ -80,11 +80,12 @@ class Host(Generic[MachineT]):
     # --- loading
 
     def load_some(self) -> bool:
-        """Replay one slice; True when the machine is up to date and answers."""
+        """Replay one slice; True when the machine is up to date and answers. Raises Cold, and nothing has changed."""
         log_ = self.partition.log
-        read = log_.read(self._load_from, limits.COORDINATOR_LOAD_BYTES, max_offset=log_.next_offset)
+        with in_a_hurry(log_.directory):
+            read = log_.read(self._load_from, limits.COORDINATOR_LOAD_BYTES, max_offset=log_.next_offset)
+            data = memoryview(read.slice.read() if read.slice is not None else b"")
         if read.slice is not None:
-            data = memoryview(read.slice.read())
             for position, header in headers(data):
                 for entry in entries_of(data[position : position + header.size_bytes], header, self._owner.types):
                     self._machine.apply(entry)

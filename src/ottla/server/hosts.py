@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ottla.cluster.entities import NO_LEADER
-from ottla.log.disk import StorageError
+from ottla.log.disk import Cold, StorageError
 from ottla.machine.keyed import Types
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -91,6 +92,8 @@ class Coordinators(Generic[MachineT]):
         try:
             if not host.load_some():
                 self.loop.call_soon(self.load, host)
+        except Cold as cold:
+            self.services.cold.warm(cold, host, partial(self.load, host))
         except StorageError as error:
             self.services.partitions.storage_failed(host.partition, error)
             self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self.load, host)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import TopicDeleted
 from ottla.log.config import Inspect
+from ottla.model import limits
 from ottla.model.config import Config
 from ottla.server.channel import ControllerChannel
 from ottla.server.clocks import Clocks
@@ -24,6 +25,7 @@ from ottla.server.configs import Configs
 from ottla.server.context import Services
 from ottla.server.coordination import Coordination
 from ottla.server.directories import DataDirectory, cordoned, open_directories
+from ottla.server.disk_threads import DiskThreads
 from ottla.server.door import Door
 from ottla.server.durability import Syncer
 from ottla.server.endpoints import controller_names, inter_broker_listener, registered_endpoints
@@ -142,7 +144,6 @@ class Node:
         self.channel.services = self.liveness.services = self.services
         self._steps_back.append(self.channel.close)
         self._steps_back.append(self.liveness.close)
-        self._steps_back.append(self.services.cold.close)
         self._steps_back.append(self.services.syncer.idle)
         self._steps_back.append(self.services.looking.close)
         self._steps_back.append(self.services.coordination.close)
@@ -177,8 +178,8 @@ class Node:
             partitions=self.partitions,
             waiters=waiters,
             executor=self.ports.executor,
-            cold=ColdReads(loop, self.ports.threads, waiters.notify),
-            syncer=Syncer(loop, self.ports.executor, self.partitions, waiters.notify),
+            cold=ColdReads(loop, self._disk_threads(limits.COLD_READS_AT_ONCE), waiters.notify),
+            syncer=Syncer(loop, self._disk_threads(limits.SYNCS_AT_ONCE), self.partitions, waiters.notify),
             looking=Looking(loop, self.ports.executor),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
             spark_readers=SparkReaders(),
@@ -191,6 +192,11 @@ class Node:
             slices=Slices(loop),
             intercept=self.ports.intercept,
         )
+
+    def _disk_threads(self, count: int) -> DiskThreads:
+        threads = DiskThreads(self.ports.threads, count, self.ports.executor)
+        self._steps_back.append(threads.close)
+        return threads
 
     def _replicate(self, loop: asyncio.AbstractEventLoop) -> None:
         """How other brokers read this one's partitions, and this one theirs."""

@@ -28,12 +28,14 @@ SHORT_READ_BYTES = 64 * KIB
 PARTITIONS_OPENED_PER_TURN = 20
 # Partitions that upkeep looks at between two turns of the loop: about a millisecond.
 PARTITIONS_VISITED_PER_TURN = 200
+# Threads of each data directory that sync what somebody waits for.
+SYNCS_AT_ONCE = 4
 # Segments that ended are synced in the background, of so many logs at a time: a GiB takes a disk some seconds, and the
 # other worker threads are for those who wait.
 SEALED_SYNCS_AT_ONCE = 2
 # Directories of deleted partitions that are removed by one job of a worker thread; a stop waits for such a job.
 DIRECTORIES_REMOVED_AT_ONCE = 50
-# Threads for blocking work: fsync, compaction, recovery, big codecs.
+# Threads for other work that would block: compaction, looks into batches, checkpoints, the metadata's syncs.
 WORKER_THREADS_MAX = 4
 # A log's producers are marked (see `log.marks`) every so many bytes: cutting its end off reads at most these again. Of
 # the smallest batches they are 8,000, about 25 ms of work.

@@ -4,7 +4,7 @@ v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest l
 v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
 
 A search for a record by its time may have to unpack a batch. A worker does that (`server/time_searches.py`), and the
-connection waits for it.
+connection waits for it. So it does where an index has to be read from the disk first (`server/cold.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from ottla.log.disk import StorageError
+from ottla.log.disk import Cold, StorageError, in_a_hurry
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.reading import TO_THE_END
@@ -53,11 +53,12 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
             if seen[topic.name, ask.partition_index] > 1:  # answered, with an error, once
                 answers[ask.partition_index] = _refusal(ask, ErrorCode.INVALID_REQUEST)
                 continue
-            try:
-                answers[ask.partition_index] = answer(search_here(context.services))
-            except Unfinished as unfinished:
-                answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)  # for now
-                searches.append(_search_on(unfinished, answer, answers, ask, context))
+            answers[ask.partition_index] = _refusal(ask, ErrorCode.UNKNOWN_SERVER_ERROR)  # for now
+            done: Later[None] = Later()
+            settle = partial(answers.__setitem__, ask.partition_index)
+            _search(search_here(context.services), answer, settle, context, done)
+            if not done.done:
+                searches.append(done)
 
     def respond(_: object) -> ListOffsetsResponse:
         return ListOffsetsResponse(
@@ -67,17 +68,22 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOf
     return keep_turn(context, gather(searches), respond) if searches else respond(None)
 
 
-def _search_on(
-    unfinished: Unfinished,
+def _search(
+    search: Search,
     answer: Callable[[Search], PartitionAnswer],
-    answers: dict[int, PartitionAnswer],
-    ask: PartitionAsk,
+    settle: Callable[[PartitionAnswer], None],
     context: Context,
-) -> Later[None]:
-    def found(search: Search) -> None:
-        answers[ask.partition_index] = answer(search)
-
-    return unfinished.go_on(context.services).map(found)
+    done: Later[None],
+) -> None:
+    """Searches here, or has a worker search on, or begins again when the disk has given what is needed first."""
+    try:
+        settle(answer(search))
+    except Unfinished as unfinished:
+        unfinished.go_on(context.services).then(lambda found: _search(found, answer, settle, context, done))
+    except Cold as cold:
+        context.services.cold.warm(cold, done, lambda: _search(search, answer, settle, context, done))
+    else:
+        done.set(None)
 
 
 def _answer(
@@ -103,13 +109,14 @@ def _look_up(
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     partition = context.partitions.find(topic, ask.partition_index)
     try:
-        found = partition.list_offset(
-            ask.timestamp,
-            isolation=request.isolation_level if request.replica_id == _CONSUMER else TO_THE_END,
-            current_leader_epoch=ask.current_leader_epoch,
-            only_leader=request.replica_id != _DEBUGGER,
-            search=search,
-        )
+        with in_a_hurry(partition.log.directory):
+            found = partition.list_offset(
+                ask.timestamp,
+                isolation=request.isolation_level if request.replica_id == _CONSUMER else TO_THE_END,
+                current_leader_epoch=ask.current_leader_epoch,
+                only_leader=request.replica_id != _DEBUGGER,
+                search=search,
+            )
     except StorageError as error:
         context.partitions.storage_failed(partition, error)
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
