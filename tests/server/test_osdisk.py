@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from ottla.log.disk import StorageError
-from ottla.server.osdisk import OsDisk
+from ottla.log.disk import Cold, StorageError
+from ottla.model.limits import MIB, WARMED_WHOLE_BYTES
+from ottla.server import osdisk, page_cache
+from ottla.server.osdisk import OsDisk, OsFile
 
 
 @pytest.fixture
@@ -304,3 +306,79 @@ def test_a_descriptor_is_opened_while_its_directory_is_renamed(tmp_path: Path) -
     thread.join()
     assert failures == []
     disk.close()
+
+
+# --- what is not in memory
+
+
+@pytest.fixture
+def cold(disk: OsDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OsFile:
+    """Of a file of 6 MiB, only what lies below `warmed` is in memory."""
+    monkeypatch.setattr(osdisk, "FRESH_S", 0)
+    file = disk.open("t-0/cold", create=True)
+    file.append(bytes(6 * MIB))
+    warmed: list[tuple[int, int]] = []
+
+    def take_in(fd: int, position: int, end: int) -> None:
+        warmed.append((position, end))
+
+    monkeypatch.setattr(page_cache, "take_in", take_in)
+    monkeypatch.setattr(page_cache, "has", lambda fd, low, high: any(a <= low and high <= b for a, b in warmed))
+    return file
+
+
+def test_what_is_cold_is_warmed_in_pieces(cold: OsFile) -> None:
+    assert cold.size > WARMED_WHOLE_BYTES
+    assert not cold.is_warm(MIB, 10)
+    cold.warm(MIB, 10)
+    assert cold.is_warm(MIB, 10) and cold.is_warm(MIB, MIB) and not cold.is_warm(MIB, MIB + 1)
+
+
+def test_a_small_file_is_warmed_as_a_whole(cold: OsFile) -> None:
+    cold.truncate(2 * MIB)
+    cold.warm(MIB, 10)
+    assert cold.is_warm(0, 2 * MIB)
+
+
+def test_only_the_thread_in_a_hurry_is_told_of_cold_ranges(disk: OsDisk, cold: OsFile) -> None:
+    disk.hurry()
+    with pytest.raises(Cold) as told:
+        cold.read(5, 10)
+    assert (told.value.file, told.value.position, told.value.size_bytes) == (cold, 5, 10)
+    found: list[bytes] = []
+    other = threading.Thread(target=lambda: found.append(cold.read(5, 10)))
+    other.start()
+    other.join()
+    assert found == [bytes(10)]
+    disk.relax()
+    assert cold.read(5, 10) == bytes(10)
+
+
+def test_nobody_asks_for_what_was_just_appended(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr(osdisk, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(page_cache, "has", lambda fd, position, end: False)
+    file = disk.open("t-0/fresh", create=True)
+    assert file.is_warm(0, 10)
+    file.append(bytes(10))
+    now_s[0] += 5
+    assert file.is_warm(0, 10)
+    now_s[0] += 10  # one period is over
+    file.append(bytes(10))
+    assert file.is_warm(0, 10)
+    now_s[0] += 10
+    assert not file.is_warm(0, 10) and file.is_warm(20, 10)
+    file.append(bytes(10))
+    now_s[0] += 100
+    assert not file.is_warm(20, 10)
+
+
+def test_the_kernel_says_what_is_in_memory(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(osdisk, "FRESH_S", 0)
+    file = disk.open("t-0/real", create=True)
+    file.append(bytes(MIB))
+    assert file.is_warm(0, MIB)  # also where it cannot tell
+    file.sync()
+    os.posix_fadvise(file._fd, 0, 0, os.POSIX_FADV_DONTNEED)  # which the kernel may or may not do
+    file.warm(0, MIB)
+    assert file.is_warm(0, MIB)

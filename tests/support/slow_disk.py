@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ottla.server import osdisk
+from ottla.server import osdisk, page_cache
 
 _BLOCK_BYTES = 64 * 1024
 
@@ -31,8 +31,9 @@ class SlowDisk:
         monkeypatch.setattr(os, "pread", self.pread)
         monkeypatch.setattr(os, "preadv", self.preadv)
         monkeypatch.setattr(os, "sendfile", self.sendfile)
-        monkeypatch.setattr(osdisk, "_NO_WAIT", getattr(os, "RWF_NOWAIT", 8), raising=False)
+        monkeypatch.setattr(page_cache, "_NO_WAIT", getattr(os, "RWF_NOWAIT", 8))
         monkeypatch.setattr(osdisk, "_fdatasync", self.fdatasync)
+        monkeypatch.setattr(osdisk, "FRESH_S", 0)
 
     def slow_down(self, directory: Path) -> None:
         """The files that lie there are slow from now on, and nothing of them is in memory."""

@@ -6,8 +6,8 @@ Rules:
   algorithm: a use costs one attribute store).
 - Each file has a lock that is held for one system call, so that no thread closes or reuses a descriptor under another.
   What may take long (`sync`, `warm`, a large `read`) works on a duplicate of the descriptor: nobody waits for it.
-- Linux tells whether a read would wait for the disk (RWF_NOWAIT). Where the file system cannot (tmpfs, NFS, FUSE),
-  everything counts as warm.
+- What was appended some seconds ago is in memory. Of the rest Linux tells whether a read would wait for the disk
+  (RWF_NOWAIT); where the file system cannot (tmpfs, NFS, FUSE), everything counts as warm.
 - Writes go to an explicit position: what a failed write left behind the end is cut off if possible, and overwritten by
   the next append in any case.
 - `OSError` becomes `StorageError` with its errno; only opening a missing file stays `FileNotFoundError`, and a socket
@@ -20,16 +20,22 @@ import errno
 import os
 import threading
 from collections import OrderedDict
+from time import monotonic
 
 from ottla.log.disk import Buffer, Cold, Sendable, StorageError
-from ottla.model.limits import COLD_READ_BYTES, OPEN_FILES_MAX, SHORT_READ_BYTES, WARM_SAMPLE_BYTES, WARMED_WHOLE_BYTES
+from ottla.model.limits import (
+    COLD_READ_BYTES,
+    FRESH_S,
+    OPEN_FILES_MAX,
+    SHORT_READ_BYTES,
+    WARMED_WHOLE_BYTES,
+)
+from ottla.server import page_cache
 
 _OPEN_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _CLOSED = -1
 _NOBODY = 0  # no thread has this number
-_NO_WAIT = getattr(os, "RWF_NOWAIT", None)
-_PAGE_BYTES = 4096
 _fdatasync = getattr(os, "fdatasync", os.fsync)  # macOS has the latter only
 # Errors of the socket's side of sendfile: they are the connection's business.
 _SOCKET_ERRORS = (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EBADF, errno.ETIMEDOUT)
@@ -46,7 +52,20 @@ class _Home:
 
 
 class OsFile:
-    __slots__ = ("_fd", "_gone", "_home", "_lock", "_torn", "disk", "name", "size", "used")
+    __slots__ = (
+        "_fd",
+        "_fresh_from",
+        "_fresh_until_s",
+        "_gone",
+        "_home",
+        "_lock",
+        "_torn",
+        "_younger_from",
+        "disk",
+        "name",
+        "size",
+        "used",
+    )
 
     def __init__(self, disk: OsDisk, home: _Home, name: str, size: int) -> None:
         self.disk = disk
@@ -58,6 +77,8 @@ class OsFile:
         self._gone = False
         self._torn = False  # bytes of a failed write may lie behind `size`
         self.used = False
+        self._fresh_from = self._younger_from = size  # what was appended of late: it is in memory
+        self._fresh_until_s = monotonic() + FRESH_S
 
     @property
     def path(self) -> str:
@@ -86,13 +107,23 @@ class OsFile:
             os.close(fd)
 
     def is_warm(self, position: int, size_bytes: int) -> bool:
-        if _NO_WAIT is None:
+        now_s = monotonic()
+        if now_s >= self._fresh_until_s:
+            self._grow_older(now_s)
+        if position >= self._fresh_from:
             return True
         with self._lock:
             try:
-                return _is_warm(self._descriptor(), position, min(position + size_bytes, self.size))
+                return page_cache.has(self._descriptor(), position, min(position + size_bytes, self.size))
             except OSError as error:
                 raise _storage_error("read", self.path, error) from error
+
+    def _grow_older(self, now_s: float) -> None:
+        """What was appended since the last time is fresh for one period more; of older bytes nobody knows."""
+        in_time = now_s < self._fresh_until_s + FRESH_S
+        self._fresh_from = self._younger_from if in_time else self.size
+        self._younger_from = self.size
+        self._fresh_until_s = now_s + FRESH_S
 
     def warm(self, position: int, size_bytes: int) -> None:
         end = min(position + max(size_bytes, COLD_READ_BYTES), self.size)
@@ -100,10 +131,7 @@ class OsFile:
             position, end = 0, self.size
         fd = self._duplicate("read")
         try:
-            while position < end and (read := len(os.pread(fd, min(end - position, COLD_READ_BYTES), position))):
-                position += read
-            if hasattr(os, "posix_fadvise"):  # the reader goes on, as a rule: so does the disk meanwhile
-                os.posix_fadvise(fd, end, COLD_READ_BYTES, os.POSIX_FADV_WILLNEED)
+            page_cache.take_in(fd, position, end)
         except OSError as error:
             raise _storage_error("read", self.path, error) from error
         finally:
@@ -435,25 +463,6 @@ class OsDisk:
 
     def _full(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
-
-
-def _is_warm(fd: int, position: int, end: int) -> bool:
-    """Looks at one byte of the first page, of the last, and of some in between: what is cold is so in long runs."""
-    assert _NO_WAIT is not None, "the system has it"
-    byte = [bytearray(1)]
-    last = end - 1
-    try:
-        while position // _PAGE_BYTES < last // _PAGE_BYTES:
-            os.preadv(fd, byte, position, _NO_WAIT)
-            position += WARM_SAMPLE_BYTES
-        if last >= 0:
-            os.preadv(fd, byte, last, _NO_WAIT)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno != errno.EOPNOTSUPP:
-            raise
-    return True
 
 
 def _write_rest(fd: int, data: Buffer, position: int, written: int) -> None:

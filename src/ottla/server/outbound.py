@@ -38,7 +38,7 @@ class Outbound:
                 self.held_bytes += len(part)
         return parts
 
-    def flush(self, sock: Any, *, warmed: bool = False) -> bool:
+    def flush(self, sock: Any, warmed: bool = False) -> bool:
         """Sends as much as the socket takes and one turn allows; True when nothing is left.
 
         Raises OSError when the peer is gone, StorageError when a file is, Cold where the next slice has to be read from

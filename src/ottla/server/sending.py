@@ -34,11 +34,11 @@ class Sending:
     def flush(self) -> None:
         """Sends what there is, unless the flow is blocked already; it may be afterwards."""
         if not self.blocked and self.outbound.queue:
-            self._send(warmed=False)
+            self._send(False)
 
-    def _send(self, *, warmed: bool) -> None:
+    def _send(self, warmed: bool) -> None:
         try:
-            drained = self.outbound.flush(self._sock, warmed=warmed)
+            drained = self.outbound.flush(self._sock, warmed)
         except Cold as cold:
             self.blocked = True
             self._watch(False)
@@ -46,8 +46,9 @@ class Sending:
         except (OSError, StorageError) as error:
             self._lost(error)
         else:
-            self.blocked = not drained
-            self._watch(not drained)
+            if self.blocked or not drained:
+                self.blocked = not drained
+                self._watch(not drained)
 
     def _watch(self, yes: bool) -> None:
         if yes and not self._watches:
@@ -64,7 +65,7 @@ class Sending:
 
     def _go_on(self, *, warmed: bool) -> None:
         if not self._closed:
-            self._send(warmed=warmed)
+            self._send(warmed)
         if not self._closed:
             self._progress(not self.blocked)
 

@@ -35,6 +35,6 @@ OTTLA_STALL_LIMIT_MS = own.int32(
 OTTLA_WORKER_THREADS = own.int32(
     "ottla.worker.threads",
     WORKER_THREADS_MAX,
-    "Threads for work that would block the event loop: syncs, compaction, recovery, large codecs.",
+    "Threads for work that would block the event loop: compaction, looks into batches, checkpoints.",
     valid=between(1, 64),
 )

@@ -1,0 +1,42 @@
+"""What of a file is in memory: asked of the kernel, and brought about."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ottla.model.limits import COLD_READ_BYTES, WARM_SAMPLE_BYTES
+
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # of Linux
+_PAGE_BYTES = 4096
+
+
+def has(fd: int, position: int, end: int) -> bool:
+    """Whether a range can be read without waiting for the disk; True where the system or the file system cannot tell.
+
+    One byte of the first page, of the last, and of some in between is asked for: what is cold is so in long runs.
+    """
+    if _NO_WAIT is None:
+        return True
+    byte = [bytearray(1)]
+    last = end - 1
+    try:
+        while position // _PAGE_BYTES < last // _PAGE_BYTES:
+            os.preadv(fd, byte, position, _NO_WAIT)
+            position += WARM_SAMPLE_BYTES
+        if last >= 0:
+            os.preadv(fd, byte, last, _NO_WAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+    return True
+
+
+def take_in(fd: int, position: int, end: int) -> None:
+    """Wait until a range is in memory, and let the disk go on with what lies behind: readers do, as a rule."""
+    while position < end and (size_bytes := len(os.pread(fd, min(end - position, COLD_READ_BYTES), position))):
+        position += size_bytes
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(fd, end, COLD_READ_BYTES, os.POSIX_FADV_WILLNEED)
