@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.log import checkpoint
 from ottla.model.errors import ApiError
 from ottla.server import dispatch
+from ottla.server.answer import Later
 from ottla.server.channel import ControllerChannel
 from ottla.server.configs import Configs
 from ottla.server.context import Context, Peer
@@ -40,6 +42,12 @@ class StillLoop:
         return SimpleNamespace(cancel=lambda: None)
 
     call_later = call_at
+
+    def create_task(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Done before it returns."""
+        done: Future[Any] = Future()
+        done.set_result(asyncio.run(work))
+        return done
 
 
 class Admin:
@@ -122,6 +130,8 @@ class Admin:
         answer: Any = route.handler(asked, self.context)
         if asyncio.iscoroutine(answer):
             answer = asyncio.run(answer)
+        elif isinstance(answer, Later):
+            answer = answer.taken()
         return compile.decode(api.response_class(key), version, compile.encode(answer, version))
 
     def submit(self, command: Any) -> Any:

@@ -22,6 +22,7 @@ from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
+from ottla.server.channel import ControllerChannel
 from ottla.server.configs import Configs
 from ottla.server.context import Context, Peer
 from ottla.server.directories import open_directories
@@ -90,7 +91,8 @@ class Side:
             advertised=lambda listener: None,
             inter_broker_listener=LISTENER,
             controller=None,
-            channel=None,
+            channel=ControllerChannel(loop),
+            executor=None,
             replication=None,
             peers=None,
             liveness=SimpleNamespace(look_at=lambda broker_id: None),

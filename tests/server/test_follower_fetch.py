@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from tests.server.replicas import FOLLOWER, LEADER, LISTENER, Pair, now_ms, topic_id
+from tests.server.replicas import FOLLOWER, LEADER, LISTENER, Pair, eventually, now_ms, topic_id
 
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
@@ -364,6 +364,7 @@ def test_deleted_records_are_deleted_everywhere() -> None:
             name="t", partitions=[DeleteRecordsRequest.Topic.Partition(partition_index=0, offset=2)]
         )
         waiting: Any = delete_records(DeleteRecordsRequest(topics=[topic], timeout_ms=60_000), leader.context(2))
+        await eventually(lambda: leader.side.log().log_start_offset == 2, "it is on disk, and so here")
         assert isinstance(waiting, Later) and not waiting.done
         assert first(leader.fetch()).log_start_offset == 2
         request = _fetch({0: 3}, replica=FOLLOWER, session=leader.session)

@@ -47,7 +47,7 @@ class Checkpoints:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
         self._number = 0
-        self._coming: dict[TopicPartition, int] = {}  # log starts that are about to be, and must not be forgotten again
+        self._coming: list[Offsets] = []  # log starts that are about to be, of all who wait for them
         self._collected: dict[str, Offsets] = {}  # by directory: the recovery points that are or will be on disk
         self._replicated: dict[str, Offsets] = {}  # by directory: what was last written of replicated partitions
 
@@ -87,9 +87,13 @@ class Checkpoints:
         return partition.log.recovery_point < max(coming, directory.remembered_recovery_point(name))
 
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
+        coming: dict[TopicPartition, int] = {}
+        for each in self._coming:
+            for name, offset in each.items():
+                coming[name] = max(offset, coming.get(name, 0))
         starts = dict(directory.log_starts)
         for name, partition in self._partitions.opened_in(directory):
-            start = max(partition.log.log_start_offset, self._coming.get(name, 0))
+            start = max(partition.log.log_start_offset, coming.get(name, 0))
             if start > 0:
                 starts[name] = start
         return starts
@@ -112,8 +116,11 @@ class Checkpoints:
                 self.written(directory, self.collect(directory).write())
 
     async def remember_log_starts(self, starts: Offsets, executor: Executor | None) -> None:
-        """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR."""
-        self._coming |= starts
+        """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR.
+
+        Who called moves them before anybody else has a turn: from here on the next collection does not know of them.
+        """
+        self._coming.append(starts)
         try:
             loop = asyncio.get_running_loop()
             directories = dict.fromkeys(self._partitions.directory_of(name) for name in starts)
@@ -124,6 +131,4 @@ class Checkpoints:
                     self._partitions.directory_failed(directory, error)
                     raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
-            for name, offset in starts.items():
-                if self._coming.get(name) == offset:
-                    del self._coming[name]
+            self._coming.remove(starts)

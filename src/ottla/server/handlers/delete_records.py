@@ -1,5 +1,6 @@
 """DeleteRecords (key 21): everything below an offset (-1: below the high watermark) can be read no more.
 
+It is carried out in connection order, and even if the client is gone by then: what is on disk must be so in memory.
 Where there are followers the answer waits until those that are alive have done the same.
 """
 
@@ -15,6 +16,7 @@ from ottla.server.answer import Answer, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
+from ottla.server.turns import keep_turn
 from ottla.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
 TopicAnswer = DeleteRecordsResponse.TopicResult
@@ -41,26 +43,34 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
             starts[name] = _deletion_point(name, offset, context)
         except ApiError as error:
             answers[name] = _refusal(name, error.code)
-    return _delete_all(request, answers, starts, context) if starts else _respond(request, answers)
+    if not starts:
+        return _respond(request, answers)
+
+    def deleted(told: dict[TopicPartition, PartitionAnswer]) -> Answer[DeleteRecordsResponse]:
+        answers.update(told)
+        lagging = {name: start for name, start in starts.items() if _lags(name, start, told[name], context)}
+        return _when_done(request, answers, lagging, context) if lagging else _respond(request, answers)
+
+    return keep_turn(context, context.services.channel.later(_delete_all(starts, context)), deleted)
 
 
-async def _delete_all(
-    request: DeleteRecordsRequest,
-    answers: dict[TopicPartition, PartitionAnswer],
-    starts: dict[TopicPartition, int],
-    context: Context,
-) -> DeleteRecordsResponse:
+async def _delete_all(starts: dict[TopicPartition, int], context: Context) -> dict[TopicPartition, PartitionAnswer]:
     try:
         # On disk before anyone can see it: a log start must not go back after a crash.
         await context.partitions.checkpoints.remember_log_starts(starts, context.services.executor)
-        answers |= {name: _delete(name, start, context) for name, start in starts.items()}
     except ApiError as error:
-        answers |= {name: _refusal(name, error.code) for name in starts}
-    done = [name for name in starts if not answers[name].error_code]
-    lagging = {name: starts[name] for name in done if context.partitions.find(*name).low_watermark < starts[name]}
-    if not lagging:
-        return _respond(request, answers)
-    return await _when_done(request, answers, lagging, context)
+        return {name: _refusal(name, error.code) for name in starts}
+    return {name: _delete(name, start, context) for name, start in starts.items()}
+
+
+def _lags(name: TopicPartition, start: int, told: PartitionAnswer, context: Context) -> bool:
+    """Whether a follower still has what was deleted here."""
+    if told.error_code:
+        return False
+    try:
+        return context.partitions.find(*name).low_watermark < start
+    except ApiError:
+        return False  # it is gone since, and was deleted here
 
 
 def _respond(request: DeleteRecordsRequest, answers: dict[TopicPartition, PartitionAnswer]) -> DeleteRecordsResponse:
