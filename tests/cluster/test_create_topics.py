@@ -9,6 +9,7 @@ from tests.cluster.bench import Cluster, verdict
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.cluster.entities import PartitionsAdded, TopicCreated
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.resources import Resource
 
@@ -101,7 +102,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because "
         "only 1 broker(s) are registered or some brokers have all their log directories cordoned.",
     ),
-    ({"partitions": 100_001}, "POLICY_VIOLATION", "Excessively large number of partitions per request."),
     (
         {"partitions": 1, "assignments": ((0, (1,)),)},
         "INVALID_REQUEST",
@@ -184,3 +184,9 @@ def test_partitions_by_hand_must_be_alike() -> None:
 def test_one_bad_topic_does_not_hurt_the_others() -> None:
     outcomes = create(Cluster(), NewTopic("a", 0), NewTopic("b", 1))
     assert [outcome.error is None for outcome in outcomes] == [False, True]
+
+
+def test_a_request_for_too_many_partitions_is_refused_as_a_whole() -> None:
+    with pytest.raises(ApiError) as refused:
+        Cluster().submit(CreateTopics((NewTopic("a", 1), NewTopic("b", 10_000))))
+    assert refused.value.code == ErrorCode.POLICY_VIOLATION

@@ -353,3 +353,38 @@ def test_the_version_of_the_quorum_is_no_feature_of_the_cluster() -> None:
     before = cluster.state.features.copy()
     cluster.state.apply(journal.FeatureLevelRecord(name="kraft.version", feature_level=1))
     assert cluster.state.features == before
+
+
+@pytest.mark.parametrize(("brokers", "count", "factor"), [(1, 3_000, 1), (3, 2_500, 3), (5, 40, 2)])
+def test_many_partitions_at_once_are_what_they_are_one_by_one(brokers: int, count: int, factor: int) -> None:
+    cluster = Cluster(brokers=brokers)
+    one_by_one, at_once = cluster.state.copy(), cluster.state.copy()
+    made = cluster.machine.decide(CreateTopics((NewTopic("t", count, factor), NewTopic("u", 7, 1))), 1).records
+    for each in made:
+        one_by_one.apply(each.record)
+        assert entry.encode(each) == entry.encode(each._replace(value=None))
+    changes = at_once.apply_all(each.record for each in made)
+    assert [len(change.partitions) for change in changes if isinstance(change, PartitionsAdded)] == [count, 7]
+    assert at_once.topics == one_by_one.topics and at_once.index == one_by_one.index
+    assert at_once.partition_count == one_by_one.partition_count == count + 7
+
+
+def test_partitions_out_of_order_or_unusual_among_many() -> None:
+    """Later ones before their time, one again, one of another leader, without a leader, or being moved."""
+
+    def record(index: int, **said: Any) -> journal.PartitionRecord:
+        usual = {"replicas": [1, 2], "isr": [1, 2], "removing_replicas": [], "adding_replicas": [], "leader": 1}
+        usual |= {"leader_epoch": 0, "partition_epoch": 0, "topic_id": ID}
+        return journal.PartitionRecord(partition_id=index, **(usual | said))
+
+    records = [
+        journal.TopicRecord(name="t", topic_id=ID),
+        record(0), record(1, leader=2), record(2, leader=-1, isr=[2]), record(3, adding_replicas=[3]),
+        record(5), record(4), record(1), record(6, eligible_leader_replicas=[2], isr=[1]),
+    ]  # fmt: skip
+    one_by_one, at_once = ClusterState(), ClusterState()
+    for each in records:
+        one_by_one.apply(each)
+    at_once.apply_all(records)
+    assert at_once.topics == one_by_one.topics and at_once.index == one_by_one.index
+    assert at_once.partition_count == one_by_one.partition_count == 7

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ottla.machine.kit import Answer, ClockSet, Moment, Parked, Result, Timer
+from ottla.machine.kit import Answer, ClockSet, Moment, OneByOne, Parked, Result, Timer
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import CLOCK_STEP_MS, TIMER_RETRY_MS
@@ -34,7 +34,7 @@ class Again(NamedTuple):
     """A timer's command that wants to come again at once, for ever."""
 
 
-class Counter:
+class Counter(OneByOne):
     """State: how many were taken. Waiting commands are answered by the next Take, or by their timer."""
 
     def __init__(self) -> None:

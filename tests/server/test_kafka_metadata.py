@@ -23,6 +23,7 @@ from ottla.cluster.commands.delete_topics import DeleteTopics, Doomed
 from ottla.cluster.commands.update_features import FeatureUpdate, UpdateFeatures, Upgrade
 from ottla.cluster.store import DIRECTORY
 from ottla.log.checkpoint import write_clean_shutdown
+from ottla.model import limits
 from ottla.model.resources import Resource
 from ottla.server.configs import Configs
 from ottla.server.directories import open_directories
@@ -68,7 +69,7 @@ def fill(host: Member) -> None:
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> Path:
+def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory we wrote in two lives, with a snapshot between them."""
     path = tmp_path / "data"
     host = open_host(path)
@@ -78,8 +79,9 @@ def ours(tmp_path: Path) -> Path:
     host = open_host(path)
     # Behind the snapshot, so that Kafka has to replay them: one batch of 10,001 records, and a transaction of two
     # batches. Deleted again, because a real Kafka takes minutes to open so many partitions.
-    for name, partitions in (("wide", 10_000), ("wider", 20_050)):
-        submit(host, CreateTopics((Topic(name, partitions, 1),)))
+    for name, records_per_batch in (("wide", limits.RECORDS_PER_METADATA_BATCH_MAX), ("wider", 6_000)):
+        monkeypatch.setattr("ottla.cluster.journal.RECORDS_PER_METADATA_BATCH_MAX", records_per_batch)
+        submit(host, CreateTopics((Topic(name, 10_000, 1),)))
         submit(host, DeleteTopics((Doomed(name),)))
     submit(host, CreateTopics((Topic("late", 1, 1),)))
     close_host(host, path)
@@ -108,7 +110,7 @@ def test_kafka_decodes_every_record(ours: Path, java_commands: JavaServer) -> No
     assert leader_changes == 2
     types = [record["type"] for record in found]
     assert types.count("TOPIC_RECORD") == 5 and types.count("REMOVE_TOPIC_RECORD") == 3
-    assert types.count("PARTITION_RECORD") == 3 + 2 + 10_000 + 20_050 + 1
+    assert types.count("PARTITION_RECORD") == 3 + 2 + 10_000 + 10_000 + 1
     assert types.count("REGISTER_BROKER_RECORD") == types.count("BROKER_REGISTRATION_CHANGE_RECORD") == 2
     assert {"CONFIG_RECORD", "FEATURE_LEVEL_RECORD", "PRODUCER_IDS_RECORD", "REGISTER_CONTROLLER_RECORD"} <= set(types)
     # The bootstrap, and the one command that was too large for a single batch.

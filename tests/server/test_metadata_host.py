@@ -213,7 +213,7 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
         admin.member.controller.close()
         item = Item(admin.host.end_offset, 1, 0, Entry(journal.RemoveTopicRecord(topic_id=bytes(16))))
         with pytest.raises(JournalError):
-            admin.host.committed([item], item.offset + 1)
+            admin.host.committed([item.content], item.epoch, item.offset + 1)
 
     def by_a_command(admin: Admin) -> None:
         with pytest.raises(JournalError):
@@ -225,7 +225,7 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
         cause(admin)
         assert ends == [1] and not admin.member.controller.active
         before = admin.host.end_offset
-        admin.host.committed([Item(before, 1, 0, Entry(journal.NoOpRecord()))], before + 1)
+        admin.host.committed([Entry(journal.NoOpRecord())], 1, before + 1)
         assert admin.host.end_offset == before
         with pytest.raises(JournalError):
             asyncio.run(admin.host.until(lambda: False))

@@ -72,6 +72,10 @@ class PartitionState(NamedTuple):
         return self.directories[self.replicas.index(broker)] if self.directories else MIGRATING_DIRECTORY
 
 
+# A new partition: its index, and a state of which everything else holds. Those that are alike share one state.
+Placed = tuple[int, PartitionState]
+
+
 class Topic:
     """A topic and its partitions, in order of their index."""
 

@@ -13,6 +13,7 @@ from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.message import Data
 
 _FRAME_VERSION = 1
+BODY_AT = 3  # behind the frame's version, the record's type and its version
 _ONE_BYTE = 0x7F  # record types and versions are all below 128, so their varints are one byte each
 
 _TYPES: dict[int, type[Data]] = {
@@ -27,11 +28,14 @@ class Entry(NamedTuple):
 
     record: Any
     version: int = 0
+    value: bytes | None = None  # what `encode` gives, where that is known already
 
 
 def encode(entry: Entry) -> bytes:
     """The value of one record of the metadata log."""
-    record, version = entry
+    record, version, value = entry
+    if value is not None:
+        return value
     out = bytearray((_FRAME_VERSION, type(record).key, version))
     compile.encoder(type(record), version)(record, out, [])
     return bytes(out)
@@ -45,5 +49,5 @@ def decode(value: bytes | memoryview) -> Entry:
     if kind is None:
         raise JournalError(f"metadata record type {value[1]} is unknown")
     version = value[2]
-    record, _ = compile.decoder(kind, version)(memoryview(value), 3)
+    record, _ = compile.decoder(kind, version)(memoryview(value), BODY_AT)
     return Entry(record, version)

@@ -8,7 +8,7 @@ active controller is copying one dict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ottla.cluster.entities import NO_LEADER, PartitionState
 
@@ -29,6 +29,11 @@ class PartitionSet:
     def add(self, topic_id: bytes, partition: int) -> None:
         key = topic_id if partition <= _MASK else topic_id + (partition >> _BLOCK_BITS).to_bytes(4, "big")
         self._blocks[key] = self._blocks.get(key, 0) | (1 << (partition & _MASK))
+
+    def add_block(self, topic_id: bytes, block: int, bits: int) -> None:
+        """Those of a topic's partitions from `block << _BLOCK_BITS` on whose bits are set."""
+        key = topic_id + block.to_bytes(4, "big") if block else topic_id
+        self._blocks[key] = self._blocks.get(key, 0) | bits
 
     def discard(self, topic_id: bytes, partition: int) -> None:
         key = topic_id if partition <= _MASK else topic_id + (partition >> _BLOCK_BITS).to_bytes(4, "big")
@@ -99,6 +104,23 @@ class Index:
             _set(self.unpreferred, topic_id, partition, _unpreferred(was), _unpreferred(now))
         if was.adding is not now.adding or was.removing is not now.removing:
             _set(self.moving, topic_id, partition, was.moving, now.moving)
+
+    def add_all(self, topic_id: bytes, new: Iterable[PartitionState]) -> None:
+        """`move` for many that came. Nearly all of them are led by their first replica and at rest."""
+        blocks: dict[tuple[tuple[int, ...], int], int] = {}
+        for state in new:
+            index, replicas, isr, leader, _, _, _, removing, adding, _, elr, _ = state
+            if not replicas or leader != replicas[0] or removing or adding or elr:
+                self.move(topic_id, None, state)
+            else:
+                key = isr, index >> _BLOCK_BITS
+                blocks[key] = blocks.get(key, 0) | 1 << (index & _MASK)
+        for (isr, block), bits in blocks.items():
+            for broker in isr:
+                held = self.by_isr.get(broker)
+                if held is None:
+                    held = self.by_isr[broker] = PartitionSet()
+                held.add_block(topic_id, block, bits)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Index):

@@ -17,7 +17,7 @@ from ottla.cluster.state import JournalError
 from ottla.model.errors import ApiError
 from ottla.model.limits import RECORDS_PER_METADATA_BATCH_MAX
 from ottla.records.batch import check, headers
-from ottla.records.build import build_batch
+from ottla.records.build import values_batch
 from ottla.records.control import ControlType, control_batch, control_type
 from ottla.records.record import records
 from ottla.wire import compile
@@ -53,7 +53,7 @@ def entry_batches(
     entries: Iterable[Entry], *, base_offset: int, epoch: int, now_ms: int
 ) -> Iterator[tuple[bytearray, int]]:
     """Entries as batches, each with the number of records in it."""
-    pending: list[tuple[None, bytes]] = []
+    pending: list[bytes] = []
     size_bytes = 0
     for entry in entries:
         value = encode(entry)
@@ -62,14 +62,14 @@ def entry_batches(
             yield _batch(pending, base_offset, epoch, now_ms), len(pending)
             base_offset += len(pending)
             pending, size_bytes = [], 0
-        pending.append((None, value))
+        pending.append(value)
         size_bytes += len(value) + _RECORD_OVERHEAD_BYTES
     if pending:
         yield _batch(pending, base_offset, epoch, now_ms), len(pending)
 
 
-def _batch(values: Sequence[tuple[None, bytes]], base_offset: int, epoch: int, now_ms: int) -> bytearray:
-    return build_batch(values, base_offset=base_offset, leader_epoch=epoch, timestamp=now_ms)
+def _batch(values: Sequence[bytes], base_offset: int, epoch: int, now_ms: int) -> bytearray:
+    return values_batch(values, base_offset=base_offset, leader_epoch=epoch, timestamp=now_ms)
 
 
 def atomic(entries: Sequence[Entry], *, base_offset: int, epoch: int, now_ms: int) -> list[bytearray]:

@@ -35,5 +35,8 @@ class ClusterMachine:
     def apply(self, record: Entry) -> Sequence[Change]:
         return self.view.state.apply(record.record)
 
+    def apply_all(self, records: Sequence[Entry]) -> Sequence[Change]:
+        return self.view.state.apply_all(entry.record for entry in records)
+
     def note(self, note: Heard | Gone) -> None:
         self.view.sessions.note(note)

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import cycle, islice
+from math import lcm
 
 from ottla.cluster.entities import Broker
 from ottla.model.errors import ApiError, ErrorCode
@@ -30,10 +32,7 @@ def place(brokers: Iterable[Broker], count: int, replication_factor: int, rng: B
     start, turn = rng.getrandbits(32) % len(leaders), rng.getrandbits(16)
     racks = Counter(broker.rack or "" for broker in active)
     if replication_factor <= len(active) and len(set(racks.values())) == 1 and len(racks) == len(_racks(usable)):
-        return [
-            _by_steps(leaders, len(racks), start + index, turn + index // len(leaders), replication_factor)
-            for index in range(count)
-        ]
+        return _all_by_steps(leaders, len(racks), start, turn, count, replication_factor)
     ring = leaders + _ring([broker for broker in usable if broker.fenced])
     loads = dict.fromkeys((broker.id for broker in ring), 0)
     return [
@@ -70,6 +69,19 @@ def _ring(brokers: Sequence[Broker]) -> list[Broker]:
     ordered = [racks[name] for name in sorted(racks)]
     longest = max(map(len, ordered), default=0)
     return [rack[turn] for turn in range(longest) for rack in ordered if turn < len(rack)]
+
+
+def _all_by_steps(
+    ring: list[Broker], racks: int, start: int, turn: int, count: int, replication_factor: int
+) -> list[tuple[int, ...]]:
+    """The steps of one turn come again after some turns, and so do the replicas."""
+    rows = len(ring) // racks
+    period = lcm(max(1, racks - 1), rows, max(1, rows - 1)) * len(ring)
+    once = [
+        _by_steps(ring, racks, start + index, turn + index // len(ring), replication_factor)
+        for index in range(min(count, period))
+    ]
+    return list(islice(cycle(once), count))
 
 
 def _by_steps(ring: list[Broker], racks: int, at: int, turn: int, replication_factor: int) -> tuple[int, ...]:

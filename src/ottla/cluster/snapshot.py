@@ -6,15 +6,17 @@ not in the record: whoever applies it as it was made (the active controller) and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ottla.cluster import features
-from ottla.cluster.entities import Broker, Controller, PartitionState, Topic
-from ottla.cluster.entry import Entry
+from ottla.cluster.entities import Broker, Controller, PartitionState, Placed, Topic
+from ottla.cluster.entry import BODY_AT, Entry, encode
 from ottla.cluster.registration import list_endpoints, list_features
 from ottla.cluster.state import ClusterState
 from ottla.model.resources import Resource
 from ottla.wire.journal import cluster_metadata as journal
+from ottla.wire.message import fields
 
 
 def snapshot(state: ClusterState) -> Iterator[Entry]:
@@ -66,6 +68,23 @@ def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: in
         ),
         features.partition_record_version(metadata_version),
     )
+
+
+def new_partition_entries(topic_id: bytes, placed: Iterable[Placed], metadata_version: int) -> Iterator[Entry]:
+    """`partition_entry` of many that are new. What those that share a state have in common is made once."""
+    version = features.partition_record_version(metadata_version)
+    alike: dict[int, tuple[PartitionState, dict[str, Any], bytes, bytes]] = {}  # by the identity of their state
+    for index, state in placed:
+        known = alike.get(id(state))
+        if known is None:
+            first = partition_entry(topic_id, state, metadata_version)
+            value = encode(first)
+            values = {field.name: getattr(first.record, field.name) for field in fields(journal.PartitionRecord)}
+            del values["partition_id"]
+            known = alike[id(state)] = state, values, value[:BODY_AT], value[BODY_AT + 4 :]  # the index is first
+        _, values, before, behind = known
+        record = journal.PartitionRecord(partition_id=index, **values)
+        yield Entry(record, version, before + index.to_bytes(4, "big") + behind)
 
 
 def broker_entry(broker: Broker, metadata_version: int) -> Entry:

@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ottla.cluster.entities import (
@@ -146,6 +146,25 @@ class ClusterState:
             raise JournalError(f"{kind.__name__} cannot stand here")
         return applier(record)
 
+    def apply_all(self, records: Iterable[Any]) -> list[Change]:
+        """`apply` for many, with partitions that are new one after the other told of together."""
+        changes: list[Change] = []
+        new: list[journal.PartitionRecord] = []
+        for record in records:
+            if type(record) is journal.PartitionRecord and self._transaction is None:
+                if new and record.topic_id != new[-1].topic_id:
+                    changes.extend(self._partitions(new))
+                    new = []
+                new.append(record)
+                continue
+            if new:
+                changes.extend(self._partitions(new))
+                new = []
+            changes.extend(self.apply(record))
+        if new:
+            changes.extend(self._partitions(new))
+        return changes
+
     def _in_transaction(self, kind: type, record: Any) -> Sequence[Change]:
         assert self._transaction is not None
         if kind is journal.BeginTransactionRecord:
@@ -157,7 +176,7 @@ class ClusterState:
             self._transaction.append(record)
             return _NOTHING
         held, self._transaction = self._transaction, None
-        return [change for earlier in held for change in self.apply(earlier)]
+        return self.apply_all(held)
 
     # --- topics and partitions -----------------------------------------------------------------------------------
 
@@ -190,21 +209,7 @@ class ClusterState:
         topic = self.topic_by_id.get(record.topic_id)
         if topic is None:
             raise JournalError(f"partition {record.partition_id} of unknown topic {record.topic_id.hex()}")
-        share = self._share
-        state = PartitionState(
-            record.partition_id,
-            share(record.replicas),
-            share(record.isr),
-            record.leader,
-            record.leader_epoch,
-            record.partition_epoch,
-            share(record.directories) if record.directories else (),
-            share(record.removing_replicas) if record.removing_replicas else (),
-            share(record.adding_replicas) if record.adding_replicas else (),
-            record.leader_recovery_state,
-            share(record.eligible_leader_replicas) if record.eligible_leader_replicas else (),
-            share(record.last_known_elr) if record.last_known_elr else (),
-        )
+        state = self._state_of(record)
         partitions = topic.partitions
         if state.index == len(partitions):
             partitions.append(state)
@@ -220,12 +225,50 @@ class ClusterState:
         self._early.setdefault(topic.id, {})[state.index] = state
         return _NOTHING
 
+    def _partitions(self, records: Sequence[journal.PartitionRecord]) -> Sequence[Change]:
+        """Of one topic. Those that continue it, as nearly all do, are taken at once."""
+        topic = self.topic_by_id.get(records[0].topic_id)
+        if topic is None or topic.id in self._early:
+            return [change for record in records for change in self._partition(record)]
+        added: list[PartitionState] = []
+        for index, record in enumerate(records, len(topic.partitions)):
+            if record.partition_id != index:
+                break
+            added.append(self._state_of(record))
+        topic.partitions.extend(added)
+        self.partition_count += len(added)
+        self.index.add_all(topic.id, added)
+        changes: list[Change] = [PartitionsAdded(topic, tuple(added))] if added else []
+        for record in records[len(added) :]:
+            changes.extend(self._partition(record))
+        return changes
+
+    def _state_of(self, record: journal.PartitionRecord) -> PartitionState:
+        share = self._share
+        return PartitionState(
+            record.partition_id,
+            share(record.replicas),
+            share(record.isr),
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            share(record.directories) if record.directories else (),
+            share(record.removing_replicas) if record.removing_replicas else (),
+            share(record.adding_replicas) if record.adding_replicas else (),
+            record.leader_recovery_state,
+            share(record.eligible_leader_replicas) if record.eligible_leader_replicas else (),
+            share(record.last_known_elr) if record.last_known_elr else (),
+        )
+
     def _share(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """One tuple for all that are equal: very many partitions have the same few replicas and directories."""
         found = tuple(values)
+        known = self._shared.get(found)
+        if known is not None:
+            return known
         if len(self._shared) < SHARED_TUPLES_MAX:
-            return self._shared.setdefault(found, found)
-        return self._shared.get(found, found)
+            self._shared[found] = found
+        return found
 
     def _take_early(self, topic: Topic) -> list[PartitionState]:
         early = self._early[topic.id]

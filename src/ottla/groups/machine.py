@@ -17,7 +17,7 @@ from ottla.groups.share import part as share
 from ottla.groups.streams import part as streams
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import ClockSet, Loaded, Result
+from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
 
 # How one type of entry (by the class of its key), marker or note changes the state.
 Apply = Callable[[View, Any], None]
@@ -35,7 +35,7 @@ class Command(Protocol):
     def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
 
 
-class GroupsMachine:
+class GroupsMachine(OneByOne):
     """Runs on one partition of `__consumer_offsets`."""
 
     def __init__(self, view: View) -> None:

@@ -93,6 +93,17 @@ class Machine(Protocol[CommandT_contra, RecordT]):
         """Change the state; return what changed, for observers."""
         ...
 
+    def apply_all(self, records: Sequence[RecordT]) -> Sequence[Any]:
+        """`apply` for one after the other."""
+        ...
+
     def note(self, note: Any) -> None:
         """Change state that no record holds."""
         ...
+
+
+class OneByOne:
+    """For machines that gain nothing from being handed many records at once."""
+
+    def apply_all(self: Machine[Any, RecordT], records: Sequence[RecordT]) -> Sequence[Any]:
+        return [change for record in records for change in self.apply(record)]

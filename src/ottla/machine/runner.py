@@ -175,11 +175,9 @@ class Runner(Generic[CommandT, RecordT]):
             raise
 
     def _change(self, result: Result[RecordT]) -> None:
-        changes: list[Any] = []
-        for record in result.records:
-            changes.extend(self.machine.apply(record))
+        changes = self.machine.apply_all(result.records) if result.records else ()
         if changes:
-            self._observe(changes)
+            self._observe(list(changes))
         for note in result.notes:
             self.machine.note(note)
         for key, deadline_ms, command in result.timers:

@@ -29,7 +29,7 @@ from ottla.records.batch import (
 )
 from ottla.records.compress import Codec, compress
 from ottla.records.crc import crc32c
-from ottla.records.record import NO_OFFSET, Headers, Record, put_varint
+from ottla.records.record import NO_OFFSET, Headers, Record, put_varint, varint_bytes
 
 Pair = tuple[bytes | None, bytes | None]
 
@@ -90,6 +90,24 @@ def build_batch(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
+        count=encoded.record_count,
+    )
+
+
+def values_batch(values: Iterable[bytes], *, base_offset: int, leader_epoch: int, timestamp: int) -> bytearray:
+    """`build_batch` of very many records that are nothing but a value."""
+    encoded = encode_values(values, timestamp)
+    return assemble(
+        encoded.data,
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=0,
+        last_offset_delta=encoded.last_offset_delta,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
         count=encoded.record_count,
     )
 
@@ -157,6 +175,24 @@ def encode_records(
         put_record(out, delta, time_ms - base_timestamp, key, value, headers)
         count += 1
     return Encoded(out, count, delta, NO_TIMESTAMP if base_timestamp is None else base_timestamp, max_timestamp)
+
+
+def encode_values(values: Iterable[bytes], timestamp: int) -> Encoded:
+    """`encode_records` of very many that are nothing but a value, all of one time."""
+    parts: list[bytes] = []
+    around: dict[tuple[int, int], tuple[bytes, bytes]] = {}  # what is before and behind the delta, by their lengths
+    delta = -1
+    for delta, value in enumerate(values):
+        offset = varint_bytes(delta)
+        lengths = len(offset), len(value)
+        known = around.get(lengths)
+        if known is None:
+            size = varint_bytes(len(value))
+            # Attributes, time, the delta, no key, the value with its length, no headers.
+            before = varint_bytes(2 + len(offset) + 1 + len(size) + len(value) + 1) + bytes(2)
+            known = around[lengths] = before, b"\x01" + size
+        parts += known[0], offset, known[1], value, b"\x00"
+    return Encoded(bytearray().join(parts), delta + 1, delta, timestamp, timestamp)
 
 
 def put_record(

@@ -114,6 +114,15 @@ _FAILURES_MAX = 4
 _DELTAS = [bytes([2 * n]) if n < 64 else bytes([2 * n & 0x7F | 0x80, n >> 6]) for n in range(1 << 13)]
 
 
+def varint_bytes(value: int) -> bytes:
+    """The zigzag varint of a number that is not negative."""
+    if value < len(_DELTAS):
+        return _DELTAS[value]
+    out = bytearray()
+    put_varint(out, value)
+    return bytes(out)
+
+
 def invalid(message: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD, message)
 

@@ -59,7 +59,7 @@ class MetadataHost:
         self._now_ms = now_ms
         self._last_epoch = 0  # of the last record that was applied
         self._holds = 0
-        self._held: list[tuple[Sequence[Item], int]] = []
+        self._held: list[tuple[Sequence[Entry], int, int]] = []
         self._waiting: dict[asyncio.Future[None], None] = {}
         self._writing: asyncio.Task[None] | None = None  # a snapshot
         self._snapshot_interval_ms = snapshot_interval_ms
@@ -92,20 +92,18 @@ class MetadataHost:
 
     # --- from the quorum
 
-    def committed(self, items: Sequence[Item], high_watermark: int) -> None:
+    def committed(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> None:
         if self._has_failed:
             return
         if self._holds:
-            self._held.append((items, high_watermark))
+            self._held.append((entries, epoch, high_watermark))
         else:
-            self._take(items, high_watermark)
+            self._take(entries, epoch, high_watermark)
 
     def load_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> None:
         state = ClusterState()
         try:
-            for item in items:
-                if isinstance(item.content, Entry):
-                    state.apply(item.content.record)
+            state.apply_all(item.content.record for item in items if isinstance(item.content, Entry))
         except JournalError:
             self.fail()
             raise
@@ -162,29 +160,22 @@ class MetadataHost:
 
     # --- inside
 
-    def _take(self, items: Sequence[Item], high_watermark: int) -> None:
+    def _take(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> None:
         try:
-            changes = self._apply(items) if self.applied is None else self.applied()
+            if self.applied is None:
+                changes = self.state.apply_all(entry.record for entry in entries)
+            else:
+                changes = self.applied()
         except Exception:
             self.fail()
             raise
-        if items:
-            self._last_epoch = items[-1].epoch
-        self.end_offset = high_watermark
+        self._last_epoch, self.end_offset = epoch, high_watermark
         if changes:
             self._tell(_merged(changes))
         self.on_committed(high_watermark)
         self._wake()
         if self.quorum.snapshot_due:
             self._write_snapshot()
-
-    def _apply(self, items: Sequence[Item]) -> list[Change]:
-        changes: list[Change] = []
-        apply = self.state.apply
-        for item in items:
-            if isinstance(item.content, Entry):
-                changes.extend(apply(item.content.record))
-        return changes
 
     def _tell(self, changes: list[Change]) -> None:
         """Whoever fails to follow must not keep the state from going on."""

@@ -398,9 +398,16 @@ class Partitions:
         held = self._by_name.get(topic.name)
         if held is None:
             held = self._by_name[topic.name] = self._by_id[topic.id] = _Held(topic)
-        for state in states:
-            if self.node_id in state.replicas:
-                self._place_replica(topic, state, existing=existing)
+        here = [state for state in states if self.node_id in state.replicas]
+        if len(self.directories) == 1 and self._all_usable and not self._preferred:
+            directory = self.directories[0]
+            names = [TopicPartition(topic.name, state.index) for state in here]
+            directory.partitions.update(dict.fromkeys(names))
+            self._place.update(dict.fromkeys(names, directory))
+            self._unopened.update(dict.fromkeys(names))
+            return
+        for state in here:
+            self._place_replica(topic, state, existing=existing)
 
     def _place_replica(self, topic: Topic, state: PartitionState, *, existing: bool) -> None:
         name = TopicPartition(topic.name, state.index)

@@ -51,8 +51,8 @@ log = logging.getLogger(__name__)
 class QuorumListener(Protocol):
     """Who runs on the journal: the host of the cluster's state."""
 
-    def committed(self, items: Sequence[Item], high_watermark: int) -> None:
-        """The next committed records; `high_watermark` is the offset behind the last of them."""
+    def committed(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> None:
+        """The next committed records, the last of them of `epoch`; `high_watermark` is the offset behind them."""
 
     def load_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> None:
         """Begin anew with the state of everything below `offset`; the items can be read once."""

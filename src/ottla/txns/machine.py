@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import ClockSet, Loaded, Result
+from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
 from ottla.txns.commands.timeouts import first_look, next_expiry
 from ottla.txns.effects import BegunLater, LastEpoch, Sweeping, markers_of
 from ottla.txns.states import PREPARED, State
@@ -26,7 +26,7 @@ class Command(Protocol):
     def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
 
 
-class TransactionsMachine:
+class TransactionsMachine(OneByOne):
     """Runs on one partition of `__transaction_state`."""
 
     def __init__(self, view: View) -> None:

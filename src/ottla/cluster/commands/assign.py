@@ -7,25 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cluster.entities import PartitionState
+from ottla.cluster.entities import PartitionState, Placed
 from ottla.cluster.place import place
 from ottla.cluster.view import View
 from ottla.model.errors import ApiError, ErrorCode
 
 
-def place_automatically(view: View, first: int, count: int, replication_factor: int) -> list[PartitionState]:
+def place_automatically(view: View, first: int, count: int, replication_factor: int) -> list[Placed]:
     """`count` new partitions from index `first` on brokers of our choice."""
     usable = [broker for broker in view.state.brokers.values() if broker.open_for_replicas]
     chosen = place(usable, count, replication_factor, view.rng)
-    if replication_factor == 1:  # very many partitions are usually of this kind: share what is equal
-        states = {
-            replicas: _first_state(view, 0, replicas, view.active(replicas)) for replicas in dict.fromkeys(chosen)
-        }
-        return [states[replicas]._replace(index=first + index) for index, replicas in enumerate(chosen)]
-    return [_first_state(view, first + index, replicas, view.active(replicas)) for index, replicas in enumerate(chosen)]
+    # Very many partitions have the same few replicas: what is equal is made once.
+    alike = {replicas: _first_state(view, replicas, view.active(replicas)) for replicas in dict.fromkeys(chosen)}
+    return [(index, alike[replicas]) for index, replicas in enumerate(chosen, first)]
 
 
-def place_by_hand(view: View, index: int, replicas: Sequence[int], replication_factor: int | None) -> PartitionState:
+def place_by_hand(view: View, index: int, replicas: Sequence[int], replication_factor: int | None) -> Placed:
     """One new partition on the given brokers."""
     check_replicas(view, replicas, replication_factor)
     isr = view.active(replicas)
@@ -34,7 +31,7 @@ def place_by_hand(view: View, index: int, replicas: Sequence[int], replication_f
             f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
             "controlled shutdown."
         )
-    return _first_state(view, index, tuple(replicas), isr)
+    return index, _first_state(view, tuple(replicas), isr)
 
 
 def check_replicas(view: View, replicas: Sequence[int], replication_factor: int | None) -> None:
@@ -56,7 +53,7 @@ def check_replicas(view: View, replicas: Sequence[int], replication_factor: int 
         )
 
 
-def _first_state(view: View, index: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
+def _first_state(view: View, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
     if not isr:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -64,7 +61,7 @@ def _first_state(view: View, index: int, replicas: tuple[int, ...], isr: tuple[i
             "controlled shutdown.",
         )
     return PartitionState(
-        index=index,
+        index=0,
         replicas=replicas,
         isr=isr,
         leader=isr[0],

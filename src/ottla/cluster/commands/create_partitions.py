@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
-from ottla.cluster.entities import PartitionState, Topic
+from ottla.cluster.entities import Placed, Topic
 from ottla.cluster.entry import Entry
-from ottla.cluster.snapshot import partition_entry
+from ottla.cluster.snapshot import new_partition_entries
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import PARTITIONS_PER_TOPIC_MAX
+from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, PARTITIONS_PER_TOPIC_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,31 @@ class CreatePartitions:
             if times[growth.name] > 1:
                 continue
             try:
-                records.extend(_grow(view, growth))
+                records.extend(_grow(view, growth, PARTITIONS_PER_REQUEST_MAX - len(records)))
                 outcomes.append(Grown(growth.name, None))
+            except _TooManyError:
+                raise
             except ApiError as error:
                 outcomes.append(Grown(growth.name, error))
         return Result([] if self.validate_only else records, outcomes)
 
 
-def _grow(view: View, growth: Growth) -> list[Entry]:
+class _TooManyError(ApiError):
+    """Refuses the request as a whole, as Kafka does."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+
+
+def _grow(view: View, growth: Growth, left: int) -> list[Entry]:
     topic = view.state.topics.get(growth.name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     level = view.state.metadata_version
-    return [partition_entry(topic.id, state, level) for state in _new_partitions(view, topic, growth)]
+    return list(new_partition_entries(topic.id, _new_partitions(view, topic, growth, left), level))
 
 
-def _new_partitions(view: View, topic: Topic, growth: Growth) -> list[PartitionState]:
+def _new_partitions(view: View, topic: Topic, growth: Growth, left: int) -> list[Placed]:
     have = len(topic.partitions)
     more = growth.count - have
     if more == 0:
@@ -73,6 +82,8 @@ def _new_partitions(view: View, topic: Topic, growth: Growth) -> list[PartitionS
             ErrorCode.INVALID_PARTITIONS,
             f"The topic {topic.name} currently has {have} partition(s); {growth.count} would not be an increase.",
         )
+    if more > left:
+        raise _TooManyError
     if growth.count > PARTITIONS_PER_TOPIC_MAX:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     replication_factor = len(topic.partitions[0].replicas)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
-from ottla.cluster.entities import PartitionState
+from ottla.cluster.entities import Placed
 from ottla.cluster.entry import Entry
-from ottla.cluster.snapshot import config_entry, partition_entry
+from ottla.cluster.snapshot import config_entry, new_partition_entries
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
 from ottla.model.config_checks import check_topic_config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, random_uuid
-from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, PARTITIONS_PER_TOPIC_MAX, TOPICS_PER_REQUEST_MAX
+from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, TOPICS_PER_REQUEST_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
 from ottla.model.resources import Resource, ResourceType
 from ottla.wire.journal import cluster_metadata as journal
@@ -54,6 +55,7 @@ class CreateTopics:
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
         if len(self.topics) > TOPICS_PER_REQUEST_MAX:
             raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of topics per request.")
+        check_total(topic.partitions for topic in self.topics)
         times = Counter(topic.name for topic in self.topics)
         records: list[Entry] = []
         outcomes: list[TopicOutcome] = []
@@ -75,20 +77,24 @@ class CreateTopics:
         return Result([] if self.validate_only else records, outcomes)
 
 
+def check_total(partitions: Iterable[int]) -> None:
+    """Refuse a request that would make too many partitions, as a whole."""
+    if sum(max(0, count) for count in partitions) > PARTITIONS_PER_REQUEST_MAX:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
 def _create(view: View, topic: NewTopic, records: list[Entry]) -> TopicOutcome:
     _check_name(view, topic.name)
     configs = _configs(topic)
     check_topic_config(view.config(), configs)
     partitions = _by_hand(view, topic) if topic.assignments else _automatic(view, topic)
-    if len(records) + len(partitions) > PARTITIONS_PER_REQUEST_MAX:
-        raise _too_many()
     topic_id = random_uuid(view.rng)
     level = view.state.metadata_version
     records.append(Entry(journal.TopicRecord(name=topic.name, topic_id=topic_id)))
     resource = Resource(ResourceType.TOPIC, topic.name)
     records.extend(config_entry(resource, name, value) for name, value in configs.items())
-    records.extend(partition_entry(topic_id, state, level) for state in partitions)
-    return TopicOutcome(topic.name, None, topic_id, len(partitions), len(partitions[0].replicas))
+    records.extend(new_partition_entries(topic_id, partitions, level))
+    return TopicOutcome(topic.name, None, topic_id, len(partitions), len(partitions[0][1].replicas))
 
 
 def _check_name(view: View, name: str) -> None:
@@ -109,13 +115,13 @@ def _configs(topic: NewTopic) -> dict[str, str]:
     return {name: value for name, value in topic.configs if value is not None}
 
 
-def _by_hand(view: View, topic: NewTopic) -> list[PartitionState]:
+def _by_hand(view: View, topic: NewTopic) -> list[Placed]:
     prefix = "A manual partition assignment was specified, but"
     if topic.replication_factor != DEFAULT:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} replication factor was not set to -1.")
     if topic.partitions != DEFAULT:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} numPartitions was not set to -1.")
-    found: dict[int, PartitionState] = {}
+    found: dict[int, Placed] = {}
     replication_factor = None
     for index, replicas in topic.assignments:
         if index in found:
@@ -132,7 +138,7 @@ def _by_hand(view: View, topic: NewTopic) -> list[PartitionState]:
     return [found[index] for index in range(len(found))]
 
 
-def _automatic(view: View, topic: NewTopic) -> list[PartitionState]:
+def _automatic(view: View, topic: NewTopic) -> list[Placed]:
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -145,15 +151,9 @@ def _automatic(view: View, topic: NewTopic) -> list[PartitionState]:
         count = view.defaults.get("num.partitions")
     if replication_factor == DEFAULT:
         replication_factor = view.defaults.get("default.replication.factor")
-    if count > PARTITIONS_PER_TOPIC_MAX:
-        raise _too_many()
     try:
         return place_automatically(view, 0, count, replication_factor)
     except ApiError as error:
         raise ApiError(
             error.code, f"Unable to replicate the partition {replication_factor} time(s): {error.message}"
         ) from None
-
-
-def _too_many() -> ApiError:
-    return ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

@@ -4,8 +4,8 @@ from ottla.model.limits.units import INT16_MAX
 
 # Topics one request may name: each costs a lookup and an answer; Kafka's own tools stay far below.
 TOPICS_PER_REQUEST_MAX = 100_000
-# Partitions over all topics of one CreateTopics: all of them become records of one atomic append.
-PARTITIONS_PER_REQUEST_MAX = 200_000
+# Partitions that one CreateTopics or CreatePartitions may make, over all its topics: as with Kafka's controller.
+PARTITIONS_PER_REQUEST_MAX = 10_000
 # Partitions one topic may have: each is a directory with five files.
 PARTITIONS_PER_TOPIC_MAX = 100_000
 # Sets of replicas and directories that partitions share in memory; of more different ones each keeps its own.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ottla.machine.kit import Result
+from ottla.machine.kit import OneByOne, Result
 from ottla.schemas.compatibility import Level
 from ottla.schemas.registry import commands, registering, removing, settings
 from ottla.schemas.registry.library import Library
@@ -19,7 +19,7 @@ from ottla.schemas.registry.scope import Scope
 from ottla.schemas.registry.state import Ignored, State
 
 
-class RegistryMachine:
+class RegistryMachine(OneByOne):
     """Everything that is registered, and what may become of it."""
 
     def __init__(self, level: Level = Level.BACKWARD, guard: AbstractContextManager[object] | None = None) -> None:

@@ -5,7 +5,7 @@ v4 defaults for partitions and replication factor (-1)   v5 the answer tells the
 
 from __future__ import annotations
 
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import DEFAULT, CreateTopics, NewTopic, TopicOutcome, check_total
 from ottla.model import limits
 from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
@@ -13,7 +13,7 @@ from ottla.model.node_config import NodeConfig
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.server.portions import Portions
+from ottla.server.portions import Portions, in_portions
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 TopicAnswer = CreateTopicsResponse.CreatableTopicResult
@@ -26,13 +26,23 @@ def _weight(topic: CreateTopicsRequest.CreatableTopic) -> int:
     return _TOPIC_WEIGHT + max(topic.num_partitions, len(topic.assignments))
 
 
-@handles(
-    CreateTopicsRequest,
-    on="both",
-    forwarded=True,
-    portions=Portions("topics", "topics", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight),
-)
+@handles(CreateTopicsRequest, on="both", forwarded=True)
 def create_topics(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:
+    default = context.configs.broker.get("num.partitions")
+    counts = (
+        len(topic.assignments) or (default if topic.num_partitions == DEFAULT else topic.num_partitions)
+        for topic in request.topics
+    )
+    try:
+        check_total(counts)
+    except ApiError as error:
+        return CreateTopicsResponse(
+            topics=[_answer(TopicOutcome(each.name, error), (), None) for each in request.topics]
+        )
+    return _create_in_portions(request, context)
+
+
+def _create(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:
     topics = tuple(
         NewTopic(
             topic.name,
@@ -54,6 +64,11 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> Answer[Crea
         return respond([TopicOutcome(name, error) for name in configs])
 
     return context.controller.ask(CreateTopics(topics, request.validate_only), respond, refuse)
+
+
+_create_in_portions = in_portions(
+    Portions("topics", "topics", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight), _create
+)
 
 
 def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], node: NodeConfig | None) -> TopicAnswer:

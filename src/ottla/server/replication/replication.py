@@ -119,8 +119,7 @@ class Replication:
         for change in changes:
             match change:
                 case PartitionsAdded(topic, states):
-                    for state in states:
-                        self._follow(topic, state)
+                    self._follow_new(topic, states)
                 case PartitionChanged(topic, _, new):
                     self._follow(topic, new)
                 case TopicDeleted(topic):
@@ -153,6 +152,16 @@ class Replication:
                 partition.broker_left(broker_id, self._services.steady_ms())
 
     # --- roles
+
+    def _follow_new(self, topic: Topic, states: Sequence[PartitionState]) -> None:
+        """Those that only this node has, where the cluster says, are nobody else's affair."""
+        sole = (self._node_id,)
+        for state in states:
+            if state.replicas == sole and state.leader == self._node_id:
+                directory = self._partitions.directory_of(TopicPartition(topic.name, state.index))
+                if directory is not None and state.directories == (directory.id,) and not directory.offline:
+                    continue
+            self._follow(topic, state)
 
     def _follow(self, topic: Topic, state: PartitionState) -> None:
         """Whom to fetch a partition from, if from anybody."""

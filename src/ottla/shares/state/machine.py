@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import ClockSet, Loaded, Result
+from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
 from ottla.shares.state import upkeep
 from ottla.shares.state.batches import combine
 from ottla.shares.state.partition import PartitionState, SharePartitionId, batches_of, of_snapshot
@@ -24,7 +24,7 @@ class Command(Protocol):
     def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
 
 
-class SharesMachine:
+class SharesMachine(OneByOne):
     """Runs on one partition of `__share_group_state`."""
 
     def __init__(self, view: View) -> None:
