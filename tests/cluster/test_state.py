@@ -344,7 +344,7 @@ def test_records_say_what_their_version_can_hold_and_no_more(level: int) -> None
     cluster.fence(2)
     cluster.heartbeat(3, offline_directories=cluster.state.brokers[3].directories[:1])
     written = [*cluster.journal, *snapshot(cluster.state)]
-    assert [entry.decode(entry.encode(each)) for each in written] == written
+    assert [entry.decode(entry.encode(each)) for each in written] == [each._replace(value=None) for each in written]
 
 
 def test_the_version_of_the_quorum_is_no_feature_of_the_cluster() -> None:

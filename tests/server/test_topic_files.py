@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +70,8 @@ def test_a_topic_nobody_opened_is_deleted_without_being_opened(ottla_broker: Bro
     assert ottla_broker.node is not None
     with RawConnection(ottla_broker.bootstrap) as connection:
         delete(connection, "t")
-    assert all(name.endswith("-delete") for name in directories(ottla_broker.data_dir))
+    names = functools.partial(directories, ottla_broker.data_dir)
+    eventually(lambda: all(name.endswith("-delete") for name in names()), "they have their names for removal")
     assert not list(ottla_broker.node.partitions.opened())
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.ports import free_ports
 
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 
 MANY = PARTITIONS_PER_REQUEST_MAX
 
@@ -63,6 +64,24 @@ def test_a_topic_that_grows_by_very_many(node: MeasuredNode) -> None:
         assert answer.results[0].error_code == ErrorCode.NONE
 
     worst = best_of(lambda: node.cost(grow), times=5)
+    assert worst.cpu_ms <= BUDGET_MS, worst
+
+
+def test_deleting_a_topic_of_very_many_partitions(node: MeasuredNode) -> None:
+    names = iter("vwxyz")
+
+    def delete(name: str) -> None:
+        doomed = DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=bytes(16))
+        with node.connect() as connection:
+            answer = connection.call(DeleteTopicsRequest(topics=[doomed], timeout_ms=60_000), 6)
+        assert answer.responses[0].error_code == ErrorCode.NONE
+
+    def cost() -> Callback:
+        name = next(names)
+        created(node, **{name: MANY})
+        return node.cost(lambda: delete(name))
+
+    worst = best_of(cost, times=5)
     assert worst.cpu_ms <= BUDGET_MS, worst
 
 

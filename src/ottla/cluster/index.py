@@ -43,6 +43,12 @@ class PartitionSet:
         else:
             self._blocks.pop(key, None)
 
+    def discard_topic(self, topic_id: bytes, partitions: int) -> None:
+        """All of a topic's, which are so many at most."""
+        self._blocks.pop(topic_id, None)
+        for block in range(1, (partitions >> _BLOCK_BITS) + 1):
+            self._blocks.pop(topic_id + block.to_bytes(4, "big"), None)
+
     def copy(self) -> PartitionSet:
         return PartitionSet(self._blocks.copy())
 
@@ -121,6 +127,16 @@ class Index:
                 if held is None:
                     held = self.by_isr[broker] = PartitionSet()
                 held.add_block(topic_id, block, bits)
+
+    def remove_topic(self, topic_id: bytes, partitions: int) -> None:
+        """`move` for all partitions of a topic that went."""
+        for held in (self.leaderless, self.unpreferred, self.moving):
+            held.discard_topic(topic_id, partitions)
+        for by_broker in (self.by_isr, self.by_elr):
+            for broker, held in tuple(by_broker.items()):
+                held.discard_topic(topic_id, partitions)
+                if not held:
+                    del by_broker[broker]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Index):

@@ -201,8 +201,7 @@ class ClusterState:
         self.configs.pop(Resource(2, topic.name), None)
         self._early.pop(topic.id, None)
         self.partition_count -= len(topic.partitions)
-        for partition in topic.partitions:
-            self.index.move(topic.id, partition, None)
+        self.index.remove_topic(topic.id, len(topic.partitions))
         return (TopicDeleted(topic),)
 
     def _partition(self, record: journal.PartitionRecord) -> Sequence[Change]:

@@ -43,7 +43,7 @@ from ottla.server.directories import DataDirectory
 from ottla.server.followers import Followers
 from ottla.server.opening import Opening
 from ottla.server.placing import assigned_directory, choose_directory, identity_of, set_stray_aside, settle_futures
-from ottla.server.removal import Doomed, Removal, mark_deleted, set_aside
+from ottla.server.removal import Doomed, Removal, Retirement, mark_deleted, set_aside
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +84,7 @@ class Partitions:
         self.followers = Followers(node_id)  # what replicas know of the world around them, and whom they tell
         self._preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
         self.removal = Removal()
+        self.retirement = Retirement(self.removal)
         self.checkpoints = Checkpoints(self)
         # Told of a partition that was deleted or got another role or settings: whoever waits for it must look again.
         self.on_change: Callable[[Partition], None] = _ignore
@@ -146,8 +147,7 @@ class Partitions:
         return self._place.get(partition)
 
     def topic_id(self, topic: str) -> bytes | None:
-        held = self._by_name.get(topic)
-        return None if held is None else held.topic.id
+        return None if (held := self._by_name.get(topic)) is None else held.topic.id
 
     # Opening
 
@@ -167,9 +167,9 @@ class Partitions:
 
     def open_some(self, count: int) -> int:
         """Opens up to `count` partitions nobody asked for yet; how many are left."""
-        for partition in tuple(islice(self._unopened, count)):
-            if self.get(*partition) is None:  # its directory fails: asked for again by its next client
-                self._unopened.pop(partition, None)
+        for name in tuple(islice(self._unopened, count)):
+            if self.get(*name) is None:  # its directory fails: asked for again by its next client
+                self._unopened.pop(name, None)
         return len(self._unopened)
 
     def _open(self, held: _Held, index: int) -> Partition:
@@ -204,6 +204,7 @@ class Partitions:
     def _settle_home(self, directory: DataDirectory, name: TopicPartition, topic_id: bytes) -> bool:
         """Makes way for the partition where another one's files lie; whether its own directory says whose it is."""
         home = Directory(directory.disk, str(name))
+        self.retirement.make_way(directory.disk, str(name))
         identity = identity_of(home)
         if identity not in (None, topic_id):
             set_aside(home, identity or NO_ID)
@@ -395,19 +396,18 @@ class Partitions:
             self.flushed_by_time.pop(partition, None)
 
     def _add(self, topic: Topic, states: Iterable[PartitionState], *, existing: bool = False) -> None:
-        held = self._by_name.get(topic.name)
-        if held is None:
-            held = self._by_name[topic.name] = self._by_id[topic.id] = _Held(topic)
-        here = [state for state in states if self.node_id in state.replicas]
+        if topic.name not in self._by_name:
+            self._by_name[topic.name] = self._by_id[topic.id] = _Held(topic)
+        here = [each for each in states if self.node_id in each.replicas]
         if len(self.directories) == 1 and self._all_usable and not self._preferred:
             directory = self.directories[0]
-            names = [TopicPartition(topic.name, state.index) for state in here]
-            directory.partitions.update(dict.fromkeys(names))
+            names = dict.fromkeys(TopicPartition(topic.name, state.index) for state in here)
+            directory.partitions.update(names)
             self._place.update(dict.fromkeys(names, directory))
-            self._unopened.update(dict.fromkeys(names))
-            return
-        for state in here:
-            self._place_replica(topic, state, existing=existing)
+            self._unopened.update(names)
+        else:
+            for state in here:
+                self._place_replica(topic, state, existing=existing)
 
     def _place_replica(self, topic: Topic, state: PartitionState, *, existing: bool) -> None:
         name = TopicPartition(topic.name, state.index)
@@ -433,7 +433,8 @@ class Partitions:
             return
         here = self.node_id in new.replicas
         if self.node_id in old.replicas and not here:
-            self._remove_replica(held, new.index)
+            self._remove_replica(held, new.index, self._removed_at_ms(held))
+            self.retirement.go_on()
         elif here and self.node_id not in old.replicas:
             self._place_replica(topic, new, existing=False)
         elif here:
@@ -450,21 +451,26 @@ class Partitions:
         if held is None:
             return
         del self._by_id[topic.id]
+        due_ms = self._removed_at_ms(held)
         for state in topic.partitions:
             if self.node_id in state.replicas:
-                self._remove_replica(held, state.index)
+                self._remove_replica(held, state.index, due_ms)
+        self.retirement.go_on()
 
-    def _remove_replica(self, held: _Held, index: int) -> None:
+    def _removed_at_ms(self, held: _Held) -> int:
+        opened = next(iter(held.opened.values()), None)
+        config = self._config_of(held.topic.name) if opened is None else opened.log.config
+        return self.followers.steady_ms() + config.file_delete_delay_ms
+
+    def _remove_replica(self, held: _Held, index: int, due_ms: int) -> None:
         name = TopicPartition(held.topic.name, index)
         partition = held.opened.pop(index, None)
         self._unopened.pop(name, None)
         directory = self._place.pop(name, None)
         if directory is not None:
             directory.forget(name)
-            try:
-                self._retire(directory, name, held.topic, partition)
-            except StorageError as error:
-                log.warning("%s-%d: %s", *name, error)
+            opened = None if partition is None else partition.log
+            self.retirement.add(directory.disk, str(name), due_ms, held.topic.id, opened)
         if partition is not None:
             self.flushed_by_time.pop(partition, None)
             self._gone(partition)
@@ -474,20 +480,10 @@ class Partitions:
         self.on_change(partition)
         self.followers.gone(partition)
 
-    def _retire(self, directory: DataDirectory, name: TopicPartition, topic: Topic, opened: Partition | None) -> None:
-        """Out of the way at once, so that a new topic may have the name; removed later."""
-        if opened is not None:
-            home, config = opened.log.directory, opened.log.config
-        elif is_partition(Directory(directory.disk, str(name))):
-            home, config = Directory(directory.disk, str(name)), self._config_of(topic.name)
-        else:
-            return
-        mark_deleted(home, topic.id)
-        doomed = Doomed(home, opened.log if opened is not None else None)
-        self.removal.add(self.followers.steady_ms() + config.file_delete_delay_ms, doomed)
-
     def close(self) -> None:
         """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
+        while self.retirement.go_on():
+            pass
         closed = []
         for directory in self.directories:
             if directory.offline:

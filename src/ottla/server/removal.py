@@ -1,9 +1,9 @@
 """Removal: partition directories that are not served any more.
 
-The directory of a deleted partition is renamed at once (Kafka's `-delete`) and removed file.delete.delay.ms later,
-because answers that are being sent may still point into it. What a stop or crash leaves behind is found at the next
-start. A directory that the cluster knows nothing of, or that belongs to an older topic of the same name (a crash came
-between the deletion in the metadata and the renaming), is set aside under Kafka's name for that, `-stray`, and kept.
+The directory of a deleted partition is renamed (Kafka's `-delete`) and removed file.delete.delay.ms later, because
+answers that are being sent may still point into it. What a stop or crash leaves behind is found at the next start. A
+directory that the cluster knows nothing of, or that belongs to an older topic of the same name (a crash came between
+the deletion in the metadata and the renaming), is set aside under Kafka's name for that, `-stray`, and kept.
 
 Only files of a partition are removed. What somebody else put beside them stays, and so does the directory.
 """
@@ -13,11 +13,13 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Iterable
+from itertools import islice
 
-from ottla.log.disk import Directory, StorageError
+from ottla.log.disk import Directory, Disk, StorageError
 from ottla.log.log import Log
 from ottla.log.names import DELETE_DIRECTORY, STRAY_DIRECTORY
-from ottla.log.ours import is_partition_file
+from ottla.log.ours import is_partition, is_partition_file
+from ottla.model import limits
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,39 @@ class Removal:
         while self._waiting and len(due) < count and self._waiting[0][0] <= now_ms:
             due.append(heapq.heappop(self._waiting)[2])
         return due
+
+
+class Retirement:
+    """Directories of replicas that went and still have their names. They are renamed some at a time: a topic may have
+    very many, and each takes the disk some time. Who needs a name meanwhile (`make_way`) has it at once."""
+
+    def __init__(self, removal: Removal) -> None:
+        self._removal = removal
+        self._waiting: dict[tuple[Disk, str], tuple[int, bytes, Log | None]] = {}
+
+    def add(self, disk: Disk, path: str, due_ms: int, topic_id: bytes, opened: Log | None) -> None:
+        """To be removed at `due_ms`."""
+        self._waiting[disk, path] = due_ms, topic_id, opened
+
+    def make_way(self, disk: Disk, path: str) -> None:
+        if (disk, path) in self._waiting:
+            self._retire(disk, path)
+
+    def go_on(self) -> int:
+        """Renames some; how many are left."""
+        for disk, path in tuple(islice(self._waiting, limits.DIRECTORIES_RENAMED_PER_TURN)):
+            self._retire(disk, path)
+        return len(self._waiting)
+
+    def _retire(self, disk: Disk, path: str) -> None:
+        due_ms, topic_id, opened = self._waiting.pop((disk, path))
+        home = Directory(disk, path) if opened is None else opened.directory
+        try:
+            if opened is not None or is_partition(home):
+                mark_deleted(home, topic_id)
+                self._removal.add(due_ms, Doomed(home, opened))
+        except StorageError as error:
+            log.warning("%s: %s", path, error)
 
 
 def remove_all(doomed: Iterable[Doomed]) -> None:

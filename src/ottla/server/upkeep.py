@@ -118,6 +118,8 @@ class Upkeep:
 
     async def _remove(self) -> None:
         """The files of deleted topics and segments whose delay is over."""
+        while self._partitions.retirement.go_on():
+            await self._node.services.slices.turn()
         now_ms, steady_ms = self._now_ms(), self._node.services.steady_ms()
         while doomed := self._partitions.removal.take_due(steady_ms, limits.DIRECTORIES_REMOVED_AT_ONCE):
             await self._in_worker(remove_all, doomed)

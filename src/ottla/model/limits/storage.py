@@ -35,6 +35,8 @@ SYNCS_AT_ONCE = 4
 # Segments that ended are synced in the background, of so many logs at a time: a GiB takes a disk some seconds, and the
 # other worker threads are for those who wait.
 SEALED_SYNCS_AT_ONCE = 2
+# Directories of deleted partitions that are renamed at one turn of the loop: some milliseconds of work.
+DIRECTORIES_RENAMED_PER_TURN = 100
 # Directories of deleted partitions that are removed by one job of a worker thread; a stop waits for such a job.
 DIRECTORIES_REMOVED_AT_ONCE = 50
 # Threads for other work that would block: compaction, looks into batches, checkpoints, the metadata's syncs.
