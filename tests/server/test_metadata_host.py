@@ -82,13 +82,13 @@ def test_changes_reach_the_partitions_before_the_reply() -> None:
 def test_a_mistake_with_one_topic_keeps_no_other_from_its_partitions(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = Partitions._place_replica
+    add = Partitions._add
 
     def failing(self: Partitions, topic: Topic, *args: Any, **named: Any) -> None:
         assert topic.name != "bad", "a mistake of ours"
-        place(self, topic, *args, **named)
+        add(self, topic, *args, **named)
 
-    monkeypatch.setattr(Partitions, "_place_replica", failing)
+    monkeypatch.setattr(Partitions, "_add", failing)
     admin = Admin()
     admin.submit(CreateTopics((NewTopic("bad", 1, 1), NewTopic("good", 1, 1))))
     assert "PartitionsAdded could not be followed" in caplog.text

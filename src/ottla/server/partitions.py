@@ -381,8 +381,7 @@ class Partitions:
 
     def configure(self, topic: str) -> None:
         """Hands a topic's present settings to its opened partitions."""
-        held = self._by_name.get(topic)
-        if held is not None and held.opened:
+        if (held := self._by_name.get(topic)) is not None and held.opened:
             config = self._config_of(topic)
             for partition in held.opened.values():
                 partition.configure(config)
@@ -482,8 +481,7 @@ class Partitions:
 
     def close(self) -> None:
         """A clean stop: everything flushed, checkpointed, and marked so. Deleted topics go at the next start."""
-        while self.retirement.go_on():
-            pass
+        self.retirement.finish()
         closed = []
         for directory in self.directories:
             if directory.offline:

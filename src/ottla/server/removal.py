@@ -95,6 +95,10 @@ class Retirement:
             self._retire(disk, path)
         return len(self._waiting)
 
+    def finish(self) -> None:
+        while self.go_on():
+            pass
+
     def _retire(self, disk: Disk, path: str) -> None:
         due_ms, topic_id, opened = self._waiting.pop((disk, path))
         home = Directory(disk, path) if opened is None else opened.directory
