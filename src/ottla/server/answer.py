@@ -38,12 +38,16 @@ class Large(Generic[T]):
 
 
 class Sliced(Generic[T]):
-    """An answer that is made in slices; its connection handles nothing else until it is there."""
+    """An answer that is made in slices, by a request that keeps its turn on the connection meanwhile.
 
-    __slots__ = ("making",)
+    What `changes` something is carried out even if the connection is gone by then; what only reads is given up.
+    """
 
-    def __init__(self, making: Awaitable[T | Large[T]]) -> None:
+    __slots__ = ("changes", "making")
+
+    def __init__(self, making: Awaitable[T | Large[T]], *, changes: bool) -> None:
         self.making = making
+        self.changes = changes
 
     def __await__(self) -> Generator[Any, None, T | Large[T]]:
         return self.making.__await__()

@@ -77,7 +77,6 @@ class Connection:
         self._raw_client_id = b""
         self._reading = False
         self._waits_for_memory = False
-        self._busy: asyncio.Future[Any] | None = None  # with a request that takes many slices: the next ones wait
         self._flush_due = False
         self._on_close = on_close
         self._intercept = context.services.intercept
@@ -89,7 +88,7 @@ class Connection:
     # Reading
 
     def _resume_reading(self) -> None:
-        if not (self._reading or self.closed or self._sending.blocked or self._waits_for_memory or self._busy):
+        if not (self._reading or self.closed or self._sending.blocked or self._waits_for_memory or self.context.holds):
             self._reading = True
             self._loop.add_reader(self._fileno, self._readable)
 
@@ -171,13 +170,11 @@ class Connection:
             self._handle(frame)
             if self.closed:
                 return
-            if self._busy:
-                break
         self._flush()
         self._pause_reading()
-        if not (self.closed or self._sending.blocked or self._busy or self._has_enough()):
+        if not (self.closed or self._sending.blocked or self._has_enough()):
             self._loop.call_soon(self._continue)  # the others have their turn first
-        # Else it is `_sent_on`, `_decoded`, `_answered` or `_let_go` that goes on.
+        # Else it is `_sent_on`, `_answered` or `_let_go` that goes on.
 
     def _has_enough(self) -> bool:
         """Whether answers must leave, or a request must give up its turn, before more requests are handled."""
@@ -189,7 +186,13 @@ class Connection:
 
     def _pin(self) -> None:
         """A request that is under way stays in the receive buffer, which is accounted for."""
-        self._inbound.pinned = self._busy is not None or self.context.holds > 0
+        self._inbound.pinned = self.context.holds > 0
+
+    def _hold_until(self, task: asyncio.Future[Any]) -> None:
+        """A request that is handled in slices keeps its turn."""
+        self.context.hold()
+        self._pin()
+        task.add_done_callback(lambda _: self.context.let_go())
 
     def _let_go(self) -> None:
         """The request that kept its turn is done with."""
@@ -244,11 +247,9 @@ class Connection:
             self._outbound.add(route.reply(answer, correlation_id))
 
     def _decode_in_slices(self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int) -> None:
-        """Nothing is read from this connection meanwhile: its buffer has the frame, and what follows has to wait."""
-        slow = self._decode_slowly(route, frame, position, correlation_id)
-        self._busy = asyncio.ensure_future(slow, loop=self._loop)
-        self._busy.add_done_callback(self._decoded)
-        self._pin()
+        task = self.context.services.slices.begin(self._decode_slowly(route, frame, position, correlation_id))
+        task.add_done_callback(self._decoded)
+        self._hold_until(task)
 
     async def _decode_slowly(
         self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int
@@ -259,19 +260,14 @@ class Connection:
             request = await slices.finish(route.decode_in_steps(frame, position))
         except WireError as error:
             raise _malformed(error) from error
-        if not self.closed:
+        if not self.closed:  # else nobody is there for whom it would be begun
             self._serve(route, request, frame, correlation_id)
 
     def _decoded(self, task: asyncio.Future[Any]) -> None:
-        if self._busy is task:
-            self._busy = None
-            self._pin()
-        if task.cancelled() or self.closed:
+        error = None if task.cancelled() else task.exception()
+        if error is None or self.closed:
             return
-        error = task.exception()
-        if error is None:
-            self._loop.call_soon(self._continue)
-        elif isinstance(error, Disconnect):
+        if isinstance(error, Disconnect):
             log.info("closing %s: %s", self.context.connection.remote_address, error)
             self._flush()
             self.close()
@@ -309,15 +305,14 @@ class Connection:
             self._encode_in_slices(slot, answer)
             return
         if answer.__class__ is Sliced:
-            task = slot.waits_for = self._busy = asyncio.ensure_future(answer.making, loop=self._loop)
+            task = self.context.services.slices.begin(answer.making)
+            slot.waits_for = None if answer.changes else task
+            self._hold_until(task)
         else:
             task = slot.waits_for = asyncio.ensure_future(answer, loop=self._loop)
         task.add_done_callback(lambda done: self._task_done(slot, done))
 
     def _task_done(self, slot: _Slot, task: Any) -> None:
-        if self._busy is task:
-            self._busy = None
-            self._pin()
         if task.cancelled():
             self.close()
         elif task.exception() is not None:
@@ -390,7 +385,7 @@ class Connection:
         self._flush()
 
     def _continue(self) -> None:
-        if not (self.closed or self._reading or self._sending.blocked or self._busy):
+        if not (self.closed or self._reading or self._sending.blocked or self.context.holds):
             self._resume_reading()
             self._work()
 
@@ -448,8 +443,6 @@ class Connection:
             self._memory.forget(self._granted)
         if not self.context.holds:
             self._inbound.release()
-        if self._busy is not None:
-            self._busy.cancel()
         for slot in self._slots:
             if slot.waits_for.__class__ is Later:
                 slot.waits_for.abandon()

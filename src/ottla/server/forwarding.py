@@ -44,7 +44,7 @@ class Forwarding:
         if answer is None or isinstance(answer, Response):
             return answer
         waiting = self._unless_lost(answer, route, request, bytes(frame), context, context.request_version)
-        return Sliced(waiting) if answer.__class__ is Sliced else waiting
+        return Sliced(waiting, changes=answer.changes) if isinstance(answer, Sliced) else waiting
 
     async def _unless_lost(
         self, answer: Any, route: Route, request: Request, frame: bytes, context: Context, version: int

@@ -147,6 +147,7 @@ class Node:
         self._steps_back.append(self.services.syncer.idle)
         self._steps_back.append(self.services.looking.close)
         self._steps_back.append(self.services.coordination.close)
+        self._steps_back.append(self.services.slices.close)
         self.partitions.on_change = self.services.waiters.notify
         if self.is_broker:
             self._replicate(loop)

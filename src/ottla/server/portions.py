@@ -3,7 +3,8 @@
 Most APIs say the same of each of their items (topics, partitions, groups, resources) and what they say of one does not
 depend on the others. How many a client names is its own affair; how long the loop is held up by them is not. Such a
 request is divided, its portions are handled with the others' work in between, and their answers are put together again.
-Nothing else of the connection is handled meanwhile, so that requests keep their order (see `Sliced`). The one
+Nothing else of the connection is handled meanwhile, so that requests keep their order (see `Sliced`), and all portions
+are handled even if the client leaves after the first, as Kafka does with a request that it has read. The one
 difference: whoever names an item twice in a request that is divided may be told what becomes of it twice.
 """
 
@@ -53,7 +54,8 @@ def in_portions(
             if found:
                 if weight(found, asked[1:], portions) <= portions.items:
                     break
-                return Sliced(_handle_all(portions, asked, told, handler, request, context, context.request_version))
+                making = _handle_all(portions, asked, told, handler, request, context, context.request_version)
+                return Sliced(making, changes=True)
         return handler(request, context)
 
     return handle

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, TypeVar
 
 from ottla.server.answer import Large, Sliced
 
@@ -21,6 +21,8 @@ class Slices:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._closed = False
 
     async def turn(self) -> None:
         """Returns when it is the caller's turn to do its next slice."""
@@ -28,10 +30,29 @@ class Slices:
 
     def soon(self, slice_: Callable[[], None]) -> None:
         """Does the slice when it is its turn."""
-        self._queue().add_done_callback(lambda _: slice_())
+        self._queue().add_done_callback(lambda turn: None if turn.cancelled() else slice_())
+
+    def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """A task for work in slices. Whoever asked for it may leave: it goes on until it is done, or until `close`."""
+        task = asyncio.ensure_future(work, loop=self._loop)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Nobody has a turn any more: what is under way ends between two slices."""
+        self._closed = True
+        tasks = list(self._tasks)
+        for each in (*tasks, *self._waiting):
+            each.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _queue(self) -> asyncio.Future[None]:
         mine = self._loop.create_future()
+        if self._closed:
+            mine.cancel()
+            return mine
         self._waiting.append(mine)
         if len(self._waiting) == 1:
             self._loop.call_soon(self._next)
@@ -57,13 +78,13 @@ class Slices:
             await self.turn()
 
     def answer(self, steps: Generator[None, None, T]) -> T | Sliced[T]:
-        """The answer of a handler that says where a slice ends: itself if one slice was enough for it."""
+        """The answer of a handler that only reads and says where a slice ends: itself if one slice was enough."""
         try:
             next(steps)
         except StopIteration as end:
             result: T = end.value
             return result
-        return Sliced(self._rest(steps))
+        return Sliced(self._rest(steps), changes=False)
 
     async def _rest(self, steps: Generator[None, None, T]) -> Large[T]:
         await self.turn()
