@@ -39,4 +39,4 @@ def test_topics_records_and_configs(real_kafka: RealKafka) -> None:
         assert lines and not any("PROBLEM" in line for line in lines)
         verdict = invoke("log", "verify", f"{data}/{partition}", "--json").json
         assert verdict["ok"], verdict["findings"]
-    ottla("topic", "delete", name)
+    ottla("topic", "delete", name, "--yes")

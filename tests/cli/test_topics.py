@@ -18,7 +18,7 @@ def test_the_life_of_a_topic(ottla: Cli) -> None:
     ottla("topic", "alter", "t", "--append", "cleanup.policy=delete")
     (topic,) = ottla("topic", "describe", "t", "--json").json
     assert topic["settings"] == {"cleanup.policy": "compact,delete"}
-    assert "deleted topic t" in ottla("topic", "delete", "t").err
+    assert "deleted topic t" in ottla("topic", "delete", "t", "--yes").err
     assert ottla("topic", "list", "--json").json == []
 
 
@@ -31,7 +31,7 @@ def test_errors_are_one_line_with_a_hint(ottla: Cli) -> None:
     assert "INVALID_TOPIC_EXCEPTION" in ottla("topic", "create", "a b", code=1).err
     assert "there is no topic 'x'" in ottla("topic", "describe", "x", code=1).err
     assert "INVALID_CONFIG" in ottla("topic", "alter", "t", "no.such=1", code=1).err
-    mixed = ottla("topic", "delete", "t", "x", code=1)
+    mixed = ottla("topic", "delete", "t", "x", "--yes", code=1)
     assert "deleted topic t" in mixed.err and "UNKNOWN_TOPIC_OR_PARTITION" in mixed.err
 
 

@@ -42,6 +42,8 @@ def sql(
         raise CommandError(f"SQL needs DuckDB ({error})", "pip install 'ottla[sql]'") from None
 
     text = sys.stdin.read() if query == "-" else query
+    if not text.strip():
+        raise CommandError("the query is empty", "\"select * from topic('orders') limit 5\" is one")
     with Sql(client_options(bootstrap), None if registry == "off" else registry) as session:
         try:
             result = session.query(text)

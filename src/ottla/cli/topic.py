@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ottla.cli import consent
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_pairs, parse_timestamp_ms
 
 if TYPE_CHECKING:
@@ -168,8 +168,7 @@ def delete(
     from ottla.client.admin import Admin
     from ottla.model.errors import ApiError
 
-    if not yes and sys.stdin.isatty():
-        typer.confirm(f"Delete {', '.join(names)} with all records?", abort=True)
+    consent.ask(f"Delete {', '.join(names)} with all records?", yes=yes)
 
     async def run() -> dict[str, ApiError | None]:
         async with Admin(client_options(bootstrap)) as admin:
