@@ -44,6 +44,12 @@ def hint_for(error: BaseException) -> str | None:
 
 def report(error: BaseException) -> int:
     """Print the error to stderr and return the exit code."""
-    message = str(error) or type(error).__name__
-    print_error(message, hint_for(error))
+    print_error(message_of(error), hint_for(error))
     return 1
+
+
+def message_of(error: BaseException) -> str:
+    """What happened, without numbers of the operating system."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__

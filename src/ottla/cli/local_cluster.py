@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ottla.cli.addresses import PORT_MAX
 from ottla.cli.settings_file import read_settings
 from ottla.cli.terminal import CommandError
 
@@ -29,6 +30,9 @@ CONTROLLER_LISTENER = "CONTROLLER"
 _VOTERS_FIXED = "controller.quorum.voters"
 _CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
 _NAME = re.compile(r"node-(\d+)\.properties")
+_OURS = re.compile(r"\.?node-\d+(\.properties|\.removed)?|lost\+found")
+_LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes ports that are free"
+_ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
 _REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -90,7 +94,6 @@ def define(
     """Write the files of a new cluster."""
     if brokers < 1 or (controllers is not None and controllers < 1):
         raise CommandError("a cluster has one broker at least, and one controller")
-    directory.mkdir(parents=True, exist_ok=True)
     host, port = listen
     broker_ids = list(range(1, brokers + 1))
     controller_ids = broker_ids
@@ -99,14 +102,17 @@ def define(
     node_ids = sorted({*broker_ids, *controller_ids})
     for node_id in node_ids:
         _check_unused(directory, node_id)
+    _check_vacant(directory, node_ids)
     ports = _ports(host, port, brokers)
     other_ports = _ports(host, port + _CONTROLLER_PORT_OFFSET if port else 0, len(controller_ids), taken=ports)
     at = {node_id: f"{_url_host(host)}:{found}" for node_id, found in zip(broker_ids, ports, strict=True)}
     controllers_at = dict(zip(controller_ids, other_ports, strict=True))
     voters = controller_ids if controllers is not None else controller_ids[: _VOTERS if brokers >= _VOTERS else 1]
+    shared_settings = dict(_pair(each) for each in settings)
+    directory.mkdir(parents=True, exist_ok=True)
     _format(directory, node_ids, {node_id: (host, controllers_at[node_id]) for node_id in voters})
     found = {node_id: f"{_url_host(host)}:{each}" for node_id, each in controllers_at.items()}
-    shared = _shared(brokers, found.values()) | dict(_pair(each) for each in settings)
+    shared = _shared(brokers, found.values()) | shared_settings
     for node_id in node_ids:
         _write(directory, node_id, at.get(node_id), found.get(node_id), shared)
     return found_nodes(directory)
@@ -207,6 +213,25 @@ def _is_unused(directory: Path, node_id: int) -> bool:
     return not (_data_of(directory, node_id) / "meta.properties").exists()
 
 
+def _check_vacant(directory: Path, node_ids: Iterable[int]) -> None:
+    """A cluster is made in a directory of its own, as a node's data is."""
+    from ottla.server.identity import IdentityError
+    from ottla.server.osdisk import OsDisk
+    from ottla.server.vacancy import check_vacant, shown
+
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise CommandError(f"{directory} is a file and no directory", _ELSEWHERE)
+    foreign = sorted(each.name for each in directory.iterdir() if not _OURS.fullmatch(each.name))
+    if foreign:
+        raise CommandError(f"{directory} holds no cluster, but {shown(foreign)}", _ELSEWHERE)
+    try:
+        check_vacant((str(_data_of(directory, node_id)) for node_id in node_ids), OsDisk)
+    except IdentityError as error:
+        raise CommandError(str(error), _ELSEWHERE) from None
+
+
 def _check_unused(directory: Path, node_id: int) -> None:
     if not _is_unused(directory, node_id):
         raise CommandError(
@@ -260,13 +285,18 @@ def _ports(host: str, first: int, count: int, taken: Sequence[int] = ()) -> list
     try:
         port = first
         while len(held) < count:
+            if port > PORT_MAX:
+                raise CommandError(
+                    f"{count} nodes need {count} free ports on {host} from {first} on, and ports end at {PORT_MAX}",
+                    f"--listen {host}:9092 begins lower; port 0 takes any that are free",
+                )
             try:
                 held.append(socket.create_server((host, port), family=_family(host)))
                 if held[-1].getsockname()[1] in taken:
                     held.pop().close()
             except OSError as error:
                 if not port or port - first > count + 100:
-                    raise CommandError(f"no free port on {host} from {first} on: {error}") from None
+                    raise CommandError(f"no free port on {host} from {first} on: {error.strerror}", _LISTEN) from None
             port += 1 if first else 0
         return [each.getsockname()[1] for each in held]
     finally:

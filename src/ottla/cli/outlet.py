@@ -54,7 +54,7 @@ def install() -> None:
     """Put outlets in the place of the process's streams. One that was closed from the start goes nowhere, and an input
     that was is empty."""
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
     sys.stdout = _wrap(sys.stdout)
     sys.stderr = _wrap(sys.stderr)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.addresses import host_and_port
 from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
@@ -77,10 +78,8 @@ def _up_any(
 
     if (data / "meta.properties").exists():
         raise CommandError(f"{data} holds the data of a single node", "--data DIR names another directory")
-    host, _, port = listen.rpartition("://")[2].rpartition(":")
     registry = None if beside is None else partial(_registry_beside, host=beside[0], port=beside[1])
-    place = (host.strip("[]") or "127.0.0.1", int(port))
-    return UpCluster(data, brokers, controllers, place, settings, where, registry).run()
+    return UpCluster(data, brokers, controllers, _place(listen), settings, where, registry).run()
 
 
 def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
@@ -88,13 +87,15 @@ def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
     node on one."""
     if text == "off":
         return None
-    host, colon, port = (text if text is not None else listen).rpartition("://")[2].rpartition(":")
-    if not port.isdecimal() or (text is not None and not colon):
-        raise typer.BadParameter(f"{text if text is not None else listen!r} is not HOST:PORT")
-    number = int(port)
-    if text is None and number != 0:
-        number = REGISTRY_PORT
-    return host or "127.0.0.1", number
+    host, port = _place(listen if text is None else text)
+    return host, port if text is not None or port == 0 else REGISTRY_PORT
+
+
+def _place(text: str) -> tuple[str, int]:
+    try:
+        return host_and_port(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[str, int] | None) -> int:

@@ -16,6 +16,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.cli.addresses import check_free, host_and_port
 from ottla.cli.terminal import CommandError, print_error, print_warning
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 USAGE = "ottla start [[--config] FILE] [--data DIR] [--listen HOST:PORT] [--set NAME=VALUE]... [--log-level LEVEL]"
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_ELSEWHERE = "--data DIR (log.dirs) names a directory that can be written"
+_DISK_HINTS = {
+    errno.EROFS: f"it lies on a read-only file system: {_ELSEWHERE}",
+    errno.ENOTDIR: f"that is a file and no directory: {_ELSEWHERE}",
+    errno.EACCES: f"this user may not write there: {_ELSEWHERE}",
+    errno.EPERM: f"this user may not write there: {_ELSEWHERE}",
+    errno.ENOSPC: f"the disk is full: make room, or {_ELSEWHERE}",
+}
 _STOP_S = 30.0  # what a node may take to stop when nobody is left to wait for it
 
 
@@ -121,10 +130,11 @@ def listener(text: str) -> str:
     """`HOST:PORT` as an entry of `listeners`; what already is one stays."""
     if "://" in text:
         return text
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal():
-        raise UsageError(f"{text!r} is not HOST:PORT")
-    return f"PLAINTEXT://{host or '127.0.0.1'}:{port}"
+    try:
+        host, port = host_and_port(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
 
 
 def serve(
@@ -144,7 +154,9 @@ def serve(
     from ottla.model.errors import ApiError
     from ottla.observe import logs
     from ottla.server import process
+    from ottla.server.configs import Configs
     from ottla.server.identity import IdentityError
+    from ottla.server.listeners import listened
 
     handler = logs.set_up(sys.stderr, level=log_level)
     for name, nearest in unknown(values, BROKER_SETTINGS):
@@ -154,7 +166,11 @@ def serve(
     if idle:
         logging.getLogger(__name__).info("set, and without effect (docs/settings.md says why): %s", ", ".join(idle))
     try:
+        check_free((each.host, each.port) for each in listened(Configs(values).broker))
         process.run(values, on_ready, on_recovery)
+    except CommandError as error:
+        print_error(str(error), error.hint)
+        return 1
     except ApiError as error:
         print_error(error.text)
         return 1
@@ -167,7 +183,10 @@ def serve(
     except IdentityError as error:
         print_error(str(error), error.hint)
         return 1
-    except (StorageError, JournalError, CheckpointError, SnapshotError) as error:
+    except StorageError as error:
+        print_error(str(error), _DISK_HINTS.get(error.errno))
+        return 1
+    except (JournalError, CheckpointError, SnapshotError) as error:
         print_error(str(error))
         return 1
     finally:

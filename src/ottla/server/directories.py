@@ -162,11 +162,16 @@ def cordoned(directories: Iterable[DataDirectory], settings: Config) -> list[byt
 def open_directories(paths: list[str], make_disk: Callable[[str], Disk]) -> list[DataDirectory]:
     """Those of `paths` that can be used; at least one, or the node cannot start."""
     usable = []
+    failures: list[StorageError] = []
     for path in paths:
         try:
             usable.append(DataDirectory(path, make_disk(path)))
         except StorageError as error:
-            log.error("%s cannot be used: %s", path, error)
+            failures.append(StorageError(error.errno, f"{path} cannot be used: {error}"))
     if not usable:
-        raise StorageError(0, f"none of the log directories can be used: {', '.join(paths)}")
+        first, *others = failures
+        more = " (nor can any other of log.dirs)" if others else ""
+        raise StorageError(first.errno, f"{first}{more}")
+    for failure in failures:
+        log.error("%s", failure)
     return usable

@@ -6,7 +6,7 @@ node formats by itself, so it must not do that to the folder of somebody else wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ottla.cluster.store import DIRECTORY as JOURNAL
 from ottla.cluster.store import DOUBT
@@ -34,8 +34,13 @@ def _check(path: str, disk: Disk) -> None:
         return
     foreign = foreign_entries(disk, _KNOWN)
     if foreign:
-        more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
         raise IdentityError(
-            f"{path} is no data directory: it has no {META_PROPERTIES} and holds {', '.join(foreign[:_SHOWN])}{more}",
+            f"{path} is no data directory: it has no {META_PROPERTIES} and holds {shown(foreign)}",
             "choose an empty directory (log.dirs, or --data), or move away what lies there",
         )
+
+
+def shown(names: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
