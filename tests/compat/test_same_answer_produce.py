@@ -71,6 +71,14 @@ def resealed(at: int, value: bytes) -> bytearray:
     return batch
 
 
+def counted(count: int) -> bytearray:
+    """A batch whose header says, consistently, that it holds more records than it does."""
+    batch = resealed(57, struct.pack(">i", count))
+    struct.pack_into(">i", batch, 23, count - 1)
+    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    return batch
+
+
 ODD_BATCHES: dict[str, Callable[[], Batch]] = {
     "a wrong checksum": lambda: corrupt(17, b"\1\2\3\4"),
     "a flipped bit in a value": lambda: corrupt(120, b"\xff"),
@@ -89,6 +97,7 @@ ODD_BATCHES: dict[str, Callable[[], Batch]] = {
     "a count of zero": lambda: resealed(57, struct.pack(">i", 0)),
     "a negative count": lambda: resealed(57, struct.pack(">i", -1)),
     "a last offset that does not fit the count": lambda: resealed(23, struct.pack(">i", 7)),
+    "a count that nothing can hold": lambda: counted(2**31 - 1),
     "a negative last offset": lambda: resealed(23, struct.pack(">i", -1)),
     "a base offset of its own": lambda: corrupt(0, struct.pack(">q", 77)),
     "a leader epoch of its own": lambda: corrupt(12, struct.pack(">i", 77)),

@@ -187,3 +187,15 @@ def test_values_are_laid_out_as_records(count: int) -> None:
     plain = build_batch([(None, value) for value in values], base_offset=5, leader_epoch=2, timestamp=77)
     quick = values_batch(values, base_offset=5, leader_epoch=2, timestamp=77)
     assert bytes(quick) == bytes(plain) or not count
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_batch_holds_no_more_records_than_there_is_room_for(codec: Codec) -> None:
+    """Offsets are given by the count in the header: one that lies would use them up, and a new segment each time."""
+    batch = build_batch([(None, None)] * 1_000, timestamp=0, codec=codec)
+    header = read_header(batch)
+    check_client(header)
+    lie = header._replace(count=2**31 - 1, last_offset_delta=2**31 - 2)
+    with pytest.raises(ApiError, match="no room for") as refused:
+        check_client(lie)
+    assert refused.value.code == ErrorCode.INVALID_RECORD

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import INT32_MAX
+from ottla.model.limits import DECOMPRESSED_BATCH_BYTES_MAX, INT32_MAX, RECORD_BYTES_MIN, UNPACKED_RATIO_MAX
 from ottla.records.compress import CODEC_OF_ID, Codec
 from ottla.records.crc import crc32c
 
@@ -227,10 +227,19 @@ def check_client(header: BatchHeader) -> None:
         and header.last_offset_delta == count - 1
         and header.attributes & _CLIENT_ATTRIBUTES_REFUSED == 0
         and header.attributes & CODEC_MASK <= 4
+        and (count * RECORD_BYTES_MIN < header.length or _has_room(header))
         and (header.base_sequence >= 0 or header.producer_id < 0)
     ):
         return
     _refuse_client(header)
+
+
+def _has_room(header: BatchHeader) -> bool:
+    """Whether so many records can be in the batch: offsets are given by this count, without a look inside."""
+    room_bytes = header.size_bytes - HEADER_BYTES
+    if header.attributes & CODEC_MASK:
+        room_bytes = min(room_bytes * UNPACKED_RATIO_MAX, DECOMPRESSED_BATCH_BYTES_MAX)
+    return header.count * RECORD_BYTES_MIN <= room_bytes
 
 
 def _refuse_client(header: BatchHeader) -> None:
@@ -249,6 +258,8 @@ def _refuse_client(header: BatchHeader) -> None:
         message = f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
     elif header.attributes & CODEC_MASK > 4:
         message = f"Unknown compression type id: {header.attributes & CODEC_MASK}"
+    elif not _has_room(header):
+        message = f"Found invalid number of records in the batch: its header says {count}, which it has no room for"
     else:
         raise ApiError(
             ErrorCode.INVALID_TIMESTAMP,

@@ -6,6 +6,10 @@ from ottla.model.limits.units import KIB, MIB
 BATCH_BYTES_MAX = 1 * MIB + 12
 # What one compressed batch may unpack to: a guard against decompression bombs, far above what producers send.
 DECOMPRESSED_BATCH_BYTES_MAX = 256 * MIB
+# No codec makes more of a byte than that (zstd: a block of 128 KiB in four bytes), and no record is smaller. A header
+# that tells of more records than fit lies; each of them would take an offset.
+UNPACKED_RATIO_MAX = 32_768
+RECORD_BYTES_MIN = 7
 # Produces to topics whose records the broker looks at (compacted ones, those with a codec or a contract of their own):
 # what the batches of one request may unpack to, or so many times their own size if that is more; and their records.
 LOOKED_INTO_BYTES_MAX = 64 * MIB
