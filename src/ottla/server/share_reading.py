@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ottla.log.disk import FileSlice
+from ottla.log.disk import Cold, FileSlice
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.records.batch import HEADER_BYTES, BatchHeader, read_header
@@ -59,6 +59,36 @@ def take(owner: SharePartitions, live: LivePartition, want: Want, max_bytes: int
     return taken
 
 
+def missing(live: LivePartition, now_ms: int) -> Cold | None:
+    """What has to be read from the disk before records can be handed out; None: nothing, or nobody can tell."""
+    state = live.ready(now_ms)
+    if not state.can_acquire(now_ms):
+        return None
+    slice_ = None
+    try:
+        slice_ = _next_slice(live, state.scanned if state.rules.inspects else state.next_offset(now_ms))
+    except Cold as cold:
+        return cold
+    except ApiError:
+        pass  # whoever reads is told why
+    if slice_ is None or slice_.file.is_warm(slice_.position, slice_.size_bytes):
+        return None
+    return Cold(slice_.file, slice_.position, slice_.size_bytes)
+
+
+def _next_slice(live: LivePartition, offset: int) -> FileSlice | None:
+    """About what lies from an offset on. Where the log remembers the place, the way to it is short."""
+    partition = live.partition
+    segment = partition.log.active
+    if offset < segment.recent_start:
+        isolation = live.rules.isolation
+        return partition.fetch(offset, limits.COLD_READ_BYTES, isolation=isolation, patient=False).records
+    place = segment.find(offset)
+    if place is None:
+        return None
+    return FileSlice(segment.file, place[0], min(segment.file.size - place[0], limits.COLD_READ_BYTES))
+
+
 def waiting_bytes(live: LivePartition, max_bytes: int, now_ms: int) -> int:
     """About how much could be handed out; `min_bytes` is compared with it."""
     state = live.ready(now_ms)
@@ -79,6 +109,8 @@ def _take_next(
         if not state.can_acquire(now_ms):
             return NOTHING
         offset = state.next_offset(now_ms)
+        if offset < live.partition.log.active.recent_start:
+            max_bytes = min(max_bytes, limits.COLD_READ_BYTES)  # so much is in memory, see `missing`
         fetched = live.partition.fetch(offset, max_bytes, isolation=isolation)
         slice_ = fetched.records
         if slice_ is None:

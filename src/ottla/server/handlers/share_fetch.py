@@ -10,6 +10,7 @@ than `max_bytes`. The first answer of a session names every partition that was r
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ottla.log.disk import StorageError
@@ -20,7 +21,7 @@ from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.share_acks import acknowledge, check_member, name_leaders
 from ottla.server.share_partitions import LivePartition
-from ottla.server.share_reading import NOTHING, Taken, take, waiting_bytes
+from ottla.server.share_reading import NOTHING, Taken, missing, take, waiting_bytes
 from ottla.server.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, Named, ShareSession
 from ottla.shares.partition.terms import Want
 from ottla.shares.state.partition import SharePartitionId
@@ -207,7 +208,8 @@ class _ShareFetch:
         wanted = min(self.request.min_bytes, self.max_bytes)
         for name, live in ready:
             try:
-                wanted -= waiting_bytes(live, self.max_bytes, now_ms)
+                if not self._is_cold(live, now_ms):
+                    wanted -= waiting_bytes(live, self.max_bytes, now_ms)
             except ApiError as error:
                 self.errors[name] = error
                 del self.live[name]
@@ -220,6 +222,8 @@ class _ShareFetch:
         strict = request.share_acquire_mode == _RECORD_LIMIT
         want = Want(self.session.member_id, max_records, max(request.batch_size, 1), strict)
         try:
+            if self._is_cold(live, now_ms):
+                return NOTHING
             return take(self.shares, live, want, max_bytes, now_ms)
         except ApiError as error:
             self.errors[name] = error
@@ -228,6 +232,13 @@ class _ShareFetch:
             self.errors[name] = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
         del self.live[name]
         return NOTHING
+
+    def _is_cold(self, live: LivePartition, now_ms: int) -> bool:
+        """Whether its records must be read from the disk first; then they are, and whoever waits looks again."""
+        cold = missing(live, now_ms)
+        if cold is not None:
+            self.context.services.cold.warm(cold, live, partial(self.shares.look_soon, live))
+        return cold is not None
 
     def _respond(self, acks: list[ApiError | None]) -> ShareFetchResponse:
         acked = dict(zip(self.outcomes, acks, strict=True))
