@@ -161,9 +161,9 @@ def test_what_waits_for_the_coordinator_stays_where_it_is_accounted_for(
         assert connection.call(produce_request({("t", 0): [b"another's"]}), BY_NAME)
         assert size_bytes - limits.RECEIVE_BUFFER_BYTES <= memory.used_bytes <= 2 * size_bytes
         gate.open.set()
+        sender.join()
         offsets = [pipe.answer().responses[0].partition_responses[0].base_offset for _ in range(count)]
         assert offsets == list(range(1, count + 1))
-        sender.join()
     eventually(lambda: memory.used_bytes == 0, "all of it is given back")
 
 

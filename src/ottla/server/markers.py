@@ -1,15 +1,13 @@
-"""Markers: writes the ends of transactions into the partitions that took part in them.
+"""Markers: tells a partition how a transaction ended that it took part in.
 
-One `Delivery` per prepared transaction. Partitions that this node leads are written to at once; markers for others go
-to their leaders with WriteTxnMarkers, all that are waiting for one broker together. A partition that cannot be written
-to is tried again, wherever its leader is by then, until it can, whatever that takes: the transaction is decided, and
-readers wait for the marker. A partition that no longer exists needs none. When all are told, the coordinator hears
-`MarkersWritten`.
+A partition that this node leads is written to at once; markers for others go to their leaders with WriteTxnMarkers, all
+that are waiting for one broker together. A partition that no longer exists needs none. Who is to be told, and what
+becomes of a partition that cannot be, is the matter of `deliveries`.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,23 +24,25 @@ from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.answer import Later
 from ottla.server.elsewhere import Outbox, ask, give
-from ottla.txns.commands.end import MarkersWritten
 from ottla.txns.effects import WriteMarkers
 from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 if TYPE_CHECKING:
     from ottla.server.context import Services
-    from ottla.server.host import Host
-    from ottla.txns.machine import TransactionsMachine
-
-log = logging.getLogger(__name__)
 
 WritableMarker = WriteTxnMarkersRequest.WritableTxnMarker
 WritableMarkerTopic = WritableMarker.WritableTxnMarkerTopic
 
-# With these there is nobody to tell: the partition has heard of a later transaction, or of this one's end from a later
-# coordinator.
-_NEEDLESS = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+
+# What the markers of one slice cost: one that goes to another node, or into files that are open, costs 1.
+COST_PER_SLICE = limits.PARTITIONS_PRODUCED_PER_SLICE
+_OPENING_COST = COST_PER_SLICE // limits.PARTITIONS_OPENED_PER_SLICE
+
+
+def marker_cost(services: Services, where: TopicPartition) -> int:
+    partitions = services.partitions
+    is_closed = partitions.if_opened(*where) is None and partitions.directory_of(where) is not None
+    return _OPENING_COST if is_closed else 1
 
 
 def write_marker(
@@ -130,16 +130,9 @@ class Marked(NamedTuple):
 
 
 class Markers:
-    """The deliveries of a node."""
-
-    def __init__(self, loop: Any, services: Services) -> None:
-        self.loop = loop
+    def __init__(self, services: Services) -> None:
         self.services = services
         self._outbox: Outbox[int, Marked] = Outbox(self._send, lambda marked: marked.identity)
-
-    def write(self, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
-        """Carries out the transaction coordinator's wish."""
-        Delivery(self, effect, host).send(effect.partitions)
 
     def tell(self, where: TopicPartition, effect: WriteMarkers, coordinator_epoch: int) -> Later[ApiError | None]:
         """Has the leader of a partition write the marker; None once it counts, or there is no such partition."""
@@ -160,23 +153,26 @@ class Markers:
         return done
 
     def _send(self, node_id: int, items: list[Marked]) -> Later[None]:
-        markers: dict[tuple[WriteMarkers, int], dict[str, list[int]]] = {}
-        for each in items:
-            topics = markers.setdefault((each.effect, each.coordinator_epoch), {})
-            topics.setdefault(each.where.topic, []).append(each.where.partition)
-        request = WriteTxnMarkersRequest(
-            markers=[
-                WritableMarker(
+        markers: dict[tuple[int, int, bool, int, int], WritableMarker] = {}
+        topics: dict[tuple[Hashable, str], WritableMarkerTopic] = {}
+        for where, effect, coordinator_epoch, _ in items:
+            # Not by the effect itself: its hash would be that of all its partitions.
+            same = (effect.producer_id, effect.epoch, effect.commit, coordinator_epoch, effect.transaction_version)
+            if same not in markers:
+                markers[same] = WritableMarker(
                     producer_id=effect.producer_id,
                     producer_epoch=effect.epoch,
                     transaction_result=effect.commit,
-                    topics=[WritableMarkerTopic(name=name, partition_indexes=each) for name, each in topics.items()],
+                    topics=[],
                     coordinator_epoch=coordinator_epoch,
                     transaction_version=effect.transaction_version,
                 )
-                for (effect, coordinator_epoch), topics in markers.items()
-            ]
-        )
+            topic = topics.get((same, where.topic))
+            if topic is None:
+                topic = topics[same, where.topic] = WritableMarkerTopic(name=where.topic, partition_indexes=[])
+                markers[same].topics.append(topic)
+            topic.partition_indexes.append(where.partition)
+        request = WriteTxnMarkersRequest(markers=list(markers.values()))
         return ask(self.services, node_id, request, "markers").map(partial(_settle, items))
 
 
@@ -192,54 +188,3 @@ def _settle(items: list[Marked], answer: Any) -> None:
     for marked in items:
         code = codes.get(marked.identity, ErrorCode.NETWORK_EXCEPTION)
         give(marked.done, ApiError(error_code(code)) if code else None)
-
-
-class Delivery:
-    """The markers of one transaction, on their way."""
-
-    def __init__(self, markers: Markers, effect: WriteMarkers, host: Host[TransactionsMachine]) -> None:
-        self._markers = markers
-        self._loop = markers.loop
-        self._effect = effect
-        self._host = host
-        self._machine = host.machine  # a host that loaded anew wants the markers anew, with an effect of its own
-        self._left = 0
-        self._complained: set[TopicPartition] = set()
-
-    def send(self, partitions: tuple[TopicPartition, ...]) -> None:
-        self._left = len(partitions) + 1
-        for where in partitions:
-            self._send(where)
-        self._told()  # whoever is not held up by anything
-
-    def _send(self, where: TopicPartition) -> None:
-        """To whoever leads the partition."""
-        epoch = self._host.leader_epoch
-        self._markers.tell(where, self._effect, epoch).then(lambda error: self._answered(where, error))
-
-    def _answered(self, where: TopicPartition, error: ApiError | None) -> None:
-        if error is None or error.code in _NEEDLESS:
-            self._told()
-            return
-        if where not in self._complained:
-            self._complained.add(where)
-            log.warning(
-                "the end of %s's transaction cannot be written to %s: %s", self._effect.transactional_id, where, error
-            )
-        self._loop.call_later(limits.MARKERS_RETRY_MS / 1000, self._retry, where)
-
-    def _retry(self, where: TopicPartition) -> None:
-        if self._host.active and self._host.machine is self._machine:
-            self._send(where)
-
-    def _told(self) -> None:
-        self._left -= 1
-        if not self._left and self._host.machine is self._machine:
-            effect = self._effect
-            done = MarkersWritten(effect.transactional_id, effect.producer_id, effect.epoch)
-            self._host.submit(done, self._completed)
-
-    def _completed(self, answer: Any) -> None:
-        """The journal could not be written: the same again later, markers included."""
-        if isinstance(answer, ApiError) and self._host.active and self._host.machine is self._machine:
-            self._loop.call_later(limits.MARKERS_RETRY_MS / 1000, self.send, self._effect.partitions)

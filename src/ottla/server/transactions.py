@@ -12,8 +12,8 @@ from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.names import TRANSACTION_STATE_TOPIC
 from ottla.server.answer import Answer, Later
+from ottla.server.deliveries import Deliveries
 from ottla.server.hosts import Coordinators
-from ottla.server.markers import Markers
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.machine import TransactionsMachine
 from ottla.txns.view import TransactionsState, View
@@ -79,5 +79,5 @@ def transaction_coordinators(loop: Any, services: Services) -> TransactionCoordi
         make,
         lambda: limits.TRANSACTION_WRITE_MS_MAX,
     )
-    made.on_effect(WriteMarkers, Markers(loop, services).write)
+    made.on_effect(WriteMarkers, Deliveries(loop, services).write)
     return made
