@@ -11,11 +11,12 @@ from ottla.log.lookup import TimeOffset
 from ottla.log.names import CLEANED
 from ottla.log.segment import Segment
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.limits import SCAN_READ_BYTES
 from ottla.records.batch import headers
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import Record
-from ottla.sim.disk import Crash, SimDisk
+from ottla.sim.disk import Crash, SimDisk, SimFile
 
 
 def filled(batches: int = 10, *, disk: SimDisk | None = None, config: LogConfig | None = None, count: int = 3) -> Log:
@@ -143,6 +144,30 @@ def test_times_respect_the_log_start() -> None:
 def test_times_of_an_empty_log() -> None:
     log = open_log()
     assert log.offset_for_time(0, max_offset=0) is None and log.max_timestamp_offset(max_offset=0) is None
+
+
+def test_a_step_of_a_search_reads_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked for comes last; all before it is older, and no index says so."""
+    log = open_log()
+    older = build_batch([Record(-1, 4, None, bytes(900_000))])
+    for each in [build_batch([Record(-1, 6, None, b"")]), *[older] * 10, build_batch([Record(-1, 7, None, b"")])]:
+        append(log, bytearray(each))
+    steps, read = [], [0]
+    honest = SimFile.read
+
+    def counted(self: SimFile, position: int, size_bytes: int) -> bytes:
+        data = honest(self, position, size_bytes)
+        read[0] += len(data)
+        return data
+
+    monkeypatch.setattr(SimFile, "read", counted)
+    search, done = log.time_search(7), False
+    while not done:
+        read[0] = 0
+        done = search.step()
+        steps.append(read[0])
+    assert search.found == (11, 7, 0)
+    assert len(steps) > 4 and max(steps) <= 3 * SCAN_READ_BYTES
 
 
 # --- retention

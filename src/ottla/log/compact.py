@@ -2,9 +2,10 @@
 
 One round, in the order a caller drives it (`compact_now` does it all in one go):
 
-1. `Compaction(...)`, on the loop: notes everything that the loop may change meanwhile (segments and their sizes,
-   aborted transactions, what producers wrote last).
-2. `build_map()`, in a worker: reads the dirty range and fills the offset map, until it is full or the range is done.
+1. `Compaction(...)`, on the loop: notes everything that the loop may change meanwhile (segments and their sizes, how
+   many transactions were aborted, what producers wrote last).
+2. `build_map()`, in a worker: reads which transactions were aborted, then the dirty range, and fills the offset map,
+   until it is full or the range is done.
 3. `groups()`: neighbouring segments that fit one segment together, so that logs do not end as thousands of tiny files.
 4. For each group `rewrite(group)`, in a worker: writes and syncs a `.cleaned` segment; then `swap(cleaned)`, on the
    loop: renames it to `.swap`, takes the originals out, renames it to its place. `recover` undoes or finishes this
@@ -16,7 +17,8 @@ One round, in the order a caller drives it (`compact_now` does it all in one go)
 for the throttle there, or closes the generator to give up; a half-written `.cleaned` segment is then removed.
 
 Rules:
-- A worker touches only closed segments' log files and the new segment; never an index or a list that the loop uses.
+- A worker touches only closed segments' log files, entries of the transaction indexes that were there when the round
+  began, and the new segment; never another index or a list that the loop uses.
   What it works on may have left the log meanwhile (retention, truncation): `swap` notices and throws the work away.
 - Every batch is checked before it is rewritten, so that damage is reported and not sealed under a new CRC.
 - A log must not be deleted while a worker is in it: close the generator first.
@@ -28,7 +30,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
-from ottla.log.aborted import AbortedTxn
+from ottla.log.aborted import ENTRY_BYTES, AbortedTxn
 from ottla.log.clean_filter import BatchFilter, Kept, LastRecord, Tally
 from ottla.log.clean_txns import CleanedTxns
 from ottla.log.disk import Directory
@@ -78,18 +80,11 @@ class Compaction:
         self._segments = [segment for segment in log.segments[:-1] if segment.base_offset < first_uncleanable_offset]
         self._sizes = {segment.base_offset: segment.size_bytes for segment in self._segments}
         self._next_bases = [*(segment.base_offset for segment in self._segments), first_uncleanable_offset][1:]
-        self._aborted: list[AbortedTxn] = []
-        for segment in log.segments:
-            self._aborted += [txn for txn in segment.aborted.entries() if txn.first_offset < first_uncleanable_offset]
-        producers = {state.producer_id: LastRecord(state.last_offset, state.epoch) for state in log.producer_states()}
-        self._filter = BatchFilter(
-            offsets,
-            CleanedTxns(self._aborted),
-            producers,
-            end_offset=first_uncleanable_offset,
-            now_ms=now_ms,
-            delete_retention_ms=log.config.delete_retention_ms,
-        )
+        self._indexes = [(segment.aborted, segment.aborted.count) for segment in log.segments if segment.aborted.count]
+        self._producers = {
+            state.producer_id: LastRecord(state.last_offset, state.epoch) for state in log.producer_states()
+        }
+        self._filter: BatchFilter  # once it is known what was aborted
         self.map_bytes_read = 0
 
     @property
@@ -110,8 +105,17 @@ class Compaction:
         offsets.latest_offset = self._first_dirty - 1
         bases = [segment.base_offset for segment in self._segments]
         start = max((base for base in bases if base <= self._first_dirty), default=0)
+        aborted = yield from self._read_aborted()
+        self._filter = BatchFilter(
+            offsets,
+            CleanedTxns(aborted),
+            self._producers,
+            end_offset=self._end,
+            now_ms=self._now_ms,
+            delete_retention_ms=self._config.delete_retention_ms,
+        )
         # The markers of transactions that ended before are not met below: those producers have moved on.
-        txns = CleanedTxns([txn for txn in self._aborted if txn.last_offset >= start])
+        txns = CleanedTxns([txn for txn in aborted if txn.last_offset >= start])
         pending_bytes = 0
         for segment, next_base in zip(self._segments, self._next_bases, strict=True):
             if next_base <= self._first_dirty:
@@ -132,6 +136,17 @@ class Compaction:
             # Offsets may be missing at the end of a segment; nothing can lie there any more.
             offsets.latest_offset = max(offsets.latest_offset, next_base - 1)
         yield pending_bytes
+
+    def _read_aborted(self) -> Generator[int, None, list[AbortedTxn]]:
+        """The aborted transactions that began in what is cleaned; their markers may lie behind it."""
+        aborted: list[AbortedTxn] = []
+        at_once = max(self._read_bytes // ENTRY_BYTES, 1)
+        for index, count in self._indexes:
+            for first in range(0, count, at_once):
+                some = index.entries(first, min(first + at_once, count))
+                aborted += [txn for txn in some if txn.first_offset < self._end]
+                yield len(some) * ENTRY_BYTES
+        return aborted
 
     def _map_batch(self, batch: Scanned, txns: CleanedTxns) -> bool:
         """Put the keys of one batch into the map; False when it is full before the batch is done."""

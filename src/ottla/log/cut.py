@@ -11,7 +11,7 @@ that in a worker thread first (`producers_at`), and cuts then.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.producers import Producers
 from ottla.log.recall import recall
@@ -33,17 +33,24 @@ def is_long(log: Log, offset: int) -> bool:
     return not is_near and not log.producers.has_mark(offset, log.bases[0])
 
 
-def producers_at(log: Log, offset: int, now_ms: int) -> Producers:
+class ProducersThen(NamedTuple):
+    """What the producers were at some offset, and the snapshots that turned out to be damaged."""
+
+    producers: Producers
+    damaged: list[int]
+
+
+def producers_at(log: Log, offset: int, now_ms: int) -> ProducersThen:
     """What the producers were when the log ended at `offset`. Changes nothing, and may run in a worker thread."""
-    snapshot = log.snapshots.newest(offset)
+    snapshot, damaged = log.snapshots.newest(offset)
     start, entries = snapshot if snapshot is not None else (0, [])
     producers = Producers(log.name)
     producers.restore(entries, now_ms, log.config.producer_expiration_ms)
     replay_closed(producers, tuple(log.segments), start, offset)
-    return producers
+    return ProducersThen(producers, damaged)
 
 
-def truncate_to(log: Log, offset: int, now_ms: int, producers: Producers | None = None) -> bool:
+def truncate_to(log: Log, offset: int, now_ms: int, producers: ProducersThen | None = None) -> bool:
     """Cut everything at or above `offset`; True if anything went. `producers`: what `producers_at` found.
 
     After a StorageError the log remembers what it has to do (`cut_at`), and does it before the next append or sync.
@@ -56,7 +63,7 @@ def truncate_to(log: Log, offset: int, now_ms: int, producers: Producers | None 
     return True
 
 
-def finish(log: Log, now_ms: int, producers: Producers | None = None) -> None:
+def finish(log: Log, now_ms: int, producers: ProducersThen | None = None) -> None:
     """Do what `cut_at` says; every step can be done again if a later one failed."""
     offset = log.cut_at
     assert offset is not None, "nothing was to be cut"
@@ -107,7 +114,7 @@ def _settle(log: Log) -> None:
     log.durable.seams.remove_range(end + 1, INT64_MAX)
 
 
-def _take_producers_back(log: Log, now_ms: int, producers: Producers | None) -> None:
+def _take_producers_back(log: Log, now_ms: int, producers: ProducersThen | None) -> None:
     end = log.next_offset
     mark = log.producers.go_back(end, log.bases[0]) if producers is None else None
     if mark is not None:
@@ -116,7 +123,8 @@ def _take_producers_back(log: Log, now_ms: int, producers: Producers | None) -> 
         behind = entries.entry(mark.due - 1)[0] if entries.count >= mark.due else end
         replay(log.producers, [log.active], mark.offset, min(end, behind))
     elif len(log.producers):
-        log.producers = producers if producers is not None else producers_at(log, end, now_ms)
+        log.producers, damaged = producers if producers is not None else producers_at(log, end, now_ms)
+        log.snapshots.discard(damaged)
         recall(log.producers, log.segments, end)
     log.mark(end)
 

@@ -23,6 +23,7 @@ from ottla.log.append import Appended
 from ottla.log.checkpoint import PARTITION_METADATA, write_partition_metadata
 from ottla.log.committed import Fetched
 from ottla.log.config import LogConfig
+from ottla.log.cut import ProducersThen
 from ottla.log.disk import Directory, Disk, FileSlice
 from ottla.log.durable import Durable, Syncable
 from ottla.log.epochs import Epochs
@@ -387,7 +388,7 @@ class Log:
 
     # --- cutting and deleting
 
-    def truncate_to(self, offset: int, *, now_ms: int = 0, producers: Producers | None = None) -> bool:
+    def truncate_to(self, offset: int, *, now_ms: int = 0, producers: ProducersThen | None = None) -> bool:
         """Cut everything at or above `offset`; True if anything went. `producers`: what `cut.producers_at` found."""
         return cut.truncate_to(self, offset, now_ms, producers)
 

@@ -2,7 +2,8 @@
 
 Exact inside compressed batches, which therefore have to be unpacked. Somebody may have filled them with very many
 records, so a search goes in steps, like a look (`log/look.py`), and the first one is short: whoever wants no more on
-the loop leaves the others to a worker. Only the making of a search touches the indexes, which change with every append.
+the loop leaves the others to a worker. A step passes over so many batches, or so many bytes of them, and reads none
+whole that is not small. Only the making of a search touches the indexes, which change with every append.
 """
 
 from __future__ import annotations
@@ -50,16 +51,20 @@ class TimeSearch(Steps):
         return self.found
 
     def _search(self) -> Iterator[None]:
+        passed = passed_bytes = 0  # in this step
         for file, begin, end in self._ranges:
-            for number, batch in enumerate(scan(file, begin, end, whole=True)):
-                if number % limits.LOOKED_AT_ONCE_RECORDS == limits.LOOKED_AT_ONCE_RECORDS - 1:
+            for batch in scan(file, begin, end, whole=False):
+                if passed == limits.LOOKED_AT_ONCE_RECORDS or passed_bytes >= limits.SCAN_READ_BYTES:
                     yield
+                    passed = passed_bytes = 0
+                passed += 1
+                passed_bytes += batch.header.size_bytes
                 if batch.header.max_timestamp >= self._timestamp:
-                    yield from self._search_batch(batch)
+                    yield from self._search_batch(file, batch)
                     if self.found is not None:
                         return
 
-    def _search_batch(self, batch: Scanned) -> Iterator[None]:
+    def _search_batch(self, file: File, batch: Scanned) -> Iterator[None]:
         header = batch.header
         if header.is_log_append_time:  # all records share it
             if header.base_offset >= self._start_offset:
@@ -67,10 +72,10 @@ class TimeSearch(Steps):
             return
         data = None
         if header.size_bytes <= limits.LOOKED_AT_HERE_PACKED_BYTES:
-            data = _unpacked(batch, limits.LOOKED_AT_HERE_BYTES)
+            data = _unpacked(file, batch, limits.LOOKED_AT_HERE_BYTES)
         if data is None:
             yield
-            data = _unpacked(batch, unpacked_bytes_max(header.size_bytes))
+            data = _unpacked(file, batch, unpacked_bytes_max(header.size_bytes))
             yield
         if data is None:
             # Nobody should need so much memory for an offset: what is looked for is in this batch, and not before.
@@ -85,10 +90,15 @@ class TimeSearch(Steps):
                 yield
 
 
-def _unpacked(batch: Scanned, limit_bytes: int) -> bytes | None:
+def _unpacked(file: File, batch: Scanned, limit_bytes: int) -> bytes | None:
     """None: it is more than that."""
+    data = batch.view()
+    if len(data) < batch.header.size_bytes:
+        data = memoryview(file.read(batch.position, batch.header.size_bytes))
+        if len(data) < batch.header.size_bytes:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{file.path} was cut meanwhile")
     try:
-        return payload(batch.data, batch.at, batch.header, limit_bytes)
+        return payload(data, 0, batch.header, limit_bytes)
     except ApiError as error:
         if error.code == ErrorCode.MESSAGE_TOO_LARGE:
             return None

@@ -136,7 +136,7 @@ class _Recovery:
             scan_from = segments[-1].next_offset() if segments else 0
         else:
             scan_from = end
-        snapshot = self._snapshots.newest(scan_from)
+        snapshot = self._snapshots.take_newest(scan_from)
         if snapshot is not None:
             self._producers.restore(snapshot[1], now_ms, self._config.producer_expiration_ms)
             recall(self._producers, segments[:first], snapshot[0])

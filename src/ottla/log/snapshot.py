@@ -41,6 +41,11 @@ class SnapshotEntry(NamedTuple):
     txn_first_offset: int
 
 
+class Newest(NamedTuple):
+    sound: tuple[int, list[SnapshotEntry]] | None
+    damaged: list[int]  # the offsets of those that had to be passed over
+
+
 def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
     body = [_ENTRY.pack(*entry) for entry in entries]
     out = bytearray(_HEAD.pack(_VERSION, 0, len(body)))
@@ -91,8 +96,15 @@ class Snapshots:
         if offset not in self.offsets:
             insort(self.offsets, offset)
 
-    def newest(self, end_offset: int) -> tuple[int, list[SnapshotEntry]] | None:
+    def take_newest(self, end_offset: int) -> tuple[int, list[SnapshotEntry]] | None:
         """The newest sound snapshot at or below `end_offset`; damaged ones are removed on the way."""
+        found = self.newest(end_offset)
+        self.discard(found.damaged)
+        return found.sound
+
+    def newest(self, end_offset: int) -> Newest:
+        """The same, and which ones are damaged. Changes nothing, and may run in a worker thread."""
+        damaged: list[int] = []
         for offset in self.offsets[::-1]:
             if offset > end_offset:
                 continue
@@ -100,12 +112,18 @@ class Snapshots:
             try:
                 file = self._directory.open(name)
                 try:
-                    return offset, decode_snapshot(read_all(file))
+                    return Newest((offset, decode_snapshot(read_all(file))), damaged)
                 finally:
                     file.close()
             except (SnapshotError, FileNotFoundError):
+                damaged.append(offset)
+        return Newest(None, damaged)
+
+    def discard(self, damaged: Iterable[int]) -> None:
+        """Remove those that are still there."""
+        for offset in damaged:
+            if offset in self.offsets:
                 self._remove(offset)
-        return None
 
     def keep(self, base_offsets: Iterable[int], end_offset: int) -> None:
         """Remove those that belong to no segment, those beyond the end, and all stray ones but the one at the very.

@@ -36,7 +36,7 @@ def look(segments: Sequence[Segment], first: int, snapshots: Snapshots, spare_be
     indexed = first == len(segments)
     end, position = last.end(last.offsets.last()[1] if indexed else 0)
     if snapshots.offsets and snapshots.offsets[-1] > end:
-        closed = snapshots.newest(INT64_MAX)
+        closed = snapshots.take_newest(INT64_MAX)
         if closed is not None and closed[0] > end:
             raise DamagedError(
                 f"{last.file.path} ends at offset {end}, at byte {position} of {last.size_bytes}, but the log was "
@@ -51,7 +51,7 @@ def look(segments: Sequence[Segment], first: int, snapshots: Snapshots, spare_be
 
 def _vouched(last: Segment, end: int, snapshots: Snapshots) -> bool:
     """Whether the log was closed at `end`, and the batch before it is as long as it says."""
-    closed = snapshots.newest(end)
+    closed = snapshots.take_newest(end)
     if closed is None or closed[0] != end:
         return False
     batch = deque(scan(last.file, 0, last.size_bytes, whole=True), maxlen=1)

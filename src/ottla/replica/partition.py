@@ -20,10 +20,10 @@ Rules:
 from __future__ import annotations
 
 from ottla.log.config import LogConfig
+from ottla.log.cut import ProducersThen
 from ottla.log.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.look import Look
-from ottla.log.producers import Producers
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.isr import Follower, InSync, Pulse
 from ottla.replica.neighbours import ALONE, Neighbours
@@ -470,14 +470,16 @@ class Partition(Readable):
             end = end_offset
         return min(end, self.log.next_offset)
 
-    def truncate_for(self, epoch: int, end_offset: int, now_ms: int = 0, *, producers: Producers | None = None) -> int:
+    def truncate_for(
+        self, epoch: int, end_offset: int, now_ms: int = 0, *, producers: ProducersThen | None = None
+    ) -> int:
         """Cut the log at `cut_point`; its new end. `producers`: what they were there, if the caller knows."""
         self.truncate_to(self.cut_point(epoch, end_offset), now_ms, producers=producers)
         # An epoch in which nothing was written after all: it would be asked about again and again.
         self.log.epochs.truncate_from_end(self.log.next_offset)
         return self.log.next_offset
 
-    def truncate_to(self, offset: int, now_ms: int = 0, *, producers: Producers | None = None) -> None:
+    def truncate_to(self, offset: int, now_ms: int = 0, *, producers: ProducersThen | None = None) -> None:
         if self.log.truncate_to(min(offset, self.log.next_offset), now_ms=now_ms, producers=producers):
             self._was_cut()
 
