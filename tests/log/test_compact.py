@@ -5,7 +5,8 @@ from collections.abc import Generator
 import pytest
 from tests.log.compacting import NAME, Model, small
 
-from ottla.log.compact import Cleaned, CompactionError
+from ottla.log.aborted import AbortedIndex, AbortedTxn
+from ottla.log.compact import Cleaned, CompactionError, compact_now
 from ottla.log.disk import StorageError
 from ottla.records.compress import Codec
 from ottla.sim.disk import Crash
@@ -103,6 +104,29 @@ def test_records_without_a_key_go() -> None:
     compaction = model.compact()
     assert keys_left(model) == [b"a"]
     assert compaction.tally.keyless == 1
+
+
+def test_a_round_begins_without_a_look_at_what_was_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be hundreds of thousands, and it begins on the loop: `build_map` reads them, some at a time."""
+    model = Model()
+    for _ in range(50):
+        model.append([(b"a", b"aborted")], producer_id=7, transactional=True)
+        model.end(7, commit=False)
+    model.roll()
+    asked: list[int] = []
+    honest = AbortedIndex.entries
+
+    def counted(self: AbortedIndex, first: int = 0, end: int | None = None) -> list[AbortedTxn]:
+        found = honest(self, first, end)
+        asked.append(len(found))
+        return found
+
+    monkeypatch.setattr(AbortedIndex, "entries", counted)
+    compaction = model.compaction()
+    assert asked == []
+    assert compact_now(compaction, model.now_ms)
+    assert sum(asked) == 50 and max(asked) < 50
+    model.check_clean()
 
 
 def test_aborted_data_goes_at_once_and_its_marker_last() -> None:
