@@ -130,9 +130,11 @@ def test_a_damaged_snapshot_gives_way_to_the_one_before() -> None:
     again = Snapshots(Directory(disk, "t-0"))
     again.discover(disk.list("t-0"))
     assert again.offsets == [10, 20]
-    assert again.newest(30) == (10, ENTRIES[:1])
+    assert again.newest(30) == ((10, ENTRIES[:1]), [20])
+    assert again.offsets == [10, 20], "who only looks changes nothing"
+    assert again.take_newest(30) == (10, ENTRIES[:1])
     assert again.offsets == [10] and disk.list("t-0") == ["00000000000000000010.snapshot"]
-    assert again.newest(9) is None
+    assert again.take_newest(9) is None
 
 
 def epochs(*entries: tuple[int, int]) -> Epochs:

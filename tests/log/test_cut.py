@@ -121,6 +121,21 @@ def test_what_a_worker_finds_is_the_same(kept: list[Step], cut_off: list[Step]) 
     assert told(ours) == told(prepared) == told(theirs)
 
 
+def test_a_worker_that_meets_a_damaged_snapshot_changes_nothing() -> None:
+    log = open_log(config=SMALL)
+    run([Step("write", 1), Step("roll", 0), Step("write", 1), Step("roll", 0), Step("write", 1), Step("write", 1)], log)
+    log.producers._marks.clear()
+    damaged, middle = log.bases[-1], log.next_offset - 1
+    snapshot = log.snapshots.file(damaged)
+    assert snapshot is not None
+    snapshot.write(8, b"\xff")
+    before = list(log.snapshots.offsets), log.directory.list()
+    found = cut.producers_at(log, middle, NOW_MS)
+    assert (log.snapshots.offsets, log.directory.list()) == before and found.damaged == [damaged]
+    log.truncate_to(middle, now_ms=NOW_MS, producers=found)
+    assert damaged not in log.snapshots.offsets
+
+
 def read_bytes(of: Log, offset: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """What is read of the log file when it is cut at `offset`."""
     seen = [0]
