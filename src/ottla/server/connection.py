@@ -30,6 +30,7 @@ from ottla.server.forwarding import Forwarded
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.memory import RequestMemory
 from ottla.server.sending import Sending
+from ottla.server.workers import in_worker
 from ottla.wire.compile import Crowded, WireError
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -38,6 +39,7 @@ from ottla.wire.varint import skip_tags
 log = logging.getLogger(__name__)
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
+_LOADED = dispatch.ENDPOINTS
 
 
 class _Slot:
@@ -206,6 +208,8 @@ class Connection:
     def _handle(self, frame: memoryview) -> None:
         try:
             key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
+            if key not in _LOADED and self._loads_first(key, frame):
+                return
             route = self._route(key, version)
             if route is not None:
                 position = 10 + client_id_size if client_id_size > 0 else 10
@@ -245,6 +249,22 @@ class Connection:
             self._slot(route, correlation_id).parts = self._outbound.hold(route.reply(answer, correlation_id))
         else:
             self._outbound.add(route.reply(answer, correlation_id))
+
+    def _loads_first(self, key: int, frame: memoryview) -> bool:
+        """The first request of its kind waits, with its turn, until a worker has imported the handler."""
+        executor = self.context.services.executor
+        if executor is None or not dispatch.is_unloaded(key):
+            return False
+
+        async def load() -> None:
+            await in_worker(self._loop, executor, dispatch.load_handler, key)
+            if not self.closed:
+                self._handle(frame)
+
+        task = self.context.services.slices.begin(load())
+        task.add_done_callback(self._decoded)
+        self._hold_until(task)
+        return True
 
     def _decode_in_slices(self, route: dispatch.Route, frame: memoryview, position: int, correlation_id: int) -> None:
         task = self.context.services.slices.begin(self._decode_slowly(route, frame, position, correlation_id))

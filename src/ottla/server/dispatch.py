@@ -87,6 +87,16 @@ def load_handlers() -> None:
         importlib.import_module(f"{package.__name__}.{module}")
 
 
+def load_handler(key: int) -> None:
+    """Imports the handler of an API that is served."""
+    importlib.import_module(f"ottla.server.handlers.{api.snake(api.API_NAMES[key])}")
+
+
+def is_unloaded(key: int) -> bool:
+    """Whether the API is served, and nobody has asked for it yet."""
+    return key not in ENDPOINTS and (key in SERVED or key in SERVED_TO_CONTROLLERS)
+
+
 class Route:
     """All that is needed to decode one request version, handle it, and encode the answer."""
 
@@ -151,5 +161,5 @@ def _find(key: int, version: int, served: Mapping[int, tuple[int, int]]) -> Rout
     if not low <= version <= high:
         return None
     if key not in ENDPOINTS:
-        importlib.import_module(f"ottla.server.handlers.{api.snake(api.API_NAMES[key])}")
+        load_handler(key)
     return Route(ENDPOINTS[key], version)
