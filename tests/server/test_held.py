@@ -38,7 +38,9 @@ class Served:
             return handlers[type(request)](request, context)
 
         unused = dict.fromkeys(_UNUSED)
-        services: Any = SimpleNamespace(executor=None, intercept=intercept, forwarding=None, slices=self.slices, cold=None, **unused)
+        services: Any = SimpleNamespace(
+            executor=None, intercept=intercept, forwarding=None, slices=self.slices, cold=None, **unused
+        )
         ours, self.theirs = socket.socketpair()
         ours.setblocking(False)
         self.memory = RequestMemory(-1)
