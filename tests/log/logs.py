@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Appended, Log
+from ottla.log.lookup import TimeOffset
 from ottla.log.names import LOG, OFFSET_INDEX, TIME_INDEX, file_name
 from ottla.records.batch import BatchHeader, check, headers
 from ottla.records.build import build_batch
@@ -99,3 +100,13 @@ def check_indexes(log: Log) -> None:
 
 def names(base_offset: int) -> list[str]:
     return [file_name(base_offset, kind) for kind in (OFFSET_INDEX, LOG, TIME_INDEX)]
+
+
+def offset_for_time(log: Log, timestamp: int | None, *, max_offset: int) -> TimeOffset | None:
+    """The first record below `max_offset` with a timestamp at or after that; None: with the latest of all."""
+    found = log.time_search(timestamp).whole()
+    return found if found is not None and found.offset < max_offset else None
+
+
+def max_timestamp_offset(log: Log, *, max_offset: int) -> TimeOffset | None:
+    return offset_for_time(log, None, max_offset=max_offset)

@@ -4,7 +4,7 @@ import random
 from contextlib import suppress
 
 import pytest
-from tests.log.logs import NOW_MS, append, batch, check_indexes, open_log, read_batches, read_records
+from tests.log.logs import NOW_MS, append, batch, check_indexes, offset_for_time, open_log, read_batches, read_records
 
 from ottla.log.config import LogConfig
 from ottla.log.disk import StorageError
@@ -164,7 +164,7 @@ def test_log_append_time() -> None:
     appended = append(log, batch(3, timestamp=5, codec=Codec.GZIP), now_ms=NOW_MS + 7)
     assert (appended.log_append_time, appended.max_timestamp) == (NOW_MS + 7, NOW_MS + 7)
     assert {record.timestamp for record in read_records(log)} == {NOW_MS + 7}
-    found = log.offset_for_time(NOW_MS, max_offset=9)
+    found = offset_for_time(log, NOW_MS, max_offset=9)
     assert found is not None and found.offset == 0
 
 

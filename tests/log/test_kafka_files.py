@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.log.logs import batch, check_indexes, read_batches, read_records
+from tests.log.logs import batch, check_indexes, offset_for_time, read_batches, read_records
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
 
@@ -148,7 +148,7 @@ def _check_plain(log: Log) -> None:
     for number, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
         part = found[number * RECORDS // 5 : (number + 1) * RECORDS // 5]
         assert [record.value for record in part] == [f"{codec} {i}".encode() * 60 for i in range(RECORDS // 5)]
-    assert log.offset_for_time(NOW_MS + 300, max_offset=log.next_offset) == (300, NOW_MS + 300, 0)
+    assert offset_for_time(log, NOW_MS + 300, max_offset=log.next_offset) == (300, NOW_MS + 300, 0)
     check_indexes(log)
     states = sorted(log.producer_states(), key=lambda state: state.producer_id)
     assert [state.last_sequence for state in states] == [RECORDS // 5 - 1] * 5

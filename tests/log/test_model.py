@@ -6,7 +6,15 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.log.logs import DIRECTORY, batch, check_indexes, read_batches, read_records
+from tests.log.logs import (
+    DIRECTORY,
+    batch,
+    check_indexes,
+    max_timestamp_offset,
+    offset_for_time,
+    read_batches,
+    read_records,
+)
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Log
@@ -109,11 +117,11 @@ class LogModel(RuleBasedStateMachine):
     @rule(back_ms=st.integers(-10, 60_000))
     def look_up(self, back_ms: int) -> None:
         timestamp = max(self.now_ms - back_ms, 0)
-        found = self.log.offset_for_time(timestamp, max_offset=self.next)
+        found = offset_for_time(self.log, timestamp, max_offset=self.next)
         readable = [entry for entry in self.model if entry[0] >= self.start_offset]
         expected = next(((offset, time) for offset, time in readable if time >= timestamp), None)
         assert (found and found[:2]) == expected
-        largest = self.log.max_timestamp_offset(max_offset=self.next)
+        largest = max_timestamp_offset(self.log, max_offset=self.next)
         best = max(readable, key=lambda entry: (entry[1], -entry[0]), default=None)
         # Kafka, too, looks for the largest timestamp of all segments, readable or not.
         if best is not None and best[1] == max(segment.max_timestamp for segment in self.log.segments):

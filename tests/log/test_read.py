@@ -3,7 +3,19 @@
 import random
 
 import pytest
-from tests.log.logs import DIRECTORY, NOW_MS, append, batch, check_indexes, names, open_log, read_batches, read_records
+from tests.log.logs import (
+    DIRECTORY,
+    NOW_MS,
+    append,
+    batch,
+    check_indexes,
+    max_timestamp_offset,
+    names,
+    offset_for_time,
+    open_log,
+    read_batches,
+    read_records,
+)
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Log, Origin
@@ -119,31 +131,31 @@ def test_times_are_exact_inside_batches(codec: Codec) -> None:
         append(log, batch(5, timestamp=NOW_MS + 100 * i, step_ms=10, codec=codec))
     for i in range(100):
         time = NOW_MS + 100 * (i // 5) + 10 * (i % 5)
-        assert log.offset_for_time(time, max_offset=100) == TimeOffset(i, time, 0)
-        assert log.offset_for_time(time - 5, max_offset=100) == TimeOffset(i, time, 0)
-    assert log.offset_for_time(0, max_offset=100) == TimeOffset(0, NOW_MS, 0)
-    assert log.offset_for_time(NOW_MS + 1_941, max_offset=100) is None
-    assert log.offset_for_time(NOW_MS + 1_940, max_offset=99) is None, "not readable yet"
-    assert log.max_timestamp_offset(max_offset=100) == TimeOffset(99, NOW_MS + 1_940, 0)
+        assert offset_for_time(log, time, max_offset=100) == TimeOffset(i, time, 0)
+        assert offset_for_time(log, time - 5, max_offset=100) == TimeOffset(i, time, 0)
+    assert offset_for_time(log, 0, max_offset=100) == TimeOffset(0, NOW_MS, 0)
+    assert offset_for_time(log, NOW_MS + 1_941, max_offset=100) is None
+    assert offset_for_time(log, NOW_MS + 1_940, max_offset=99) is None, "not readable yet"
+    assert max_timestamp_offset(log, max_offset=100) == TimeOffset(99, NOW_MS + 1_940, 0)
 
 
 def test_times_out_of_order() -> None:
     log = open_log(config=LogConfig(index_interval_bytes=1))
     for time in (5, 9, 3, 9, 1):
         append(log, build_batch([Record(-1, time, b"k", b"v"), Record(-1, time - 1, b"k", b"v")]))
-    assert [log.offset_for_time(time, max_offset=10) for time in (5, 6, 9)] == [(0, 5, 0), (2, 9, 0), (2, 9, 0)]
-    assert log.max_timestamp_offset(max_offset=10) == (2, 9, 0)
+    assert [offset_for_time(log, time, max_offset=10) for time in (5, 6, 9)] == [(0, 5, 0), (2, 9, 0), (2, 9, 0)]
+    assert max_timestamp_offset(log, max_offset=10) == (2, 9, 0)
 
 
 def test_times_respect_the_log_start() -> None:
     log = filled()
     log.advance_log_start(7)
-    assert log.offset_for_time(0, max_offset=30) == (7, NOW_MS + 2, 0)
+    assert offset_for_time(log, 0, max_offset=30) == (7, NOW_MS + 2, 0)
 
 
 def test_times_of_an_empty_log() -> None:
     log = open_log()
-    assert log.offset_for_time(0, max_offset=0) is None and log.max_timestamp_offset(max_offset=0) is None
+    assert offset_for_time(log, 0, max_offset=0) is None and max_timestamp_offset(log, max_offset=0) is None
 
 
 def test_a_step_of_a_search_reads_little(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -288,20 +288,11 @@ class Log:
             return Fetched(None, 0, offset)
         return _new(Fetched, (FileSlice(segment.file, position, size_bytes), size_bytes, end_offset))
 
-    def offset_for_time(self, timestamp: int, *, max_offset: int) -> lookup.TimeOffset | None:
-        """The first record below `max_offset` with a timestamp at or after `timestamp`."""
-        found = self.time_search(timestamp).whole()
-        return found if found is not None and found.offset < max_offset else None
-
     def time_search(self, timestamp: int | None) -> lookup.TimeSearch:
         """The search for the first record with a timestamp at or after `timestamp`, or (None) for the latest."""
         if timestamp is None:
             return lookup.largest(self.segments, self.log_start_offset)
         return lookup.TimeSearch(self.segments, timestamp, self.log_start_offset)
-
-    def max_timestamp_offset(self, *, max_offset: int) -> lookup.TimeOffset | None:
-        found = self.time_search(None).whole()
-        return found if found is not None and found.offset < max_offset else None
 
     def epoch_end(self, leader_epoch: int, max_offset: int | None = None) -> tuple[int, int]:
         return self.epochs.end_offset(leader_epoch, self.next_offset if max_offset is None else max_offset)
