@@ -228,6 +228,17 @@ def test_delivery_timeout() -> None:
     with_producer(test, delivery_timeout_ms=50)
 
 
+def test_the_last_error_is_told_when_a_record_is_given_up() -> None:
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        logs.script.extend([ErrorCode.KAFKA_STORAGE_ERROR] * 10)
+        with pytest.raises(DeliveryFailed, match=r"within 1 retries .*the last error: KAFKA_STORAGE_ERROR") as raised:
+            await producer.send("t", b"v")
+        cause = raised.value.__cause__
+        assert isinstance(cause, ApiError) and cause.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    with_producer(test, retries=1)
+
+
 def test_unknown_topic() -> None:
     async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
         with pytest.raises(ApiError, match="there is no topic 'other'"):

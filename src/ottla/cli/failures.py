@@ -1,7 +1,7 @@
 """How an error looks on a terminal: one red line, and a hint where one helps."""
 
 from ottla.cli.terminal import CommandError, print_error
-from ottla.client.errors import ClientError, NotConnected, OffsetOutOfRange, UnsupportedApi
+from ottla.client.errors import ClientError, DeliveryFailed, NotConnected, OffsetOutOfRange, UnsupportedApi
 from ottla.log.checkpoint import CheckpointError
 from ottla.log.disk import StorageError
 from ottla.log.snapshot import SnapshotError
@@ -23,6 +23,7 @@ _HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` shows what there is",
     ErrorCode.TOPIC_ALREADY_EXISTS: "`ottla topic describe` shows it, `ottla topic alter` changes it",
     ErrorCode.INVALID_CONFIG: "`ottla config get` lists the settings and their values",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker cannot write to its disk: is it full? Its log says more",
     ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic with `ottla topic alter`",
 }
 
@@ -39,6 +40,8 @@ def hint_for(error: BaseException) -> str | None:
         return "`--from-beginning` starts at the first record there is"
     if isinstance(error, ApiError):
         return _HINTS.get(error.code)
+    if isinstance(error, DeliveryFailed) and error.__cause__ is not None:
+        return hint_for(error.__cause__)
     return None
 
 

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from ottla.cli.records import Outgoing
-    from ottla.client.accumulator import RecordMetadata
-    from ottla.client.producer import Producer, ProducerOptions
+    from ottla.cli.sending import Numbered
 
-# Acknowledgements that may be outstanding before reading goes on; the producer's own buffer bounds their bytes.
-_WAITING_MAX = 10_000
+# Of one record, and of a request: a broker takes requests of 100 MiB unless told otherwise.
+_RECORD_BYTES_MAX = 64 * 1024 * 1024
 
 
 class InputFormat(StrEnum):
@@ -73,8 +72,14 @@ def produce(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print where every record went (JSON).")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Append records to a topic."""
+    """Append records to a topic.
+
+    A line that cannot be sent, or is not acknowledged, ends the command: what was read before it is delivered, and the
+    error names the line, so that it is known where to go on. With `--format json` a line is an object with `value` (or
+    `value_base64`; null must be said) and, if need be, `key`, `headers`, `partition` and `timestamp`.
+    """
     from ottla.cli import records
+    from ottla.cli.sending import send_all
     from ottla.client.producer import ProducerOptions
     from ottla.records.compress import Codec
 
@@ -94,11 +99,13 @@ def produce(
         acks={Acks.nobody: 0, Acks.leader: 1, Acks.everyone: -1}[acks],
         codec=Codec[codec.name.upper()],
         batch_size_bytes=256 * 1024,
+        max_request_bytes=_RECORD_BYTES_MAX,  # so that it is the topic's limit that decides
+        buffer_bytes=2 * _RECORD_BYTES_MAX,
         delivery_timeout_ms=30_000,
     )
-    send = partial(_send, bootstrap, options, topic, parse, verbose=verbose)
+    send = partial(send_all, client_options(bootstrap), options, topic, parse, verbose=verbose)
     if values:
-        asyncio.run(send(_each(value.encode() for value in values)))
+        asyncio.run(send(_each(enumerate((value.encode() for value in values), 1)), noun="value"))
     elif file is not None:
         with file.open("rb") as stream, _progress(file) as advance:
             asyncio.run(send(_each(_lines(stream, advance))))
@@ -108,27 +115,28 @@ def produce(
         asyncio.run(send(_each(_lines(sys.stdin.buffer, lambda _: None))))
 
 
-async def _each(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _each(lines: Iterable[Numbered]) -> AsyncIterator[Numbered]:
     for line in lines:
         yield line
 
 
-async def _keyboard() -> AsyncIterator[bytes]:
+async def _keyboard() -> AsyncIterator[Numbered]:
     """Lines as they are typed; the loop goes on meanwhile, and Ctrl-C ends it at once."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    number = 0
     while line := await reader.readline():
+        number += 1
         if stripped := line.rstrip(b"\r\n"):
-            yield stripped
+            yield number, stripped
 
 
-def _lines(stream: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes]:
-    for line in stream:
+def _lines(stream: BinaryIO, advance: Callable[[int], None]) -> Iterator[Numbered]:
+    for number, line in enumerate(stream, 1):
         advance(len(line))
-        stripped = line.rstrip(b"\r\n")
-        if stripped:
-            yield stripped
+        if stripped := line.rstrip(b"\r\n"):
+            yield number, stripped
 
 
 class _progress:
@@ -157,45 +165,3 @@ class _progress:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
-
-
-async def _send(
-    bootstrap: str,
-    options: ProducerOptions,
-    topic: str,
-    parse: Callable[[bytes], Outgoing],
-    lines: AsyncIterator[bytes],
-    *,
-    verbose: bool,
-    one_by_one: bool = False,
-) -> None:
-    from ottla.cli.output import done
-    from ottla.client.producer import Producer
-
-    started_s = asyncio.get_running_loop().time()
-    count = 0
-    async with Producer(client_options(bootstrap), options) as producer:
-        waiting: list[asyncio.Future[RecordMetadata]] = []
-        async for line in lines:
-            key, value, headers, partition, timestamp = parse(line)
-            waiting.append(
-                await producer.enqueue(topic, value, key, headers=headers, partition=partition, timestamp=timestamp)
-            )
-            count += 1
-            if one_by_one or len(waiting) >= _WAITING_MAX:
-                await _settle(producer, waiting, verbose)
-        await _settle(producer, waiting, verbose)
-    seconds = asyncio.get_running_loop().time() - started_s
-    done(f"{count} {'record' if count == 1 else 'records'} to {topic} in {seconds:.2f} s")
-
-
-async def _settle(producer: Producer, waiting: list[asyncio.Future[RecordMetadata]], verbose: bool) -> None:
-    """Wait for the acknowledgements so far; the first failure ends the command."""
-    import json
-
-    await producer.flush()
-    for future in waiting:
-        where = await future
-        if verbose:
-            print(json.dumps(where._asdict()))
-    waiting.clear()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Headers = tuple[tuple[str, bytes | None], ...]
 
 _HEX_WIDTH = 16
+_FIELDS = ("key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp", "topic", "offset")
 
 
 class Outgoing(NamedTuple):
@@ -52,7 +53,8 @@ def from_line(line: bytes, key_separator: bytes | None, null_marker: bytes | Non
 
 
 def from_json(line: bytes) -> Outgoing:
-    """One JSON object per line: key, value, headers, partition, timestamp; every field may be left out."""
+    """One JSON object per line: key, value, headers, partition, timestamp; all but the value may be left out. Topic and
+    offset, which `consume` prints, are passed over."""
     try:
         found = json.loads(line)
     except ValueError as error:
@@ -66,6 +68,14 @@ def from_json(line: bytes) -> Outgoing:
 def _outgoing(found: Any) -> Outgoing:
     if not isinstance(found, dict):
         raise TypeError("a record is a JSON object")
+    unknown = [name for name in found if name not in _FIELDS]
+    if unknown:
+        raise ValueError(f"there is no field {unknown[0]!r}, only {', '.join(_FIELDS)}")
+    if "value" not in found and "value_base64" not in found:
+        raise ValueError('it has no value; "value": null deletes what the key had')
+    for name in ("key", "value"):
+        if name in found and f"{name}_base64" in found:
+            raise ValueError(f"{name} and {name}_base64 exclude each other")
     headers = found.get("headers") or []
     pairs = headers.items() if isinstance(headers, dict) else [(each[0], each[1]) for each in headers]
     return Outgoing(

@@ -162,7 +162,10 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Delete topics and all their records."""
+    """Delete topics and all their records.
+
+    Asks first: without a terminal the answer is read from standard input, and nothing is deleted if there is none.
+    """
     from ottla.cli.failures import report
     from ottla.cli.output import done
     from ottla.client.admin import Admin

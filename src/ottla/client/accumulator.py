@@ -243,6 +243,7 @@ class PartitionQueue:
         "retry_at_s",
         "tried",
         "tries",
+        "trouble",
         "waiting",
     )
 
@@ -252,6 +253,7 @@ class PartitionQueue:
         self.in_flight: list[Batch] = []
         self.retry_at_s = 0.0
         self.tries = 0  # that failed in a row: what the backoff grows with
+        self.trouble: Exception | None = None  # why the last attempt that failed did so
         self.tried: tuple[int, int] | None = None  # the leader, and its epoch, that the last attempt went to
         self._created = 0
         self._identity = ProducerId()

@@ -287,6 +287,7 @@ class Sender:
             if is_final(error):
                 self._fail(queue, queue.waiting[0], error)
                 continue
+            queue.trouble = error
             leadership = self._leadership(queue.partition)
             if leadership[0] != NO_LEADER:
                 queue.tried = leadership
@@ -368,7 +369,7 @@ class Sender:
             if is_final(error) or self._is_aborting:
                 self._fail(queue, batch, error)
             else:
-                self._retry(queue, batch, moved=True)
+                self._retry(queue, batch, error, moved=True)
 
     def _settle(self, queue: PartitionQueue, batch: Batch, result: PartitionAnswer | None) -> None:
         code = ErrorCode.REQUEST_TIMED_OUT if result is None else error_code(result.error_code)
@@ -388,7 +389,8 @@ class Sender:
             queue.retry_at_s = self._backoff(queue, asyncio.get_running_loop().time())
         elif code.retriable:
             at_most_ms = _CONCURRENT_BACKOFF_MS if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
-            self._retry(queue, batch, moved=has_moved(ApiError(code)), at_most_ms=at_most_ms)
+            error = ApiError(code, result.error_message if result is not None else None)
+            self._retry(queue, batch, error, moved=has_moved(error), at_most_ms=at_most_ms)
         else:
             if code in FENCED:
                 self._renew(batch.identity)
@@ -399,9 +401,12 @@ class Sender:
         batch.acknowledge(queue.partition, base_offset, log_append_time)
         self._free(batch.size_bytes)
 
-    def _retry(self, queue: PartitionQueue, batch: Batch, *, moved: bool, at_most_ms: float | None = None) -> None:
+    def _retry(
+        self, queue: PartitionQueue, batch: Batch, error: Exception, *, moved: bool, at_most_ms: float | None = None
+    ) -> None:
+        queue.trouble = error
         if batch.attempts > self._options.retries:
-            self._fail(queue, batch, DeliveryFailed(self._given_up(queue, batch, f"{self._options.retries} retries")))
+            self._fail(queue, batch, self._given_up(queue, batch, f"{self._options.retries} retries"))
             return
         now_s = asyncio.get_running_loop().time()
         if at_most_ms is None:
@@ -436,15 +441,17 @@ class Sender:
         batch = queue.waiting[0]
         if now_s - batch.created_at_s <= self._options.delivery_timeout_ms / 1000:
             return False
-        error = DeliveryFailed(self._given_up(queue, batch, f"{self._options.delivery_timeout_ms} ms"))
-        self._fail(queue, batch, error)
+        self._fail(queue, batch, self._given_up(queue, batch, f"{self._options.delivery_timeout_ms} ms"))
         return True
 
-    def _given_up(self, queue: PartitionQueue, batch: Batch, limit: str) -> str:
-        return (
+    def _given_up(self, queue: PartitionQueue, batch: Batch, limit: str) -> DeliveryFailed:
+        why = "" if queue.trouble is None else f"; the last error: {queue.trouble}"
+        error = DeliveryFailed(
             f"{batch.count} records for {queue.partition} were not acknowledged within {limit} "
-            f"({batch.attempts} attempts)"
+            f"({batch.attempts} attempts){why}"
         )
+        error.__cause__ = queue.trouble
+        return error
 
     @property
     def _is_aborting(self) -> bool:
