@@ -124,3 +124,17 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait(WAIT_S) == 0
+
+
+def test_a_partition_is_known_by_its_files(tmp_path: Path) -> None:
+    photos = tmp_path / "photos-2024"
+    photos.mkdir()
+    (photos / "a.jpg").write_bytes(b"\xff\xd8\x00")
+    (tmp_path / "server.log").write_text("a log of somebody else")
+    for command in ("verify", "dump"):
+        for path in (tmp_path, photos):
+            run = invoke("log", command, str(path))
+            assert run.code == 1 and f"{path} holds no partitions" in run.err
+        assert invoke("log", command, "").code == 2
+    assert "is no file of a log" in invoke("log", "dump", str(photos / "a.jpg")).err
+    assert invoke("log", "dump", str(tmp_path), "-n", "-1").code == 2

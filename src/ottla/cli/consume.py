@@ -44,14 +44,16 @@ def register(app: typer.Typer) -> None:
 def consume(
     topic: Annotated[str, typer.Argument(help="The topic.")],
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="From the first record.")] = False,
-    from_offset: Annotated[int | None, typer.Option("--from-offset", "-o", help="From this offset.")] = None,
+    from_offset: Annotated[int | None, typer.Option("--from-offset", "-o", min=0, help="From this offset.")] = None,
     from_timestamp: Annotated[
         str | None, typer.Option("--from-timestamp", help="Milliseconds since 1970 or 2026-01-31T12:00:00.")
     ] = None,
     since: Annotated[str | None, typer.Option("--since", "-s", help="From this long ago: 10m, 2h30m, 1d.")] = None,
-    last: Annotated[int | None, typer.Option("--last", "-l", help="The last N records of each partition.")] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", "-l", min=0, help="The last N records of each partition.")
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on when the end is reached.")] = False,
-    max_records: Annotated[int | None, typer.Option("--max", "-n", help="Stop after so many records.")] = None,
+    max_records: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after so many records.")] = None,
     partition: Annotated[list[int], typer.Option("--partition", "-p", help="Only these partitions.")] = [],  # noqa: B006
     fmt: Annotated[OutputFormat, typer.Option("--format", "-F", help="How to show records.")] = OutputFormat.text,
     pattern: Annotated[

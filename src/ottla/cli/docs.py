@@ -21,7 +21,8 @@ def render() -> str:
         root.help or "",
         "",
         "Every listing has `--json`. Commands that talk to a broker take `--bootstrap HOST:PORT` (or the environment",
-        "variable `OTTLA_BOOTSTRAP`). Exit codes: 0 done, 1 it could not be done (one line says why), 2 wrong usage, 130 interrupted.",
+        "variable `OTTLA_BOOTSTRAP`). Exit codes: 0 done, 1 it could not be done (one line says why), 2 wrong usage,",
+        "130 interrupted.",
         "A command whose output nobody reads any more (`| head`) finishes what it changes, and its exit code says how",
         "that went; those that only read and could go on for long (`consume`, `share consume`, `log dump`) end with 0.",
     ]

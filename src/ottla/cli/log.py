@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look into the files of a log, ours or a real Kafka's, without a broker.", no_args_is_help=True)
 
 
+def _path(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("the path is empty")
+    return Path(text)
+
+
 @app.command()
 def dump(
-    path: Annotated[Path, typer.Argument(help="A data directory, a partition directory, or one file of it.")],
+    path: Annotated[
+        Path, typer.Argument(help="A data directory, a partition directory, or one file of it.", parser=_path)
+    ],
     records: Annotated[bool, typer.Option("--records", "-r", help="Every record, not only the batches.")] = False,
     from_offset: Annotated[int, typer.Option("--from-offset", "-o", help="Skip batches before this offset.")] = 0,
-    limit: Annotated[int | None, typer.Option("--max", "-n", help="Stop after so many lines.")] = None,
+    limit: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after so many lines.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show what lies in a data directory, a partition or a file."""
@@ -77,7 +85,7 @@ def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bo
 
 @app.command()
 def verify(
-    paths: Annotated[list[Path], typer.Argument(help="Data directories, or partition directories.")],
+    paths: Annotated[list[Path], typer.Argument(help="Data directories, or partition directories.", parser=_path)],
     quick: Annotated[bool, typer.Option("--quick", "-q", help="Do not look into the records.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -121,10 +129,12 @@ def _verify(path: Path, totals: Totals, *, deep: bool, advance: Callable[[], Non
     from ottla.server.osdisk import OsDisk
 
     if not path.is_dir():
-        raise CommandError(f"{path} is not a directory")
+        what = "is not a directory" if path.exists() else "does not exist"
+        raise CommandError(f"{path} {what}", "a data directory is an entry of log.dirs")
     if log_lines.is_partition(path):
         # Its checkpoints belong to the data directory around it: only the partition itself is looked at.
-        disk, partitions = OsDisk(str(path.parent)), [path.name]
+        whole = path.absolute()
+        disk, partitions = OsDisk(str(whole.parent)), [whole.name]
     else:
         disk = OsDisk(str(path))
         partitions = partition_directories(disk)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.cli.terminal import CommandError
 from ottla.log import dump, names
 from ottla.log.decode import decode_control, decode_record
 from ottla.log.disk import Directory
+from ottla.log.ours import is_partition_file
 from ottla.model.errors import ApiError
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.server.osdisk import OsDisk
@@ -21,12 +23,14 @@ Line = dict[str, Any]
 
 _METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _SNAPSHOT_OF_METADATA = ".checkpoint"
+_BOOTSTRAP = "bootstrap.checkpoint"
 _VALUE_CHARS_MAX = 200
+_LINE_BYTES_MAX = 64 * 1024
 
 
 def is_partition(path: Path) -> bool:
     """Whether the directory holds a log itself (a data directory holds directories that do)."""
-    return any(file.suffix == names.LOG for file in path.iterdir() if file.is_file())
+    return any(is_partition_file(file.name) for file in path.iterdir() if file.is_file())
 
 
 def partitions(path: Path) -> list[Line]:
@@ -60,14 +64,13 @@ def of_file(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
     """One file, by its name."""
     path = path.absolute()
     directory = Directory(OsDisk(str(path.parent.parent)), path.parent.name)
-    if path.suffix == _SNAPSHOT_OF_METADATA and path.stem[:1].isdigit():
+    if path.suffix == _SNAPSHOT_OF_METADATA and (path.stem[:1].isdigit() or path.name == _BOOTSTRAP):
         with dump.opened(directory, path.name) as file:
             yield from _batches(dump.batches_of(file), _METADATA_PARTITION, from_offset, records)
         return
     parsed = names.parse_name(path.name)
     if parsed is None:
-        for text in path.read_text(errors="replace").splitlines():
-            yield {"kind": "line", "text": text}
+        yield from _text_lines(path)
         return
     base_offset, kind, _ = parsed
     if kind == names.LOG:
@@ -80,6 +83,21 @@ def of_file(path: Path, from_offset: int, records: bool) -> Iterator[Line]:
         yield from ({"kind": "aborted", **each._asdict()} for each in dump.txn_index(directory, base_offset))
     elif kind == names.SNAPSHOT:
         yield from ({"kind": "producer", **each._asdict()} for each in dump.snapshot(directory, base_offset))
+
+
+def _text_lines(path: Path) -> Iterator[Line]:
+    """A checkpoint, or any other file that is text; what a terminal cannot show is refused."""
+    with path.open("rb") as file:
+        while line := file.readline(_LINE_BYTES_MAX):
+            try:
+                text = line.rstrip(b"\r\n").decode()
+            except UnicodeDecodeError:
+                text = "\0"
+            if not text.replace("\t", "").isprintable():
+                raise CommandError(
+                    f"{path} is no file of a log, and no text", "segments are named like 00000000000000000000.log"
+                )
+            yield {"kind": "line", "text": text}
 
 
 def _batches(

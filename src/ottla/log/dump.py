@@ -19,19 +19,16 @@ from ottla.log.aborted import AbortedTxn
 from ottla.log.checkpoint import LEADER_EPOCHS, CheckpointError, read_lines
 from ottla.log.disk import Directory, Disk, File, StorageError, read_all
 from ottla.log.names import (
-    DELETE_DIRECTORY,
-    FUTURE_DIRECTORY,
     LOG,
     OFFSET_INDEX,
     SEAM,
     SNAPSHOT,
-    STRAY_DIRECTORY,
     TIME_INDEX,
     TXN_INDEX,
     file_name,
-    parse_directory,
     parse_name,
 )
+from ottla.log.ours import is_home
 from ottla.log.scan import scan
 from ottla.log.snapshot import SnapshotEntry, decode_snapshot
 from ottla.model.errors import ApiError
@@ -89,8 +86,7 @@ class PartitionFiles(NamedTuple):
 
 def partition_directories(disk: Disk) -> list[str]:
     """Directories that hold a log: partitions, and those on their way in or out."""
-    suffixes = (DELETE_DIRECTORY, FUTURE_DIRECTORY, STRAY_DIRECTORY)
-    return [name for name in disk.list("") if parse_directory(name) is not None or name.endswith(suffixes)]
+    return [name for name in disk.list("") if is_home(disk, name)]
 
 
 def partition_files(directory: Directory) -> PartitionFiles:

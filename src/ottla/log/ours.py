@@ -64,9 +64,10 @@ def is_partition(home: Directory) -> bool:
 
 def foreign_entries(disk: Disk, others: tuple[str, ...]) -> list[str]:
     """What lies in the root of a data directory and is not ours; `others` are names that the caller knows."""
-    return [name for name in disk.list("") if not (name in others or is_root_file(name) or _is_home(disk, name))]
+    return [name for name in disk.list("") if not (name in others or is_root_file(name) or is_home(disk, name))]
 
 
-def _is_home(disk: Disk, name: str) -> bool:
+def is_home(disk: Disk, name: str) -> bool:
+    """Whether an entry of the root is the directory of a partition, or of one on its way in or out."""
     plain = name.rpartition(".")[0] if name.endswith(_ON_THEIR_WAY) else name
     return parse_directory(plain) is not None and is_partition(Directory(disk, name))
