@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 from tests.client.consuming import LIVELY, run, topic_with, until
@@ -11,6 +12,7 @@ from ottla.client import ApiError, Cluster, ShareConsumer, ShareOptions, TopicPa
 from ottla.client.admin import Admin
 from ottla.client.delivery import Acknowledgement, Delivery, acquired_of, runs
 from ottla.client.fetching import ConsumedRecord
+from ottla.client.share_session import ShareSession
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.record import Record
@@ -196,12 +198,12 @@ def test_only_what_was_acquired_is_taken() -> None:
         (7, 3),
         (9, 3),
     ]
-    assert (found.gaps, found.unreadable, found.error) == ([6, 8], [], None)
+    assert (found.gaps, found.unreadable, found.error) == ([range(6, 7), range(8, 9)], [], None)
     damaged = bytearray(records)
     damaged[-1] ^= 1
     found = acquired_of(TopicPartition("t", 0), answer_with(bytes(damaged), (1, 2, 1), (4, 9, 3)), check_crc=True)
     assert [record.offset for record, _ in found.records] == [1, 2, 4]
-    assert (found.gaps, found.unreadable) == ([], [5, 6, 7, 8, 9])
+    assert (found.gaps, found.unreadable) == ([], [range(5, 10)])
     assert found.error is not None and found.error.code == ErrorCode.CORRUPT_MESSAGE
 
 
@@ -210,6 +212,39 @@ def test_acknowledgements_in_runs() -> None:
     kinds = [(3, accept), (1, accept), (2, accept), (7, accept), (8, reject), (9, accept), (11, reject)]
     assert runs(kinds) == [(1, 3, [1]), (7, 9, [1, 3, 1]), (11, 11, [3])]
     assert runs([]) == []
+
+
+def test_a_huge_gap_is_a_range() -> None:
+    """A compacted topic, or a batch whose header promises more records than it has."""
+    huge = 10**8
+    records = bytes(batch_of(0, 0, huge))
+    found = acquired_of(TopicPartition("t", 0), answer_with(records, (0, 2 * huge, 1)), check_crc=True)
+    assert [record.offset for record, _ in found.records] == [0, huge]
+    assert found.gaps == [range(1, huge), range(huge + 1, 2 * huge + 1)]
+    damaged = bytearray(records)
+    damaged[-1] ^= 1
+    found = acquired_of(TopicPartition("t", 0), answer_with(bytes(damaged), (0, 2 * huge, 1)), check_crc=True)
+    assert found.unreadable == [range(2 * huge + 1)]
+
+
+def test_a_huge_gap_is_acknowledged_as_a_range() -> None:
+    async def test() -> None:
+        huge, name = 10**8, (bytes(16), 0)
+        session = ShareSession(cast("Any", None), cast("Any", None), 0, "m")
+        session.acknowledge(name, 0, Acknowledgement.ACCEPT)
+        session.acknowledge_ranges(name, [range(1, huge)], Acknowledgement.GAP)
+        session.acknowledge(name, huge, Acknowledgement.REJECT)
+        session.acknowledge_ranges(name, [range(huge + 1, 2 * huge)], Acknowledgement.RELEASE)
+        assert session.pending[name].runs() == [
+            (0, 0, [1]),
+            (1, huge - 1, [0]),
+            (huge, huge, [3]),
+            (huge + 1, 2 * huge - 1, [2]),
+        ]
+        assert session.is_pending(name, huge) and not session.is_pending(name, 5)
+        assert not session.is_pending((bytes(16), 1), 0)
+
+    asyncio.run(test())
 
 
 def test_a_delivery_is_a_record() -> None:

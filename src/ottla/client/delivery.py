@@ -88,11 +88,11 @@ class Delivery(ConsumedRecord):
 
 class Acquired(NamedTuple):
     """What one answer brought of one partition: records with their delivery counts; offsets without a record; and
-    offsets whose records cannot be read, with the reason."""
+    offsets whose records cannot be read, with the reason. Offsets are ranges: a gap may be of any size."""
 
     records: list[tuple[ConsumedRecord, int]]
-    gaps: list[int]
-    unreadable: list[int]
+    gaps: list[range]
+    unreadable: list[range]
     error: ApiError | None
 
 
@@ -111,13 +111,18 @@ def acquired_of(partition: TopicPartition, answer: PartitionAnswer, *, check_crc
             record = records[at]
             at += 1
             if record.offset >= expected:
-                found.gaps.extend(range(expected, record.offset))
+                _add(found.gaps, expected, record.offset)
                 found.records.append((record, count))
                 expected = record.offset + 1
         good_until = last + 1 if bad_from is None else min(max(bad_from, expected), last + 1)
-        found.gaps.extend(range(expected, good_until))
-        found.unreadable.extend(range(good_until, last + 1))
+        _add(found.gaps, expected, good_until)
+        _add(found.unreadable, good_until, last + 1)
     return found._replace(error=error)
+
+
+def _add(ranges: list[range], first: int, end: int) -> None:
+    if first < end:
+        ranges.append(range(first, end))
 
 
 def _read(
@@ -138,6 +143,26 @@ def _read(
     except ApiError as error:
         return readable_to, error
     return None, None
+
+
+class Acknowledgements:
+    """What is to be said about the records of one partition: of those that were handed out one by one, and of ranges
+    that never were (gaps, and what cannot be read)."""
+
+    __slots__ = ("offsets", "ranges")
+
+    def __init__(self) -> None:
+        self.offsets: dict[int, Acknowledgement] = {}
+        self.ranges: list[tuple[range, Acknowledgement]] = []
+
+    @property
+    def renews(self) -> bool:
+        return Acknowledgement.RENEW in self.offsets.values()
+
+    def runs(self) -> list[tuple[int, int, list[int]]]:
+        """(first, last, kinds), in order; one kind stands for all."""
+        whole = [(each[0], each[-1], [int(kind)]) for each, kind in self.ranges]
+        return sorted(whole + runs(self.offsets.items()))
 
 
 def runs(offsets: Iterable[tuple[int, Acknowledgement]]) -> list[tuple[int, int, list[int]]]:

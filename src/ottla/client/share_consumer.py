@@ -223,10 +223,14 @@ class ShareConsumer(Closing):
 
     def _note(self, session: ShareSession, name: IdPartition, offset: int, kind: Acknowledgement) -> None:
         session.acknowledge(name, offset, kind)
+        self._owe(session, at_once=kind is Acknowledgement.RENEW)
+
+    def _owe(self, session: ShareSession, *, at_once: bool = False) -> None:
+        """What is to be said leaves with the next fetch, or by itself after a while."""
         self._owing[session] = None
-        if session.flush is None or kind is Acknowledgement.RENEW:
+        if session.flush is None or at_once:
             _drop_timer(session)
-            linger_s = 0 if kind is Acknowledgement.RENEW else self.options.acknowledge_linger_ms / 1000
+            linger_s = 0 if at_once else self.options.acknowledge_linger_ms / 1000
             session.flush = self._loop.call_later(linger_s, self._flush, session)
 
     def _paid(self, session: ShareSession) -> None:
@@ -350,10 +354,10 @@ class ShareConsumer(Closing):
         found = acquired_of(partition, answer, check_crc=self.options.check_crcs)
         lease = _Lease(self, session, name, self._loop.time() + fetched.lock_ms / 1000)
         self._buffer.extend(Delivery.of(record, count, lease) for record, count in found.records)
-        for offset in found.gaps:
-            self._note(session, name, offset, Acknowledgement.GAP)
-        for offset in found.unreadable:
-            self._note(session, name, offset, Acknowledgement.RELEASE)
+        for offsets, kind in ((found.gaps, Acknowledgement.GAP), (found.unreadable, Acknowledgement.RELEASE)):
+            if offsets:
+                session.acknowledge_ranges(name, offsets, kind)
+                self._owe(session)
         if found.error is not None:
             self._failures.append(found.error)
         return True

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
-from ottla.client.delivery import Acknowledgement, PartitionAnswer, runs
+from ottla.client.delivery import Acknowledgement, Acknowledgements, PartitionAnswer
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
 from ottla.client.share_options import Acknowledged, ShareOptions
 from ottla.model import limits
@@ -31,9 +31,9 @@ _AckTopic = ShareAcknowledgeRequest.AcknowledgeTopic
 _FINAL_EPOCH = -1
 _RENEW_SINCE = 2
 
-# A partition by its topic's id, and the acknowledgements of one request by partition and offset.
+# A partition by its topic's id, and the acknowledgements of one request by partition.
 IdPartition = tuple[bytes, int]
-Acks = dict[IdPartition, dict[int, Acknowledgement]]
+Acks = dict[IdPartition, Acknowledgements]
 
 
 class Fetched(NamedTuple):
@@ -64,7 +64,17 @@ class ShareSession:
 
     def acknowledge(self, partition: IdPartition, offset: int, kind: Acknowledgement) -> None:
         """Remember what is to be said."""
-        self.pending.setdefault(partition, {})[offset] = kind
+        self._pending_of(partition).offsets[offset] = kind
+
+    def acknowledge_ranges(self, partition: IdPartition, ranges: Iterable[range], kind: Acknowledgement) -> None:
+        """The same of offsets whose records nobody was handed; their outcome is not told."""
+        self._pending_of(partition).ranges.extend((each, kind) for each in ranges)
+
+    def _pending_of(self, partition: IdPartition) -> Acknowledgements:
+        found = self.pending.get(partition)
+        if found is None:
+            found = self.pending[partition] = Acknowledgements()
+        return found
 
     def check_renewal(self) -> None:
         """Raises where the broker is too old to renew locks."""
@@ -73,7 +83,8 @@ class ShareSession:
 
     def is_pending(self, partition: IdPartition, offset: int) -> bool:
         """Whether what is to be said about the offset has not left yet."""
-        return offset in self.pending.get(partition, ())
+        found = self.pending.get(partition)
+        return found is not None and offset in found.offsets
 
     # --- requests -----------------------------------------------------------------------------------------------
 
@@ -121,9 +132,7 @@ class ShareSession:
                 self._cluster.disconnect(self)
 
     def _must_go_alone(self, wanted: Mapping[IdPartition, TopicPartition]) -> bool:
-        return any(
-            name not in wanted or Acknowledgement.RENEW in kinds.values() for name, kinds in self.pending.items()
-        )
+        return any(name not in wanted or acks.renews for name, acks in self.pending.items())
 
     async def _acknowledge(self, *, final: bool = False) -> list[Acknowledged]:
         acks, self.pending = self.pending, {}
@@ -134,7 +143,7 @@ class ShareSession:
             group_id=self._options.group_id,
             member_id=self._member_id,
             share_session_epoch=_FINAL_EPOCH if final else self._epoch,
-            is_renew_ack=any(Acknowledgement.RENEW in kinds.values() for kinds in acks.values()),
+            is_renew_ack=any(each.renews for each in acks.values()),
             topics=_ack_topics(acks),
         )
         answer = await self._exchange(request, ShareAcknowledgeResponse, acks, outcomes)
@@ -183,10 +192,9 @@ class ShareSession:
 
     def _outcomes(self, acks: Acks, errors: Mapping[IdPartition, ApiError]) -> list[Acknowledged]:
         found = []
-        for name, kinds in acks.items():
-            offsets = tuple(offset for offset, kind in sorted(kinds.items()) if kind is not Acknowledgement.GAP)
-            if offsets:
-                found.append(Acknowledged(self._names[name], offsets, errors.get(name)))
+        for name, each in acks.items():
+            if each.offsets:
+                found.append(Acknowledged(self._names[name], tuple(sorted(each.offsets)), errors.get(name)))
         return found
 
     def _fetch_request(
@@ -196,14 +204,14 @@ class ShareSession:
         options = self._options
         topics: dict[bytes, _Topic] = {}
         for topic_id, index in wanted:
-            kinds = acks.get((topic_id, index))
-            if kinds is None and (topic_id, index) in self._reading:
+            said = acks.get((topic_id, index))
+            if said is None and (topic_id, index) in self._reading:
                 continue
             topic = topics.setdefault(topic_id, _Topic(topic_id=topic_id, partitions=[]))
             batch = _Topic.FetchPartition.AcknowledgementBatch
             batches = [
                 batch(first_offset=first, last_offset=last, acknowledge_types=types)
-                for first, last, types in runs((kinds or {}).items())
+                for first, last, types in (said.runs() if said is not None else ())
             ]
             topic.partitions.append(
                 _Topic.FetchPartition(partition_index=index, acknowledgement_batches=batches),
@@ -225,12 +233,12 @@ class ShareSession:
 
 def _ack_topics(acks: Acks) -> list[_AckTopic]:
     topics: dict[bytes, _AckTopic] = {}
-    for (topic_id, index), kinds in acks.items():
+    for (topic_id, index), said in acks.items():
         batches = [
             _AckTopic.AcknowledgePartition.AcknowledgementBatch(
                 first_offset=first, last_offset=last, acknowledge_types=types
             )
-            for first, last, types in runs(kinds.items())
+            for first, last, types in said.runs()
         ]
         topic = topics.setdefault(topic_id, _AckTopic(topic_id=topic_id, partitions=[]))
         topic.partitions.append(_AckTopic.AcknowledgePartition(partition_index=index, acknowledgement_batches=batches))
