@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ottla.groups.machine import GroupsMachine
@@ -14,6 +15,7 @@ from ottla.groups.share.book import (
     SharesNotInitialized,
     Wanted,
 )
+from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.server.answer import Later, gather
 from ottla.server.host import Host
@@ -81,14 +83,23 @@ async def delete_group_state(services: Services, group_id: str) -> None:
 
 
 def _each(services: Services, named: Mapping[Named, Any], command: Callable[[Named], Any]) -> Later[Outcomes]:
+    """The answers to one command each, submitted in slices."""
     outcomes: Later[Outcomes] = Later()
+    asked: list[Later[Any]] = []
+    left = iter(named)
 
     def ready(error: ApiError | None) -> None:
         if error is not None:
             outcomes.set(dict.fromkeys(named, error))
             return
-        asked = [services.share_states.submit(command(one)) for one in named]
-        gather(asked).then(lambda values: outcomes.set(dict(zip(named, values, strict=True))))
+        submit_some()
+
+    def submit_some() -> None:
+        asked.extend(services.share_states.submit(command(one)) for one in islice(left, limits.ITEMS_PER_SLICE))
+        if len(asked) < len(named):
+            services.slices.soon(submit_some)
+        else:
+            gather(asked).then(lambda values: outcomes.set(dict(zip(named, values, strict=True))))
 
     if named:
         services.shares.ensure_topic().then(ready)
