@@ -18,7 +18,9 @@ from ottla.schemas.schema import InvalidSchema
 Json = Any
 """What `read` gives: dict, list, str, int, float or Decimal, bool, None."""
 
-_COMMENT_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n\r]*|/\*.*?\*/', re.DOTALL)
+# Strings and comments, also those that never end: what begins with a quote, `//` or `/*` is read once, never tried again
+# from its middle. `*+` gives nothing back. So the time is linear, whatever the text is.
+_COMMENT_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|//[^\n\r]*+|/\*.*?(?:(?P<closed>\*/)|\Z)', re.DOTALL)
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -28,7 +30,7 @@ def read(text: str, *, comments: bool = False, exact: bool = False) -> Json:
     if len(text) > limits.SCHEMA_TEXT_CHARS_MAX:
         raise InvalidSchema(f"the schema has {len(text)} characters, more than {limits.SCHEMA_TEXT_CHARS_MAX}")
     if comments and ("//" in text or "/*" in text):
-        text = _COMMENT_OR_STRING.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
+        text = _COMMENT_OR_STRING.sub(_without_comment, text)
     try:
         value = json.loads(text, parse_float=_decimal if exact else float, parse_constant=_no_constant)
     except RecursionError:
@@ -37,6 +39,11 @@ def read(text: str, *, comments: bool = False, exact: bool = False) -> Json:
         raise InvalidSchema(f"not JSON: {error}") from None
     _check(value)
     return value
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    is_comment = found[0].startswith("//") or found["closed"] is not None
+    return " " if is_comment else found[0]  # a comment that never ends is for the parser to complain of
 
 
 def _decimal(text: str) -> Decimal:

@@ -1,0 +1,72 @@
+"""The work that a schema makes grows with its text and not with the square of it: a stranger's megabyte takes seconds.
+
+Every text is one that took minutes or hours. CPU of this thread counts, so that a busy machine is no finding.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ottla.model import limits
+from ottla.schemas import jackson
+from ottla.schemas.schema import InvalidSchema
+
+CPU_S_MAX = 20.0
+
+
+def spent_s(work: Callable[[], object]) -> float:
+    started_s = time.thread_time()
+    work()
+    return time.thread_time() - started_s
+
+
+def filled(begin: str, part: str, end: str = "") -> str:
+    """A text as long as schemas may be, of equal parts."""
+    return begin + part * ((limits.SCHEMA_TEXT_CHARS_MAX - len(begin) - len(end)) // len(part)) + end
+
+
+COMMENTED = {
+    "escaped quotes, no end": filled('// \n"', '\\"'),
+    "strings, no end": filled('// \n"\\"', '"'),
+    "comments that begin": filled("", "/* "),
+    "comments that begin and never end": filled("", "/*/"),
+    "short comments": filled("", "/**/"),
+    "stars": filled("/*", "*"),
+    "lines": filled("", "//\n"),
+    "backslashes": filled('//\n"', "\\"),
+    "slashes": filled("// \n", "/ "),
+}
+
+
+@pytest.mark.parametrize("name", COMMENTED)
+def test_comments_are_skipped_in_linear_time(name: str) -> None:
+    def read() -> None:
+        with pytest.raises(InvalidSchema):
+            jackson.read(COMMENTED[name], comments=True)
+
+    assert spent_s(read) < CPU_S_MAX / 10
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('// one\n{"a": /* two */ 1}', {"a": 1}),
+        ('{"a": "// no /* comment */"} // one\r', {"a": "// no /* comment */"}),
+        ('/* "a */ "b" // "c', "b"),
+        ('"\\"/*" /**/', '"/*'),
+        ('"\\\\" // \\"', "\\"),
+        ("[1,/***/2]", [1, 2]),
+        ("[1 /*/ 3 */]", [1]),
+    ],
+)
+def test_comments(text: str, value: object) -> None:
+    assert jackson.read(text, comments=True) == value
+
+
+@pytest.mark.parametrize("text", ["1 /*", "1 /*/", '"a // b', '// \n"\\"', "1 /", "/* */"])
+def test_what_never_ends_is_no_json(text: str) -> None:
+    with pytest.raises(InvalidSchema, match="not JSON"):
+        jackson.read(text, comments=True)
