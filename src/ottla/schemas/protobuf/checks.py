@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NoReturn
 
 from ottla.schemas.protobuf.elements import EnumType, Field, File, Message, Position, Reserved, Span
@@ -9,7 +11,7 @@ from ottla.schemas.protobuf.linking import walk_messages
 from ottla.schemas.schema import InvalidSchema
 
 # Numbers that Protobuf keeps for itself.
-_KEPT = range(19_000, 20_000)
+_PROTOBUFS_OWN = range(19_000, 20_000)
 
 
 def check(file: File) -> None:
@@ -32,7 +34,7 @@ def _fail(position: Position, message: str) -> NoReturn:
 def _check_fields(name: str, message: Message) -> None:
     numbers: dict[int, str] = {}
     names: set[str] = set()
-    spans, words = _reserved(message.reserved)
+    reserved = _Reserved(message.reserved)
     for each in message.fields:
         if each.number in numbers:
             _fail(each.position, f"{name}: number {each.number} is used by {numbers[each.number]} and {each.name}")
@@ -41,14 +43,14 @@ def _check_fields(name: str, message: Message) -> None:
         numbers[each.number] = each.name
         names.add(each.name)
         _check_number(name, each)
-        if any(first <= each.number <= last for first, last in spans):
+        if reserved.has_number(each.number):
             _fail(each.position, f"{name}: the field {each.name} uses the reserved number {each.number}")
-        if each.name in words:
+        if each.name in reserved.names:
             _fail(each.position, f"{name}: the field {each.name} uses a reserved name")
 
 
 def _check_number(name: str, each: Field) -> None:
-    if each.number in _KEPT:
+    if each.number in _PROTOBUFS_OWN:
         _fail(each.position, f"{name}: the field {each.name} has a number from 19000 to 19999, which Protobuf reserves")
 
 
@@ -74,25 +76,34 @@ def _check_enum(enum: EnumType, is_proto3: bool) -> None:
     may_repeat = any(option.is_plain("allow_alias") for option in enum.options)
     numbers: set[int] = set()
     names: set[str] = set()
-    spans, words = _reserved(enum.reserved)
+    reserved = _Reserved(enum.reserved)
     for each in enum.values:
         if each.name in names:
             _fail(each.position, f"the enum {enum.name} has the value {each.name} twice")
         if each.number in numbers and not may_repeat:
             _fail(each.position, f"the enum {enum.name} has the number {each.number} twice (see allow_alias)")
-        if each.name in words or any(first <= each.number <= last for first, last in spans):
+        if each.name in reserved.names or reserved.has_number(each.number):
             _fail(each.position, f"the enum {enum.name} has the reserved value {each.name} = {each.number}")
         numbers.add(each.number)
         names.add(each.name)
 
 
-def _reserved(statements: tuple[Reserved, ...]) -> tuple[list[tuple[int, int]], set[str]]:
-    spans = []
-    words = set()
-    for statement in statements:
-        for value in statement.values:
-            if isinstance(value, Span):
-                spans.append((value.first, value.first if value.last is None else value.last))
-            else:
-                words.add(value)
-    return spans, words
+class _Reserved:
+    """The numbers and names that a message or an enum keeps from use. There may be tens of thousands of each."""
+
+    def __init__(self, statements: Sequence[Reserved]) -> None:
+        values = [value for statement in statements for value in statement.values]
+        self.names = {value for value in values if isinstance(value, str)}
+        self._firsts: list[int] = []
+        self._lasts: list[int] = []  # the highest of all spans up to this one: they may lie in one another
+        for first, last in sorted(_ends(value) for value in values if isinstance(value, Span)):
+            self._firsts.append(first)
+            self._lasts.append(max(last, self._lasts[-1]) if self._lasts else last)
+
+    def has_number(self, number: int) -> bool:
+        at = bisect_right(self._firsts, number)
+        return at > 0 and number <= self._lasts[at - 1]
+
+
+def _ends(span: Span) -> tuple[int, int]:
+    return span.first, span.first if span.last is None else span.last
