@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.support.unreadable import no_gzip
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -247,3 +248,33 @@ def test_a_record_that_cannot_be_taken_in_is_passed_over(
         asyncio.run(whole(cluster.schemas))
     assert [cluster.schemas.find(number) is not None for number in (1, 2, 3)] == [True, False, True]
     assert caplog.text.count("passed over") == 1
+
+
+@pytest.mark.parametrize("leader", [HERE, ELSEWHERE])
+def test_a_batch_that_cannot_be_unpacked_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, leader: int
+) -> None:
+    """A broker takes a packed batch unread. One of 76 bytes stopped every topic under a contract for good."""
+    topic = Topic(2)
+    end = len(topic.batches)
+    topic.batches.insert(1, bytes(no_gzip(1)))
+    topic.batches[2:] = [moved(batch, at) for at, batch in enumerate(topic.batches[2:], 2)]
+    topic.high_watermark = topic.last_stable_offset = end + 1
+    cluster = Cluster(topic, leader, monkeypatch)
+
+    async def run() -> None:
+        if leader == ELSEWHERE:
+            assert not cluster.schemas.catch_up()
+            cluster.answer_end(end + 1)
+            while cluster.asked:
+                cluster.answer_records()
+        await whole(cluster.schemas)
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(run())
+    assert known(cluster.schemas, 2)
+    assert caplog.text.count("passed over") == 1
+
+
+def moved(batch: bytes, offset: int) -> bytes:
+    return offset.to_bytes(8, "big") + batch[8:]

@@ -9,6 +9,8 @@ Rules:
   be applied. The new state is built aside and takes
   the place of the old one when it holds all that was committed when this reading began. Until then `state` stays what
   it was, and nobody who waits for an offset is told that it was reached.
+- A batch that cannot be read (brokers take what it holds as it is) is passed over, as brokers do that read the topic
+  themselves: nothing was ever registered by it.
 - An error of the broker says nothing about the records that were read: reading goes on from where it was.
 - A record that cannot be applied a second time stays in the way: `trouble` says so, whoever waits is told, and the log
   is read again only now and then.
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Generic, TypeVar
 
@@ -208,15 +210,22 @@ class Tail(Generic[S]):
             await asyncio.sleep(0)  # a long log must not keep requests waiting
 
     async def _take_batch(self, state: S, raw: RawBatch) -> None:
-        offset = raw.header.base_offset
-        try:
-            for number, record in enumerate(decode_batch(raw), 1):
-                offset = record.offset
+        for number, record in enumerate(self._readable(raw), 1):
+            try:
                 self._apply(state, record)
-                if number % limits.REGISTRY_RECORDS_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-        except Exception as cause:
-            raise _Unfit(offset, cause) from cause
+            except Exception as cause:
+                raise _Unfit(record.offset, cause) from cause
+            if number % limits.REGISTRY_RECORDS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _readable(self, raw: RawBatch) -> Iterator[ConsumedRecord]:
+        """The records of a batch, or those before the first that cannot be read."""
+        try:
+            yield from decode_batch(raw)
+        except Exception as error:
+            is_defect = not isinstance(error, ApiError)
+            what = "the batch at offset %d of %s cannot be read: passed over (%s)"
+            log.error(what, raw.header.base_offset, self._partition.topic, error, exc_info=is_defect)
 
     async def _reach(self, state: S, position: int, end: int) -> None:
         """Everything before the position is in the state; from the end on it is the one that counts."""

@@ -223,8 +223,10 @@ class RegisteredSchemas:
                 self._apply_one(each)
                 if not number % limits.SCHEMAS_TAKEN_AT_ONCE:
                     yield
-        except ApiError as error:
-            log.error("the batch at offset %d of %s is passed over: %s", header.base_offset, TOPIC, error)
+        except Exception as error:  # brokers take a batch as it is, so that what is in it may be anything
+            is_defect = not isinstance(error, ApiError)
+            what = "the batch at offset %d of %s cannot be read: passed over (%s)"
+            log.error(what, header.base_offset, TOPIC, error, exc_info=is_defect)
 
     def _apply_one(self, each: LogRecord) -> None:
         try:
