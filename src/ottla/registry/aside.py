@@ -3,6 +3,9 @@
 Rules:
 - Work in a thread reads the state, which only the loop changes: so the state stands still while anything is under way.
   A change waits for what has begun, and what has not begun waits for the change.
+- Work begins when a thread is free for it, not before. So a change waits for as many pieces of work as there are
+  threads (`limits.SCHEMA_THREADS_MAX`), however many wait their turn.
+- What waits has its turn in the order in which it came.
 - What is answered without parsing anything is answered in the loop and waits for neither.
 - A request that is given up does not end its thread: the state stands still until that has ended by itself. How long
   that may take is bounded by the bounds of the work (`model/limits/`).
@@ -26,9 +29,11 @@ class Aside:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(limits.SCHEMA_THREADS_MAX, thread_name_prefix="schemas")
+        self._free = asyncio.Semaphore(limits.SCHEMA_THREADS_MAX)
         self._inside = 0
         self._empty = asyncio.Event()
         self._empty.set()
+        self._changes = 0  # that wait, or are being made
         self._open = asyncio.Event()
         self._open.set()
 
@@ -37,12 +42,17 @@ class Aside:
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result of work that reads the state."""
-        while not self._open.is_set():
-            await self._open.wait()
+        await self._free.acquire()
+        try:
+            while not self._open.is_set():
+                await self._open.wait()
+            under_way = self._threads.submit(work)
+        except BaseException:
+            self._free.release()
+            raise
         self._inside += 1
         self._empty.clear()
         loop = asyncio.get_running_loop()
-        under_way = self._threads.submit(work)
 
         def ended(_: Future[Any]) -> None:
             with contextlib.suppress(RuntimeError):  # the loop may have ended before
@@ -52,6 +62,7 @@ class Aside:
         return await asyncio.wrap_future(under_way)
 
     def _leave(self) -> None:
+        self._free.release()
         self._inside -= 1
         if not self._inside:
             self._empty.set()
@@ -59,9 +70,12 @@ class Aside:
     @contextlib.asynccontextmanager
     async def change(self) -> AsyncIterator[None]:
         """Nothing reads the state in a thread inside this block."""
+        self._changes += 1
         self._open.clear()
         try:
             await self._empty.wait()
             yield
         finally:
-            self._open.set()
+            self._changes -= 1
+            if not self._changes:
+                self._open.set()

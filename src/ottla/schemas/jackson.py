@@ -18,8 +18,8 @@ from ottla.schemas.schema import InvalidSchema
 Json = Any
 """What `read` gives: dict, list, str, int, float or Decimal, bool, None."""
 
-# Strings and comments, also those that never end: each is read once, never again from its middle, and `*+` gives nothing
-# back. So the time is linear, whatever the text is.
+# Strings and comments, also those that never end: each is read once, never again from its middle, and `*+` gives
+# nothing back. So the time is linear, whatever the text is.
 _COMMENT_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|//[^\n\r]*+|/\*.*?(?:(?P<closed>\*/)|\Z)', re.DOTALL)
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
