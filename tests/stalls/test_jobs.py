@@ -1,0 +1,107 @@
+"""Every job of the upkeep on a node with very many opened partitions: no callback takes longer than its budget.
+
+A job that is new fails here until it has a case: what makes it do the most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from tests.server.talk import create, eventually
+from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+
+from ottla.cluster.snapshot import snapshot
+from ottla.server.upkeep import Job, Upkeep
+
+PARTITIONS = 3_000  # several times what one turn may look at
+
+
+class Kept(NamedTuple):
+    """A node, its upkeep, and the upkeep's jobs by name."""
+
+    node: MeasuredNode
+    upkeep: Upkeep
+    jobs: dict[str, Job]
+
+    def do(self, name: str) -> None:
+        """The job, once, to its end."""
+
+        async def run() -> None:
+            waiting = self.jobs[name]()
+            if waiting is not None:
+                await waiting
+
+        asyncio.run_coroutine_threadsafe(run(), self.node.loop).result(120)
+
+
+def nothing(_: Kept) -> None:
+    """What there is of partitions is enough."""
+
+
+def all_unflushed(kept: Kept) -> None:
+    for partition in kept.node.node.partitions.opened():
+        kept.node.node.partitions.flushed_by_time[partition] = None
+
+
+def cut(kept: Kept) -> None:
+    kept.node.loop.call_later(0.2, kept.upkeep._too_high.set)  # the job waits for it by then
+
+
+def snapshot_due(kept: Kept) -> None:
+    metadata = kept.node.node.metadata
+    metadata._snapshot_at_ms = 0
+    assert sum(1 for _ in snapshot(metadata.state)) > PARTITIONS
+
+
+WORST: dict[str, Callable[[Kept], None]] = {
+    "spark readers": nothing,
+    "connections": nothing,
+    "opening": nothing,
+    "removing": nothing,
+    "flush": all_unflushed,
+    "retention": nothing,
+    "lower checkpoints": cut,
+    "checkpoints": nothing,
+    "high watermarks": nothing,
+    "metadata": snapshot_due,
+    "producers": nothing,
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+    jobs: dict[str, Job] = {}
+    made: list[Upkeep] = []
+    plain = Upkeep._every
+
+    def every(self: Upkeep, name: str, interval_ms: float, job: Job) -> None:
+        made.append(self)
+        jobs[name] = job
+        plain(self, name, interval_ms, job)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Upkeep, "_every", every)
+        patch.setattr("ottla.server.upkeep.OPENING_MS", 0)
+        with MeasuredNode(tmp_path_factory.mktemp("node")) as node:
+            with node.connect() as connection:
+                create(connection, "t", PARTITIONS)
+            partitions: Any = node.node.partitions
+            eventually(lambda: not partitions._unopened, "all are opened")
+            yield Kept(node, made[0], jobs)
+
+
+def test_every_job_has_a_case(kept: Kept) -> None:
+    assert set(kept.jobs) == set(WORST)
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_a_job_holds_up_nobody(kept: Kept, name: str) -> None:
+    def once() -> None:
+        kept.node.call(lambda: WORST[name](kept))
+        kept.do(name)
+
+    worst = best_of(lambda: kept.node.cost(once))
+    assert worst.cpu_ms <= BUDGET_MS, worst
