@@ -94,6 +94,33 @@ LARGE: dict[str, tuple[SchemaType, str]] = {
         SchemaType.PROTOBUF,
         message(numbered("reserved 536000000", ",100#"), ";", numbered("", "int32 a#=2#;")),
     ),
+    "protobuf: a package of many names": (
+        SchemaType.PROTOBUF,
+        filled('syntax="proto3";package a', ".a", ";message M{M m=1;}"),
+    ),
+    "protobuf: a long package": (
+        SchemaType.PROTOBUF,
+        numbered(f'syntax="proto3";package {"a" * 500_000};', "message M#{}"),
+    ),
+    "protobuf: a string in many parts": (SchemaType.PROTOBUF, filled('import "a"', '"aaaaa"', ";")),
+    "protobuf: names in JSON": (
+        SchemaType.PROTOBUF,
+        message("int32 a=1[", numbered("deprecated=true", ',json_name="a#"'), "];"),
+    ),
+    "protobuf: oneofs": (SchemaType.PROTOBUF, message(numbered("", "oneof o#{int32 a#=2#;}"))),
+    "avro: a symbol twice": (
+        SchemaType.AVRO,
+        '{"type":"enum","name":"E","symbols":['
+        + numbered('"z"', ',"a#"', ',"z"]}', chars=900_000).replace('"z"', '"y"', 1).replace('"z"', '"a99999"'),
+    ),
+    "avro: a long namespace": (
+        SchemaType.AVRO,
+        numbered(
+            '{"type":"record","name":"R","namespace":"' + "a" * 500_000 + '","fields":[{"name":"z","type":"int"}',
+            ',{"name":"f#","type":{"type":"fixed","name":"F#","size":1}}',
+            "]}",
+        ),
+    ),
     "protobuf: values beside reserved numbers": (
         SchemaType.PROTOBUF,
         'syntax="proto3";enum E{' + numbered("reserved -1", ",-#7") + ";Z=0;" + numbered("", "A#=#;") + "}",

@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
-from ottla.model.limits import AVRO_DEPTH_MAX, AVRO_STEPS_PER_BYTE_MAX, AVRO_WEIGHTLESS_MAX
+from ottla.model.limits import (
+    AVRO_DEPTH_MAX,
+    AVRO_STEPS_PER_BYTE_MAX,
+    AVRO_WEIGHTLESS_MAX,
+    SCHEMA_NAME_CHARS_MAX,
+)
 from ottla.schemas import jackson
 from ottla.schemas.schema import InvalidSchema, Source
 
@@ -66,8 +71,10 @@ class AvroPayloads:
 
 
 def _plain(schema: Any) -> Any:
-    """Without logical types."""
+    """Without logical types. Long names are refused: each type of a namespace is known by all of it."""
     if isinstance(schema, dict):
+        if any(len(str(schema.get(each, ""))) > SCHEMA_NAME_CHARS_MAX for each in ("name", "namespace")):
+            raise InvalidSchema(f"a name has more than {SCHEMA_NAME_CHARS_MAX} characters")
         return {name: _plain(each) for name, each in schema.items() if name != "logicalType"}
     return [_plain(each) for each in schema] if isinstance(schema, list) else schema
 

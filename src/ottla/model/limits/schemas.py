@@ -15,6 +15,9 @@ SCHEMA_DOUBTS_MAX = 10_000
 DOUBTS_PER_BATCH_MAX = 100
 # How deeply a schema's JSON nests: what walks it recurses.
 SCHEMA_DEPTH_MAX = 100
+# The full name of a type, and the names in it: every type of a namespace is known by all of it.
+SCHEMA_NAME_CHARS_MAX = 1_024
+SCHEMA_NAME_PARTS_MAX = 100
 # Digits of a number in a schema, before or behind the point: Python writes no more than 4,300.
 SCHEMA_NUMBER_DIGITS_MAX = 4_000
 # Pairs of types that one comparison looks at (a second or two), and differences that it reports.

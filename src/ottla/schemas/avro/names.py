@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ottla.model.limits import SCHEMA_NAME_CHARS_MAX
 from ottla.schemas.avro.types import PRIMITIVES, Name
 from ottla.schemas.schema import InvalidSchema
 
@@ -29,6 +30,8 @@ def make_name(name: str, space: str | None, where: str, *, strict: bool) -> Name
     """A type's name; one with dots brings its namespace along."""
     if "." in name:
         space, _, name = name.rpartition(".")
+    if len(name) + len(space or "") > SCHEMA_NAME_CHARS_MAX:
+        raise InvalidSchema(f"A name has more than {SCHEMA_NAME_CHARS_MAX} characters at {where}")
     return Name(check_name(name, where, strict=strict), space or None)
 
 

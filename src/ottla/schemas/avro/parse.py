@@ -153,9 +153,11 @@ class Parser:
             raise InvalidSchema(f"Enum has no symbols: {_shown(tree)} at {where or '/'}")
         for index, symbol in enumerate(symbols):
             check_name(symbol if isinstance(symbol, str) else None, f"{where}/symbols/{index}", strict=self._strict)
-        if len(set(symbols)) < len(symbols):
-            twice = next(symbol for index, symbol in enumerate(symbols) if symbol in symbols[:index])
-            raise InvalidSchema(f"Duplicate enum symbol: {twice} at {where}/symbols")
+        seen: set[str] = set()
+        for symbol in symbols:
+            if symbol in seen:
+                raise InvalidSchema(f"Duplicate enum symbol: {symbol} at {where}/symbols")
+            seen.add(symbol)
         default = _text(tree, "default")
         if default is not None and default not in symbols:
             raise InvalidSchema(

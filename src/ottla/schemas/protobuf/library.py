@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.message_factory import GetMessageClass
 
-from ottla.model.limits import PROTOBUF_TEXT_CHARS_MAX
+from ottla.model.limits import PROTOBUF_TEXT_CHARS_MAX, SCHEMA_NAME_CHARS_MAX, SCHEMA_NAME_PARTS_MAX
 from ottla.schemas.protobuf.building import build
 from ottla.schemas.protobuf.checks import check
 from ottla.schemas.protobuf.elements import File, ImportKind
@@ -185,6 +185,7 @@ def _link(path: str, read: _Read, done: Mapping[str, Linked], strict: bool) -> L
 def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, Linked], strict: bool) -> Linked:
     """A descriptor is made into elements, with the options of the extensions in reach. Their text is read once, so that
     what descriptors may have and texts may not gets no further."""
+    _check_names(made)
     probe = FileDescriptorProto()
     probe.CopyFrom(made)
     probe.name = path
@@ -208,6 +209,18 @@ def _linked_descriptor(path: str, made: FileDescriptorProto, done: Mapping[str, 
         return _linked_file(path, file, done, strict)
     except InvalidSchema as invalid:
         raise InvalidSchema(f"in the text of the descriptor: {invalid}") from None
+
+
+def _check_names(made: FileDescriptorProto) -> None:
+    """As the parser does it for texts: a pool knows all that is in a message by the names around it."""
+    names = [made.package]
+    stack = list(made.message_type)
+    while stack:
+        message = stack.pop()
+        names.append(message.name)
+        stack += message.nested_type
+    if max(map(len, names)) > SCHEMA_NAME_CHARS_MAX or made.package.count(".") > SCHEMA_NAME_PARTS_MAX:
+        raise InvalidSchema(f"a name has more than {SCHEMA_NAME_CHARS_MAX} characters or {SCHEMA_NAME_PARTS_MAX} parts")
 
 
 def _closure(paths: list[str], done: Mapping[str, Linked]) -> list[str]:

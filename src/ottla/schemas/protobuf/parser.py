@@ -257,8 +257,9 @@ class _Parser:
     def _field_options(self) -> tuple[Option, ...]:
         """Options in their order; `default` and `json_name`, which are none in truth, come last as with Confluent."""
         options = read_bracketed(self._cursor)
-        last = [option for name in ("default", "json_name") for option in options if option.is_plain(name)]
-        return (*(option for option in options if option not in last), *last)
+        named = {name: [option for option in options if option.is_plain(name)] for name in ("default", "json_name")}
+        others = (option for option in options if not any(map(option.is_plain, named)))
+        return (*others, *named["default"], *named["json_name"])
 
     def _number(self) -> int:
         self._cursor.expect("=")

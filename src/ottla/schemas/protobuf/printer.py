@@ -137,12 +137,15 @@ def _message(message: Message) -> str:
 
 
 def _body(message: Message) -> list[list[str]]:
-    alone = [each for each in message.fields if each.oneof is None]
+    members: dict[str | None, list[Field]] = {}
+    for each in message.fields:
+        members.setdefault(each.oneof, []).append(each)
+    alone = members.get(None, [])
     return [
         [_reserved(each, PROTOBUF_FIELD_NUMBER_MAX) for each in message.reserved],
         _statements(message.options),
         [_field(each) for each in alone if each.group is None],
-        [_oneof(oneof, message) for oneof in message.oneofs],
+        [_oneof(oneof, members.get(oneof.name, [])) for oneof in message.oneofs],
         [_field(each) for each in alone if each.group is not None],
         [_extensions(each) for each in message.extensions],
         [_extend(each) for each in message.extends],
@@ -150,8 +153,7 @@ def _body(message: Message) -> list[list[str]]:
     ]
 
 
-def _oneof(oneof: OneOf, message: Message) -> str:
-    members = [each for each in message.fields if each.oneof == oneof.name]
+def _oneof(oneof: OneOf, members: Sequence[Field]) -> str:
     plain = [_field(each) for each in members if each.group is None]
     groups = [_field(each) for each in members if each.group is not None]
     return _block(f"oneof {oneof.name}", [_statements(oneof.options), plain, groups])

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from enum import Enum
 from typing import NamedTuple, NoReturn
 
+from ottla.model.limits import SCHEMA_NAME_CHARS_MAX, SCHEMA_NAME_PARTS_MAX
 from ottla.schemas.protobuf.elements import Position
 from ottla.schemas.schema import InvalidSchema
 
@@ -139,7 +140,13 @@ class Cursor:
     def word(self, what: str) -> str:
         if self.token.kind is not TokenKind.WORD:
             self.expected(what)
+        self._check_length(self.token.text)
         return self.next().text
+
+    def _check_length(self, name: str) -> None:
+        """What is inside of a message is known by all the names around it, so these must be short."""
+        if len(name) > SCHEMA_NAME_CHARS_MAX or name.count(".") > SCHEMA_NAME_PARTS_MAX:
+            self.fail(f"a name has more than {SCHEMA_NAME_CHARS_MAX} characters or {SCHEMA_NAME_PARTS_MAX} parts")
 
     def dotted(self, what: str) -> str:
         """A name that may be qualified: `a.b.c` or `.a.b.c`."""
@@ -147,7 +154,9 @@ class Cursor:
         parts.append(self.word(what))
         while self.accept("."):
             parts.append(self.word(what))
-        return ".".join(parts)
+        name = ".".join(parts)
+        self._check_length(name)
+        return name
 
     def integer(self, what: str, low: int, high: int) -> int:
         begin = self.token
@@ -166,11 +175,11 @@ class Cursor:
         """A string, or several in a row that are one."""
         if self.token.kind is not TokenKind.STRING:
             self.expected(what)
-        data = b""
+        parts = []
         while (token := self.token).kind is TokenKind.STRING:
-            data += self._unescape(token.text[1:-1].encode())
+            parts.append(self._unescape(token.text[1:-1].encode()))
             self.next()
-        return data
+        return b"".join(parts)
 
     def string_text(self, what: str) -> str:
         token = self.token
