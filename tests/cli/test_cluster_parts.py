@@ -282,7 +282,8 @@ def test_a_single_node_is_a_cluster_too(ottla: Callable[..., Run]) -> None:
     assert status["healthy"] and status["controller"] == broker["id"] and broker["replicas"] >= 2
     assert [each["role"] for each in ottla("cluster", "quorum", "--json").json] == ["leader"]
     assert "Nothing to move" in ottla("cluster", "balance").err
-    drained = ottla("cluster", "drain", str(broker["id"]))
-    assert "no broker may take anything" in drained.err
+    drained = ottla("cluster", "drain", str(broker["id"]), code=1)
+    assert drained.err.splitlines()[0] == "error: not everything can be moved: no broker may take anything"
+    assert "add a broker first" in drained.err and not drained.out
     levels = ottla("cluster", "features").lines
     assert any(line.startswith("metadata.version") for line in levels)

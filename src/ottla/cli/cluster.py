@@ -7,7 +7,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +35,7 @@ Throttle = Annotated[
 ]
 AtOnce = Annotated[int, typer.Option("--at-once", min=1, help="Partitions that are copied at the same time.")]
 Data = Annotated[Path, typer.Option("--data", "-d", help="The directory of a local cluster (`ottla up --brokers`).")]
+_ADD_FIRST = "add a broker first (`ottla cluster add-broker`), or keep less (`ottla cluster reassign`)"
 _AT_ONCE = 10
 _SHOWN_PROBLEMS = 20
 
@@ -313,10 +314,15 @@ def _plan_and_do(
         note("Nothing was changed: add --execute.")
     for at, why in failed.items():
         print_error(f"{at}: {why}")
-    if execute and found.problems and not as_json:
-        print_error("not everything could be moved, as said above", "`ottla cluster add-broker` makes room")
-    if failed or (execute and found.problems):
+    if found.problems and not as_json:
+        print_error(f"not everything can be moved: {_summary(found.problems)}", _ADD_FIRST)
+    if failed or found.problems:
         raise typer.Exit(1)
+
+
+def _summary(problems: Sequence[str]) -> str:
+    more = len(problems) - 1
+    return problems[0] + (f" (and {more} more)" if more else "")
 
 
 def _partition(text: str) -> TopicPartition:

@@ -103,6 +103,8 @@ def show_plan(plan: Plan, view: ClusterView) -> None:
         print_table(["partition", "replicas", "planned", "copied"], rows, right=["copied"])
         if len(plan.moves) > _SHOWN_MOVES:
             note(f"… and {len(plan.moves) - _SHOWN_MOVES} more")
+    elif plan.problems:
+        return  # nothing would change: what is in the way is all there is to tell
     disks = {each.id: each.disk_bytes for each in view.brokers}
     measured = any(each.rate for each in plan.before.values())
     columns = ["broker", "leaders", "replicas", "size", "disk used", *(["traffic"] if measured else [])]

@@ -13,7 +13,8 @@ from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ottla.client.admin.configs import ConfigEntry
+    from ottla.client.admin import Admin
+    from ottla.client.admin.configs import Change, ConfigEntry
     from ottla.model.resources import Resource
 
 app = typer.Typer(help="Look at and change settings, with their sources and defaults.", no_args_is_help=True)
@@ -48,6 +49,31 @@ def _resource(kind: Kind, name: str) -> Resource:
     return Resource(ResourceType[kind.name.upper()], name)
 
 
+async def _check_there(admin: Admin, resource: Resource) -> None:
+    """Only a broker itself tells and takes its settings, and one that is not there would be waited for."""
+    from ottla.cli.terminal import CommandError
+    from ottla.model.resources import ResourceType
+
+    if resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name:
+        await admin.cluster.refresh()
+        there = sorted(admin.cluster.metadata.brokers)
+        if int(resource.name) not in there:
+            raise CommandError(
+                f"broker {resource.name} is not there: the brokers are {', '.join(map(str, there))}",
+                "`ottla cluster status` shows them; `broker default` holds for all",
+            )
+
+
+def _warn_of_unknown(changes: Iterable[Change]) -> None:
+    """As a node does at its start: brokers keep settings that nobody knows."""
+    from ottla.cli.terminal import print_warning
+    from ottla.model.broker_settings import BROKER_SETTINGS
+    from ottla.model.config import unknown
+
+    for name, nearest in unknown({each.name: each.value or "" for each in changes}, BROKER_SETTINGS):
+        print_warning(f"there is no setting {name}" + (f", did you mean {nearest}?" if nearest else ""))
+
+
 @app.command()
 def get(
     kind: KindArgument,
@@ -65,6 +91,7 @@ def get(
 
     async def run() -> list[ConfigEntry]:
         async with Admin(client_options(bootstrap)) as admin:
+            await _check_there(admin, _resource(kind, name))
             return await admin.configs.describe(_resource(kind, name), keys or None, documentation=docs)
 
     entries = asyncio.run(run())
@@ -122,7 +149,11 @@ def apply_changes(
 
     async def run() -> None:
         async with Admin(client_options(bootstrap)) as admin:
+            await _check_there(admin, resource)
             await admin.configs.alter(resource, changes)
+
+    if resource.type == ResourceType.BROKER:
+        _warn_of_unknown(changes)
 
     asyncio.run(run())
     whose = f"{ResourceType(resource.type).name.lower()} {resource.name or 'default'}"

@@ -12,6 +12,7 @@ import typer
 from ottla.cli.options import (
     DEFAULT_BOOTSTRAP,
     Bootstrap,
+    Topic,
     client_options,
     parse_duration_ms,
     parse_timestamp_ms,
@@ -42,7 +43,7 @@ def register(app: typer.Typer) -> None:
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(help="The topic.")],
+    topic: Topic,
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="From the first record.")] = False,
     from_offset: Annotated[int | None, typer.Option("--from-offset", "-o", min=0, help="From this offset.")] = None,
     from_timestamp: Annotated[
@@ -68,11 +69,12 @@ def consume(
     """Print records of a topic.
 
     Without a place to start: from the beginning to the present end; with --follow: from the present end on. With
-    --group: from where the group left off, until nothing has come for three seconds.
+    --group: from where the group left off, until nothing has come for three seconds; a group that has committed nothing
+    begins at the present end, unless told --from-beginning.
     """
     if group is not None and (partition or last is not None or from_offset is not None or from_timestamp or since):
         raise typer.BadParameter("a group decides where its members read: --group goes with --from-beginning at most")
-    start = _start(from_beginning, from_offset, from_timestamp, since, follow)
+    start = _start(from_beginning, from_offset, from_timestamp, since, last, follow)
     stop_when_unread()
     show = formatter(fmt, pattern)
     try:
@@ -100,13 +102,20 @@ def consume(
 
 
 def _start(
-    from_beginning: bool, from_offset: int | None, from_timestamp: str | None, since: str | None, follow: bool
+    from_beginning: bool,
+    from_offset: int | None,
+    from_timestamp: str | None,
+    since: str | None,
+    last: int | None,
+    follow: bool,
 ) -> int | Time:
     from ottla.client.offsets import EARLIEST, LATEST, Time
     from ottla.client.options import wall_clock_ms
 
-    if sum([from_beginning, from_offset is not None, from_timestamp is not None, since is not None]) > 1:
-        raise typer.BadParameter("give only one of --from-beginning, --from-offset, --from-timestamp and --since")
+    if from_beginning + sum(each is not None for each in (from_offset, from_timestamp, since, last)) > 1:
+        raise typer.BadParameter(
+            "give only one of --from-beginning, --from-offset, --from-timestamp, --since and --last"
+        )
     if from_offset is not None:
         return from_offset
     if from_timestamp is not None:
@@ -121,6 +130,8 @@ def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecor
     from ottla.cli import records
 
     if pattern is not None:
+        if fmt not in (OutputFormat.text, OutputFormat.template):
+            raise typer.BadParameter(f"--format {fmt.value} and --template exclude each other")
         return records.template(pattern)
     if fmt is OutputFormat.template:
         raise typer.BadParameter("--format template needs --template")

@@ -16,7 +16,10 @@ def register(app: typer.Typer) -> None:
 
 def format_(
     config: Annotated[Path, typer.Argument(help="server.properties of the node.")],
-    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", help="The same for all nodes of the cluster.")],
+    cluster_id: Annotated[
+        str | None,
+        typer.Option("--cluster-id", "-t", help="The same for all nodes of the cluster; made up for the first one."),
+    ] = None,
     standalone: Annotated[bool, typer.Option("--standalone", help="This controller is the first, sole voter.")] = False,
     initial_controllers: Annotated[
         str | None, typer.Option("--initial-controllers", help="The first voters: ID@HOST:PORT:DIRECTORY,...")
@@ -43,9 +46,23 @@ def format_(
     """
     if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
         raise CommandError("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
+    if cluster_id is None:
+        if initial_controllers is not None or no_initial_controllers:
+            raise CommandError(
+                "--cluster-id is missing", "it is that of the other nodes: `ottla cluster status` shows it"
+            )
+        cluster_id = _new_id()
     voters = (standalone, initial_controllers, no_initial_controllers)
     for path in _format(config, cluster_id, *voters, release_version, feature or [], ignore_formatted):
         print(f"formatted {path} for cluster {cluster_id}")
+
+
+def _new_id() -> str:
+    import random
+
+    from ottla.model.ids import random_uuid, uuid_text
+
+    return uuid_text(random_uuid(random.SystemRandom()))
 
 
 def _format(

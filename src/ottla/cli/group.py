@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at groups, how far behind they are, and where they go on.", no_args_is_help=True)
 
+_TYPES = ("classic", "consumer", "share", "streams")
+
 Group = Annotated[str, typer.Argument(help="The group.")]
 
 
@@ -37,6 +39,10 @@ def list_groups(
 ) -> None:
     """List groups."""
     from ottla.cli.output import print_rows
+
+    strange = [each for each in kind if each.lower() not in _TYPES]
+    if strange:
+        raise typer.BadParameter(f"{strange[0]!r} is none of {', '.join(_TYPES)}", param_hint="--type")
     from ottla.client.admin import Admin
 
     async def run() -> list[dict[str, Any]]:

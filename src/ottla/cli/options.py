@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
+
+def _named(name: str) -> str:
+    if not name:
+        raise typer.BadParameter("the name of the topic is empty")
+    return name
+
+
+Topic = Annotated[str, typer.Argument(help="The topic.", callback=_named)]
 Bootstrap = Annotated[
     str,
     typer.Option("--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", help="Broker address: HOST:PORT[,HOST:PORT...]."),

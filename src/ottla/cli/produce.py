@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_pairs
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Topic, client_options, parse_pairs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -54,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(help="The topic.")],
+    topic: Topic,
     values: Annotated[
         list[str] | None, typer.Argument(help="Values to send; without any, records are read from stdin.")
     ] = None,

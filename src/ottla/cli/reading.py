@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from ottla.client.consumer import Consumer
     from ottla.client.fetching import ConsumedRecord
     from ottla.client.share_consumer import ShareConsumer
 
@@ -33,6 +34,7 @@ class Reading(NamedTuple):
 async def print_group(reading: Reading, *, read_committed: bool) -> None:
     """As a member of a consumer group, committing what was printed."""
     from ottla.cli.options import client_options
+    from ottla.cli.output import note
     from ottla.client.consumer import Consumer
     from ottla.client.consumer_options import ConsumerOptions
 
@@ -43,6 +45,8 @@ async def print_group(reading: Reading, *, read_committed: bool) -> None:
     )
     async with Consumer(client_options(reading.bootstrap), options) as consumer:
         await consumer.cluster.topic(reading.topic)  # a member would wait for ever for a topic that does not exist
+        if not reading.from_beginning and not await _has_committed(consumer, reading):
+            note(f"group {reading.group} has committed nothing: it begins at the end (--from-beginning reads all)")
         consumer.subscribe([reading.topic])
 
         async def poll(records_max: int) -> list[ConsumedRecord]:
@@ -50,6 +54,19 @@ async def print_group(reading: Reading, *, read_committed: bool) -> None:
             return [record for records in found.values() for record in records]
 
         await _print(reading, poll, lambda _: None, lambda: bool(consumer.assignment))
+
+
+async def _has_committed(consumer: Consumer, reading: Reading) -> bool:
+    from ottla.client.admin import Admin
+    from ottla.model.errors import ApiError, ErrorCode
+
+    try:
+        committed = await Admin(consumer.cluster).groups.offsets(reading.group)
+    except ApiError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return False
+    return any(each.topic == reading.topic for each in committed)
 
 
 async def print_share(reading: Reading, acknowledgement: str) -> None:

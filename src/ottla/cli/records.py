@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Headers = tuple[tuple[str, bytes | None], ...]
 
 _HEX_WIDTH = 16
+_TEMPLATE_HINT = "fields are {topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}; {{ is a brace"
 _FIELDS = ("key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp", "topic", "offset")
 
 
@@ -214,6 +215,10 @@ def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
 
     try:
         show(ConsumedRecord("", 0, 0, 0, None, None, (), 0))
-    except (KeyError, IndexError, ValueError) as error:
-        raise CommandError(f"the template cannot be used: {error!r} is not a field of a record") from None
+    except KeyError as error:
+        raise CommandError(
+            f"the template cannot be used: there is no field {error.args[0]!r}", _TEMPLATE_HINT
+        ) from None
+    except (IndexError, ValueError, AttributeError, TypeError) as error:
+        raise CommandError(f"the template cannot be used: {error}", _TEMPLATE_HINT) from None
     return show

@@ -54,6 +54,8 @@ def up(
     the data directory: the same command finds the same cluster, and `ottla start FILE` starts one node of it.
     """
     beside = _registry_address(registry, listen)
+    if ephemeral and data != DEFAULT_DATA:
+        raise typer.BadParameter("--ephemeral keeps nothing, --data says where: give one of them")
     if ephemeral:
         with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
             where = "a temporary directory, deleted at the end"

@@ -189,7 +189,7 @@ class ApiError(Exception):
     @property
     def text(self) -> str:
         """The most exact wording there is."""
-        return self.message if self.message is not None else self.code.message
+        return self.message or self.code.message
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.text}"

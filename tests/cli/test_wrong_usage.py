@@ -1,0 +1,75 @@
+"""Options that contradict each other, names that nobody knows, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Run, invoke
+
+from ottla.cli import records
+from ottla.cli.terminal import CommandError
+from ottla.model.errors import ApiError, ErrorCode
+
+Cli = Callable[..., Run]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("consume t --from-beginning --last 3", "give only one of"),
+        ("consume t -F json -t {value}", "exclude each other"),
+        ("consume t --last -3", "greater than or equal to"),
+        ("up --ephemeral --data elsewhere", "give one of them"),
+        ("group list --type banana", "'banana' is none of classic"),
+    ],
+)
+def test_refused(words: str, told: str) -> None:
+    run = invoke(*words.split())
+    assert run.code == 2 and told in " ".join(run.err.replace("│", " ").split())
+
+
+def test_an_empty_topic() -> None:
+    for command in ("produce", "consume"):
+        run = invoke(command, "")
+        assert run.code == 2 and "the name of the topic is empty" in run.err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"), [("{nope}", "no field 'nope'"), ("{", "Single '{'"), ("{value.x}", "'x'")]
+)
+def test_a_template(pattern: str, told: str) -> None:
+    with pytest.raises(CommandError, match=told) as raised:
+        records.template(pattern)
+    assert "{offset}" in (raised.value.hint or "")
+
+
+def test_an_error_never_ends_with_a_colon() -> None:
+    assert str(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")).endswith("no such topic partition")
+
+
+def test_brokers_and_groups_that_are_not_there(ottla: Cli) -> None:
+    for words in (["get", "broker", "99"], ["set", "broker", "99", "a=b"], ["get", "broker-logger", "99"]):
+        assert "error: broker 99 is not there: the brokers are 1" in ottla("config", *words, code=1).err
+    warned = ottla("config", "set", "broker", "1", "log.retention.mss=5").err
+    assert warned.startswith("warning: there is no setting log.retention.mss, did you mean log.retention.ms?")
+    ottla("topic", "create", "t")
+    ottla("produce", "t", "v")
+    assert "group g has committed nothing: it begins at the end" in ottla("consume", "t", "-g", "g").err
+    assert "committed nothing" not in ottla("consume", "t", "-g", "g").err
+    assert "committed nothing" not in ottla("consume", "t", "-g", "h", "--from-beginning", "-n", "1").err
+
+
+def test_format_makes_up_an_id(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        f"process.roles=broker,controller\nnode.id=1\nlog.dirs={tmp_path / 'd'}\n"
+        "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:9093\ncontroller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    )
+    joining = invoke("format", str(file), "--no-initial-controllers")
+    assert joining.code == 1 and "--cluster-id is missing" in joining.err
+    made = invoke("format", str(file), "--standalone")
+    cluster_id = made.out.split()[-1]
+    assert made.code == 0 and f"cluster.id={cluster_id}" in (tmp_path / "d" / "meta.properties").read_text()
