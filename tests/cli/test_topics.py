@@ -32,7 +32,7 @@ def test_errors_are_one_line_with_a_hint(ottla: Cli) -> None:
     assert "there is no topic 'x'" in ottla("topic", "describe", "x", code=1).err
     assert "INVALID_CONFIG" in ottla("topic", "alter", "t", "no.such=1", code=1).err
     mixed = ottla("topic", "delete", "t", "x", "--yes", code=1)
-    assert "deleted topic t" in mixed.err and "UNKNOWN_TOPIC_OR_PARTITION" in mixed.err
+    assert "deleted topic t" in mixed.err and "topic x: UNKNOWN_TOPIC_OR_PARTITION" in mixed.err
 
 
 def test_wrong_usage_is_exit_code_2(ottla: Cli) -> None:

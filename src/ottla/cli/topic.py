@@ -166,8 +166,9 @@ def delete(
 
     Asks first: without a terminal the answer is read from standard input, and nothing is deleted if there is none.
     """
-    from ottla.cli.failures import report
+    from ottla.cli.failures import hint_for
     from ottla.cli.output import done
+    from ottla.cli.terminal import print_error
     from ottla.client.admin import Admin
     from ottla.model.errors import ApiError
 
@@ -182,7 +183,8 @@ def delete(
         if error is None:
             done(f"deleted topic {name}")
         else:
-            failed = report(error)
+            print_error(f"topic {name}: {error}", hint_for(error))
+            failed = 1
     if failed:
         raise typer.Exit(failed)
 
