@@ -9,6 +9,7 @@ import pytest
 from tests.cli.conftest import Run, invoke
 
 from ottla.cli import records
+from ottla.cli.produce import _unescaped
 from ottla.cli.terminal import CommandError
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -34,6 +35,12 @@ def test_an_empty_topic() -> None:
     for command in ("produce", "consume"):
         run = invoke(command, "")
         assert run.code == 2 and "the name of the topic is empty" in run.err
+
+
+def test_a_separator() -> None:
+    for text in ("\\", ""):
+        assert invoke("produce", "t", "v", "-K", text).code == 2
+    assert [_unescaped(text) for text in ("\\t", "ü", "\\\\")] == [b"\t", "ü".encode(), b"\\"]
 
 
 @pytest.mark.parametrize(

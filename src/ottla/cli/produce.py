@@ -83,7 +83,7 @@ def produce(
     from ottla.client.producer import ProducerOptions
     from ottla.records.compress import Codec
 
-    separator = key_separator.encode().decode("unicode_escape").encode() if key_separator is not None else None
+    separator = _unescaped(key_separator) if key_separator is not None else None
     marker = null.encode() if null is not None else None
     extra = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
 
@@ -113,6 +113,18 @@ def produce(
         asyncio.run(send(_keyboard(), one_by_one=True))
     else:
         asyncio.run(send(_each(_lines(sys.stdin.buffer, lambda _: None))))
+
+
+def _unescaped(text: str) -> bytes:
+    try:
+        found = text.encode("ascii", "backslashreplace").decode("unicode_escape").encode()
+    except UnicodeError:
+        raise typer.BadParameter(
+            f"{text!r} cannot be read: \\\\ is a backslash", param_hint="--key-separator"
+        ) from None
+    if not found:
+        raise typer.BadParameter("it is empty", param_hint="--key-separator")
+    return found
 
 
 async def _each(lines: Iterable[Numbered]) -> AsyncIterator[Numbered]:
