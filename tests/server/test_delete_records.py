@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from tests.server.replicas import Pair
-from tests.server.talk import create, eventually, produce
+from tests.server.talk import create, delete, eventually, produce
 from tests.support.raw import RawConnection
 from tests.support.waiting import WAIT_S
 
 from ottla.log import checkpoint
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.directories import DataDirectory
 from ottla.testing.broker import Broker
@@ -57,10 +58,11 @@ def test_two_at_once(offsets: tuple[int, int]) -> None:
         side, executor = pair.leader, Held()
         side.produce(count=5)
         checkpoints = side.partitions.checkpoints
+        partition = side.partitions.find(*PARTITION)
         log = side.log()
 
         async def delete(offset: int) -> None:
-            await checkpoints.remember_log_starts({PARTITION: offset}, executor)
+            await checkpoints.remember_log_starts({partition: offset}, executor)
             log.advance_log_start(offset)
 
         both = [asyncio.ensure_future(delete(offset)) for offset in offsets]
@@ -122,6 +124,22 @@ def test_it_is_carried_out_although_the_client_has_gone(ottla_broker: Broker, ga
     log = node.partitions.find("t", 0).log
     eventually(lambda: log.log_start_offset == 3, "memory says the same as the disk")
     assert checkpoint.read_offsets(node.directories[0].disk, checkpoint.LOG_STARTS) == {PARTITION: 3}
+
+
+def test_a_topic_that_is_made_anew_meanwhile_keeps_its_records(ottla_broker: Broker, gate: Gate) -> None:
+    with RawConnection(ottla_broker.bootstrap) as connection, RawConnection(ottla_broker.bootstrap) as other:
+        filled(connection)
+        connection.send(request_frame(deletion(3), 2, 7, "raw"))
+        assert gate.reached.wait(WAIT_S)
+        delete(other, "t")
+        filled(other)
+        gate.opened.set()
+        told: Any = connection.decode(DeleteRecordsRequest.key, 2, connection.receive(), 7)
+        assert told.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    node = ottla_broker.node
+    assert node is not None
+    assert node.partitions.find("t", 0).log.log_start_offset == 0
+    assert PARTITION not in checkpoint.read_offsets(node.directories[0].disk, checkpoint.LOG_STARTS)
 
 
 def test_what_follows_on_the_connection_finds_them_deleted(ottla_broker: Broker, gate: Gate) -> None:

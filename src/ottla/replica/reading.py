@@ -12,6 +12,7 @@ from ottla.log.disk import FileSlice, StorageError
 from ottla.log.log import Log
 from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
 from ottla.model.limits import ABORTED_PER_FETCH_MAX
 
 READ_UNCOMMITTED = 0
@@ -212,6 +213,10 @@ class Readable:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         if leader_epoch > self.leader_epoch:
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.index)
 
     @property
     def name(self) -> str:

@@ -47,7 +47,8 @@ class Checkpoints:
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
         self._number = 0
-        self._coming: list[Offsets] = []  # log starts that are about to be, of all who wait for them
+        # Log starts that are about to be, of all who wait for them. Of partitions, not names: one may be made anew.
+        self._coming: list[Mapping[Partition, int]] = []
         self._collected: dict[str, Offsets] = {}  # by directory: the recovery points that are or will be on disk
         self._replicated: dict[str, Offsets] = {}  # by directory: what was last written of replicated partitions
 
@@ -87,13 +88,13 @@ class Checkpoints:
         return partition.log.recovery_point < max(coming, directory.remembered_recovery_point(name))
 
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
-        coming: dict[TopicPartition, int] = {}
+        coming: dict[Partition, int] = {}
         for each in self._coming:
-            for name, offset in each.items():
-                coming[name] = max(offset, coming.get(name, 0))
+            for partition, offset in each.items():
+                coming[partition] = max(offset, coming.get(partition, 0))
         starts = dict(directory.log_starts)
         for name, partition in self._partitions.opened_in(directory):
-            start = max(partition.log.log_start_offset, coming.get(name, 0))
+            start = max(partition.log.log_start_offset, coming.get(partition, 0))
             if start > 0:
                 starts[name] = start
         return starts
@@ -115,7 +116,7 @@ class Checkpoints:
             if not directory.offline:
                 self.written(directory, self.collect(directory).write())
 
-    async def remember_log_starts(self, starts: Offsets, executor: Executor | None) -> None:
+    async def remember_log_starts(self, starts: Mapping[Partition, int], executor: Executor | None) -> None:
         """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR.
 
         Who called moves them before anybody else has a turn: from here on the next collection does not know of them.
@@ -123,7 +124,9 @@ class Checkpoints:
         self._coming.append(starts)
         try:
             loop = asyncio.get_running_loop()
-            directories = dict.fromkeys(self._partitions.directory_of(name) for name in starts)
+            directories = dict.fromkeys(
+                self._partitions.directory_of(partition.topic_partition) for partition in starts
+            )
             for directory in filter(None, directories):
                 collection = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)})
                 error = await in_worker(loop, executor, collection.write)

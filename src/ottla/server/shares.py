@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ottla.log.disk import StorageError
 from ottla.machine.keyed import types_of
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import TopicPartition, uuid_bytes
+from ottla.model.ids import uuid_bytes
 from ottla.model.names import SHARE_STATE_TOPIC
 from ottla.server.answer import Later, gather
 from ottla.server.host import Host
@@ -71,8 +71,7 @@ async def _prune_below(services: Services, effect: PruneBelow, partition: Partit
     try:
         start = partition.deletion_point(effect.offset)
         # On disk before it is so: a log start must not go back after a crash.
-        name = TopicPartition(partition.topic, partition.index)
-        await services.partitions.checkpoints.remember_log_starts({name: start}, services.executor)
+        await services.partitions.checkpoints.remember_log_starts({partition: start}, services.executor)
         if services.partitions.holds(partition):
             partition.delete_records(start)
     except ApiError as error:

@@ -37,10 +37,13 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
         for each in topic.partitions
     }
     answers: dict[TopicPartition, PartitionAnswer] = {}
-    starts: dict[TopicPartition, int] = {}
+    starts: dict[Partition, int] = {}
     for name, offset in asked.items():
         try:
-            starts[name] = _deletion_point(name, offset, context)
+            if is_internal(name.topic):
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+            partition = context.partitions.find(*name)
+            starts[partition] = _deletion_point(partition, offset)
         except ApiError as error:
             answers[name] = _refusal(name, error.code)
     if not starts:
@@ -48,29 +51,23 @@ def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[De
 
     def deleted(told: dict[TopicPartition, PartitionAnswer]) -> Answer[DeleteRecordsResponse]:
         answers.update(told)
-        lagging = {name: start for name, start in starts.items() if _lags(name, start, told[name], context)}
+        lagging = {
+            partition: start
+            for partition, start in starts.items()
+            if not told[partition.topic_partition].error_code and partition.low_watermark < start
+        }
         return _when_done(request, answers, lagging, context) if lagging else _respond(request, answers)
 
     return keep_turn(context, context.services.channel.later(_delete_all(starts, context)), deleted)
 
 
-async def _delete_all(starts: dict[TopicPartition, int], context: Context) -> dict[TopicPartition, PartitionAnswer]:
+async def _delete_all(starts: dict[Partition, int], context: Context) -> dict[TopicPartition, PartitionAnswer]:
     try:
         # On disk before anyone can see it: a log start must not go back after a crash.
         await context.partitions.checkpoints.remember_log_starts(starts, context.services.executor)
     except ApiError as error:
-        return {name: _refusal(name, error.code) for name in starts}
-    return {name: _delete(name, start, context) for name, start in starts.items()}
-
-
-def _lags(name: TopicPartition, start: int, told: PartitionAnswer, context: Context) -> bool:
-    """Whether a follower still has what was deleted here."""
-    if told.error_code:
-        return False
-    try:
-        return context.partitions.find(*name).low_watermark < start
-    except ApiError:
-        return False  # it is gone since, and was deleted here
+        return {partition.topic_partition: _refusal(partition.topic_partition, error.code) for partition in starts}
+    return {partition.topic_partition: _delete(partition, start, context) for partition, start in starts.items()}
 
 
 def _respond(request: DeleteRecordsRequest, answers: dict[TopicPartition, PartitionAnswer]) -> DeleteRecordsResponse:
@@ -87,15 +84,14 @@ def _respond(request: DeleteRecordsRequest, answers: dict[TopicPartition, Partit
 def _when_done(
     request: DeleteRecordsRequest,
     answers: dict[TopicPartition, PartitionAnswer],
-    lagging: dict[TopicPartition, int],
+    lagging: dict[Partition, int],
     context: Context,
 ) -> Later[DeleteRecordsResponse]:
     later: Later[DeleteRecordsResponse] = Later()
-    partitions = {name: context.partitions.find(*name) for name in lagging}
 
     def settle(changed: Partition | None) -> bool:
-        for name, start in tuple(lagging.items()):
-            partition = partitions[name]
+        for partition, start in tuple(lagging.items()):
+            name = partition.topic_partition
             if not context.partitions.holds(partition) or not partition.is_leader:
                 answers[name] = _refusal(name, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif partition.low_watermark >= start:
@@ -104,31 +100,31 @@ def _when_done(
                 answers[name] = _refusal(name, ErrorCode.REQUEST_TIMED_OUT)
             else:
                 continue
-            del lagging[name]
+            del lagging[partition]
         if lagging:
             return False
         later.set(_respond(request, answers))
         return True
 
-    context.services.waiters.watch(later, partitions.values(), settle, request.timeout_ms)
+    context.services.waiters.watch(later, list(lagging), settle, request.timeout_ms)
     return later
 
 
-def _deletion_point(name: TopicPartition, offset: int, context: Context) -> int:
-    if is_internal(name.topic):
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = context.partitions.find(*name)
+def _deletion_point(partition: Partition, offset: int) -> int:
     if not partition.log.config.delete:
         raise ApiError(ErrorCode.POLICY_VIOLATION)
     return partition.deletion_point(offset)
 
 
-def _delete(name: TopicPartition, start: int, context: Context) -> PartitionAnswer:
+def _delete(partition: Partition, start: int, context: Context) -> PartitionAnswer:
+    name = partition.topic_partition
+    if not context.partitions.holds(partition):
+        # Deleted since; another one may have its name, of which nothing was to be deleted.
+        return _refusal(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        partition = context.partitions.find(*name)
         low_watermark = partition.delete_records(start)
     except ApiError as error:
-        return _refusal(name, error.code)  # it is another node's, or gone, since it was asked for
+        return _refusal(name, error.code)  # it is another node's since it was asked for
     except StorageError as error:
         context.partitions.storage_failed(partition, error)
         return _refusal(name, ErrorCode.KAFKA_STORAGE_ERROR)
