@@ -87,6 +87,10 @@ class Checkpoints:
         coming = self._collected.get(directory.path, {}).get(name, 0)
         return partition.log.recovery_point < max(coming, directory.remembered_recovery_point(name))
 
+    def is_about_to_remember(self, name: TopicPartition) -> bool:
+        """Whether the log start of a partition of that name is being written: it may be of one that was deleted."""
+        return any(partition.topic_partition == name for starts in self._coming for partition in starts)
+
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         coming: dict[Partition, int] = {}
         for each in self._coming:

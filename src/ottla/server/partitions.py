@@ -244,7 +244,7 @@ class Partitions:
         neither now nor after a crash: it would begin where the other began, and lose what lies below."""
         directory.forget(name)
         directory.partitions[name] = None
-        if directory.remembers(name):
+        if directory.remembers(name) or self.checkpoints.is_about_to_remember(name):
             error = self.checkpoints.collect(directory).write()
             if error is not None:
                 raise error
