@@ -72,10 +72,6 @@ class Door:
         for connection in tuple(self.connections):
             connection.close()
 
-    def tidy(self, now: float) -> None:
-        for connection in tuple(self.connections):
-            connection.tidy(now, self.max_idle_s)
-
 
 def _address(connection: Connection) -> str:
     return connection.context.connection.remote_address[0]

@@ -106,8 +106,14 @@ class Upkeep:
     def _in_worker(self, work: Callable[..., Any], *args: Any) -> Awaitable[Any]:
         return in_worker(self._loop, self._node.ports.executor, work, *args)
 
-    def _tidy_connections(self) -> None:
-        self._node.door.tidy(self._loop.time())
+    async def _tidy_connections(self) -> None:
+        """Some at each turn: one that is looked at may have requests to be handled."""
+        door, slices = self._node.door, self._node.services.slices
+        for number, connection in enumerate(tuple(door.connections), start=1):
+            if not connection.closed:
+                connection.tidy(self._loop.time(), door.max_idle_s)
+            if number % limits.CONNECTIONS_TIDIED_PER_SLICE == 0:
+                await slices.turn()
 
     async def _open_some(self) -> None:
         if not self._partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN):
