@@ -187,7 +187,7 @@ def _forms(entries: list[Entry], old: Partitions) -> Iterator[str]:
     """What records lead to, in a form that can be compared and read."""
     partitions: Partitions = {}
     versions: dict[tuple[bytes, int], int] = {}
-    for record, version in entries:
+    for record, version, _ in entries:
         if isinstance(record, journal.PartitionChangeRecord):
             key = (record.topic_id, record.partition_id)
             state = partitions.get(key, old[key]).changed(record)

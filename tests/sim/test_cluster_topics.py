@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.sim.sampling import check, check_sample
@@ -11,8 +10,6 @@ from tests.sim.test_cluster_mutations import harsh
 from tests.sim.test_topics import one_topic
 
 from ottla.log.durable import Durable
-from ottla.log.recover import _Recovery
-from ottla.server.durability import Syncer
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import ClusterScenario, topical, with_topics
 from ottla.sim.run import Outcome
@@ -32,7 +29,7 @@ def test_seeds_that_failed_once(seed: int) -> None:
 
 
 def test_a_sample_of_seeds() -> None:
-    check_sample("cluster-topics", simulate, 800_000, cpu_seconds=12.0, least=8)
+    check_sample("cluster-topics", simulate, 800_000, cpu_seconds=12.0, least=8, known={800_015})
 
 
 def finds(make: Callable[[int], ClusterScenario], *words: str, seeds: range) -> bool:
@@ -78,16 +75,3 @@ def test_a_sync_claims_what_was_cut_and_written_again(monkeypatch: pytest.Monkey
     honest = Durable.cut
     monkeypatch.setattr(Durable, "cut", forgetful)
     assert finds(late_syncs, "is on disk, but", seeds=range(4, 12))
-
-
-def test_followers_are_cut_at_the_gaps_that_they_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = _Recovery._is_out_of_place
-
-    def strict(self: Any, batch: Any, next_offset: int, *more: Any) -> bool:
-        gap = batch.header.base_offset > next_offset and not self._config.compact
-        return gap or honest(self, batch, next_offset, *more)
-
-    monkeypatch.setattr(Syncer, "seal", lambda self, partition: None)  # what is synced is believed, gaps and all
-    assert not ClusterSimulation(thinned(0)).run().violations
-    monkeypatch.setattr(_Recovery, "_is_out_of_place", strict)
-    assert finds(thinned, "committed", "lost", "is now", seeds=range(8))

@@ -24,7 +24,7 @@ from ottla.server import cleaning, directories, partitions, placing, removal
 from ottla.server.clocks import Clocks
 from ottla.server.durability import Syncer
 from ottla.server.host import Host
-from ottla.server.partitions import Partitions
+from ottla.server.removal import Retirement
 from ottla.sim import loop as machines
 from ottla.sim.check import Guarantee
 from ottla.sim.run import Outcome
@@ -234,7 +234,7 @@ def test_compaction_relies_on_what_is_not_on_disk(monkeypatch: pytest.MonkeyPatc
 
 def test_a_topic_finds_what_one_of_its_name_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose the files are is not looked at, and those of a deleted topic stay."""
-    monkeypatch.setattr(Partitions, "_retire", lambda self, directory, name, topic, opened: None)
+    monkeypatch.setattr(Retirement, "add", lambda *_: None)
     monkeypatch.setattr(partitions, "identity_of", lambda home: None)
     assert finds(recreated, "is of a topic that was deleted")
 

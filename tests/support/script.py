@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ottla.machine.keyed import Entry, Marker, Types, decode, encode
-from ottla.machine.kit import Loaded, Machine, Moment, Result, Timer
+from ottla.machine.kit import Loaded, Machine, Moment, OneByOne, Result, Timer
 from ottla.machine.runner import Runner
 from ottla.model.errors import ApiError, ErrorCode
 
@@ -139,7 +139,7 @@ class Stage(Generic[MachineT]):
                 self.tell(f"{who}: {text}")
 
 
-class _Overheard:
+class _Overheard(OneByOne):
     """A machine whose timers are told."""
 
     def __init__(self, machine: Machine[Any, Any], tell: Callable[[Timer], None]) -> None:
