@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import pytest
 from tests.compat.conftest import Names, Node
-from tests.support.clients import Confluent, Java, Message
+from tests.support.clients import Java, Message
 from tests.support.java import JavaServer, run_tool
+from tests.support.journals import journal_words
 from tests.support.members import JavaGroups, Joining, Member, until
 from tests.support.waiting import WAIT_MS
-
-from ottla.model.java import java_abs, java_hash
 
 TOOLS = "org.apache.kafka.tools."
 GROUPS = TOOLS + "consumer.group.ConsumerGroupCommand"
@@ -204,11 +203,7 @@ def test_transactions(run: Run, brisk_node: Node, java_431: Java, new_name: Name
 
 def read_internal(run: Run, node: Node, topic: str, key: str, formatter: str) -> str:
     """The partition of an internal topic that the key (a group, a transactional id) has, by Kafka's own formatter."""
-    partition = java_abs(java_hash(key)) % 50
-    first, end = Confluent().watermarks(node.bootstrap, topic, partition)
-    words = ("--topic", topic, "--partition", str(partition), "--offset", "earliest", "--timeout-ms", WAIT_MS)
-    formatted = ("--max-messages", f"{end - first}", "--formatter", TOOLS + "consumer." + formatter)
-    return run(CONSOLE, *words, *formatted)
+    return run(CONSOLE, *journal_words(node.bootstrap, topic, key, formatter))
 
 
 @pytest.mark.tool("console formatters of the internal topics 4.3.1")

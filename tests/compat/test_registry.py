@@ -27,7 +27,7 @@ def registries(real_kafka: RealKafka) -> Iterator[list[Registry]]:
 
 
 def test_two_registries_over_a_real_kafka(registries: list[Registry], real_kafka: RealKafka) -> None:
-    """Kafka waits three seconds for the first members of a group; the first registry writes without waiting for it."""
+    """Both write as one, and the one that is left takes over; who leads is decided by Kafka, at a time of its own."""
     first, second = registries
     assert ask(first.url, "POST", "/subjects/s/versions", {"schema": record("R")}).content["id"] == 1
     jobs = [(each, f"f{number}") for number in range(4) for each in registries]
@@ -47,6 +47,8 @@ def test_two_registries_over_a_real_kafka(registries: list[Registry], real_kafka
     assert answer.content["id"] == 6, answer
     assert ask(follower.url, "DELETE", "/subjects/t").content == [1]
     with Blocking(real_kafka.bootstrap) as client:
-        keys = [each.key for each in client.read(TOPIC)]
+        keys = [
+            each.key for each in client.read(TOPIC) if each.key and b"NOOP" not in each.key
+        ]  # claims of leaders aside
     assert keys[0] == b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}'
     assert keys[-1] == b'{"keytype":"DELETE_SUBJECT","subject":"t","magic":0}'

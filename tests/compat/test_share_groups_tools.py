@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.compat.conftest import Names
-from tests.support.clients import Confluent, Java, Message
+from tests.support.clients import Java, Message
 from tests.support.java import JavaServer
+from tests.support.journals import journal_words
 from tests.support.same import Both, Plain, Side
 from tests.support.shares import LEAVE, ShareTalk
-from tests.support.waiting import WAIT_MS
 
 from ottla.model.ids import uuid_text
-from ottla.model.java import java_abs, java_hash
 
 TOOLS = "org.apache.kafka.tools."
 SHARES = TOOLS + "consumer.group.ShareGroupCommand"
@@ -75,11 +74,7 @@ def test_internal_topics(both: Both, run: Run, new_name: Names) -> None:
 
     def script(side: Side) -> Iterator[Plain]:
         def read(internal: str, key: str, formatter: str) -> Plain:
-            where = java_abs(java_hash(key)) % 50
-            first, end = Confluent().watermarks(side.bootstrap, internal, where)
-            words = ("--topic", internal, "--partition", f"{where}", "--offset", "earliest", "--timeout-ms", WAIT_MS)
-            formatted = ("--max-messages", f"{end - first}", "--formatter", TOOLS + "consumer." + formatter)
-            out = run(side, CONSOLE, *words, *formatted)
+            out = run(side, CONSOLE, *journal_words(side.bootstrap, internal, key, formatter))
             return [_plain(each, side) for each in records(out) if each["key"]["data"]["groupId"] == name]
 
         topic_id = side.create(topic, 1)
