@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.cli.conftest import Run, invoke, started
 from tests.support.clusters import KafkaCluster, ProcessCluster, running
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
 
@@ -68,7 +68,7 @@ def test_an_interrupted_move_goes_on(cluster: ProcessCluster, ottla: Ottla) -> N
         )
         assert [(each["topic"], each["adding"], each["removing"]) for each in moves] == [("slow", [2], [1])]
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130 and "goes on by itself" in err and "Traceback" not in err
     # The same command, in less of a hurry to be slow, goes on with it to the end.
     ottla("cluster", "reassign", "slow:0=2", "--execute", "--throttle", "1GB")

@@ -12,7 +12,7 @@ from tests.cli.conftest import Run, invoke, started
 from tests.support.clusters import ottla_node
 from tests.support.node import OttlaNode
 from tests.support.ports import free_ports
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla.model.ids import random_uuid, uuid_text
 
@@ -100,7 +100,7 @@ def test_voters_come_and_go(nodes: Nodes, ottla: Ottla, tmp_path: Path) -> None:
     with started(*words) as removing:
         until(lambda: removing.poll() is not None or (roles(ottla).get(3) == "observer" and replicas(ottla)[3] == 0))
         nodes.nodes[3].stop()
-        _, err = removing.communicate(timeout=60)
+        _, err = removing.communicate(timeout=WAIT_S)
     assert removing.returncode == 0 and "broker 3 is forgotten" in err and "node 3 no longer votes" in err, err
 
     # One voter is left, and both brokers are still heard after more than a session. (One that was not heard for a

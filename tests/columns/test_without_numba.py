@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import COMMAND_S
 
 HERE = Path(__file__).parent
 FILES = ["test_avro_decode.py", "test_avro_encode.py", "test_protobuf_decode.py", "test_json.py"]
@@ -25,6 +26,6 @@ def test_the_loops_run_as_plain_python() -> None:
     command = [sys.executable, "-c", script, *(str(HERE / name) for name in FILES)]
     environment = {**os.environ, "PYTEST_ADDOPTS": ""}
     ended = subprocess.run(
-        command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False, timeout=280
+        command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False, timeout=COMMAND_S
     )
     assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]

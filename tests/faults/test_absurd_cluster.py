@@ -20,6 +20,7 @@ from tests.faults.test_absurd_requests import LONG, Absurd, is_alarming
 from tests.faults.test_fuzzed_frames import damaged, valid_frames
 from tests.server.test_three_nodes import ask, run, running, settings, until
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
@@ -147,12 +148,12 @@ async def create(node: Node, name: str) -> bytes:
 
 def storm(address: str, name: str, absurd: Absurd) -> None:
     endpoint = next(each for each in dispatch.ENDPOINTS.values() if each.name.removesuffix("Request") == name)
-    connection = RawConnection(address, timeout_s=20)
+    connection = RawConnection(address, timeout_s=WAIT_S)
     for number in range(REQUESTS_PER_API):
         version = absurd.rng.randint(endpoint.low, endpoint.high)
         request = absurd.request(endpoint.request, version)
         connection.send(request_frame(request, version, number, absurd.rng.choice(["", "absurd", LONG])))
-        wait_s = 0.02 if name in PARKED else 20
+        wait_s = 0.02 if name in PARKED else WAIT_S
         if select.select([connection._socket], [], [], wait_s)[0]:
             try:
                 connection.decode(endpoint.key, version, connection.receive(), number)
@@ -161,13 +162,13 @@ def storm(address: str, name: str, absurd: Absurd) -> None:
             continue
         assert name in PARKED, f"no answer to v{version} {request!r:.2000}"
         connection.close()
-        connection = RawConnection(address, timeout_s=20)
+        connection = RawConnection(address, timeout_s=WAIT_S)
     connection.close()
 
 
 def fuzz(address: tuple[str, int], frames: list[bytes], rng: random.Random) -> None:
     for _ in range(DAMAGED_FRAMES):
-        with socket.create_connection(address, timeout=10) as sock, suppress(TimeoutError, ConnectionError):
+        with socket.create_connection(address, timeout=WAIT_S) as sock, suppress(TimeoutError, ConnectionError):
             sock.sendall(damaged(rng.choice(frames), rng))
             sock.settimeout(0.005)
             sock.recv(65_536)

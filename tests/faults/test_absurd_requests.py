@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
@@ -250,7 +251,7 @@ def is_alarming(line: str) -> bool:
 
 
 def ask(bootstrap: str, endpoint: dispatch.Served, absurd: Absurd, times: int) -> None:
-    connection = RawConnection(bootstrap, timeout_s=10)
+    connection = RawConnection(bootstrap, timeout_s=WAIT_S)
     patient = endpoint.name.removesuffix("Request") not in PARKED
     for number in range(times):
         version = absurd.rng.randint(endpoint.low, endpoint.high)
@@ -268,5 +269,5 @@ def ask(bootstrap: str, endpoint: dispatch.Served, absurd: Absurd, times: int) -
             absurd.learn(connection.decode(endpoint.key, version, answer, number))
         else:
             connection.close()
-            connection = RawConnection(bootstrap, timeout_s=10)
+            connection = RawConnection(bootstrap, timeout_s=WAIT_S)
     connection.close()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import WAIT_S
 from tests.wire.strategies import values
 
 from ottla.model import limits
@@ -121,7 +122,7 @@ def test_fuzzed_frames_hurt_nobody_else(ottla_broker: Broker, good: GoodClient) 
     frames = valid_frames(rng)
     host, port = ottla_broker.bootstrap.split(":")
     for number in range(HOSTILE_FRAMES):
-        with socket.create_connection((host, int(port)), timeout=10) as sock:
+        with socket.create_connection((host, int(port)), timeout=WAIT_S) as sock:
             try:
                 sock.sendall(damaged(rng.choice(frames), rng))
                 if number % 3 == 0:
@@ -138,7 +139,7 @@ def test_fuzzed_frames_hurt_nobody_else(ottla_broker: Broker, good: GoodClient) 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 2**31 - 1, limits.REQUEST_FRAME_BYTES_MAX + 1])
 def test_absurd_lengths_close_the_connection_at_once(ottla_broker: Broker, length: int) -> None:
-    with RawConnection(ottla_broker.bootstrap, timeout_s=10) as connection:
+    with RawConnection(ottla_broker.bootstrap, timeout_s=WAIT_S) as connection:
         connection.send(struct.pack(">i", length) + b"x" * 100)
         with pytest.raises(Closed):
             connection.receive()
@@ -146,7 +147,7 @@ def test_absurd_lengths_close_the_connection_at_once(ottla_broker: Broker, lengt
 
 def test_unknown_api_and_version_close_the_connection(ottla_broker: Broker) -> None:
     for key, version in [(5, 0), (999, 0), (3, 99), (-1, 0), (0, 2)]:
-        with RawConnection(ottla_broker.bootstrap, timeout_s=10) as connection:
+        with RawConnection(ottla_broker.bootstrap, timeout_s=WAIT_S) as connection:
             connection.send(struct.pack(">ihhih", 10, key, version, 1, -1))
             with pytest.raises(Closed):
                 connection.receive()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.chaos.proxy import HOST, Proxies
+from tests.support.waiting import WAIT_S
 
 DIALLER, LISTENER = 1, 2
 SILENCE_S = 0.1
@@ -23,7 +24,7 @@ class Ends:
         self._open = [listening]
 
     def dial(self) -> socket.socket:
-        return self._kept(socket.create_connection(self._door, timeout=20))
+        return self._kept(socket.create_connection(self._door, timeout=WAIT_S))
 
     def accept(self) -> socket.socket:
         return self._kept(self._listening.accept()[0])

@@ -11,6 +11,7 @@ from tests.chaos.writers import TOPIC, Writers
 from tests.support.clusters import OttlaCluster, ProcessCluster
 from tests.support.java import run_tool
 from tests.support.kafka import CLUSTER_ID
+from tests.support.waiting import WAIT_S
 
 REPLICAS = 3
 OLD = "4.0"
@@ -40,7 +41,7 @@ async def under_load(cluster: ProcessCluster, work: list[str]) -> dict[str, int]
 
 def feature_tool(cluster: ProcessCluster, *words: str) -> str:
     done = run_tool(
-        "org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", cluster.bootstrap, *words, timeout_s=60
+        "org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", cluster.bootstrap, *words, timeout_s=WAIT_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

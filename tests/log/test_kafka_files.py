@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.log.logs import batch, check_indexes, offset_for_time, read_batches, read_records
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
+from tests.support.waiting import WAIT_S
 
 from ottla.log.checkpoint import (
     HIGH_WATERMARKS,
@@ -215,8 +216,10 @@ def _consume(bootstrap: str) -> int:
     consumer.assign([Assigned("plain", 0, OFFSET_BEGINNING)])
     count = 0
     try:
-        while count < RECORDS + 200:
-            messages = consumer.consume(min(500, RECORDS + 200 - count), timeout=30)  # it waits for all it is asked for
+        while count < RECORDS + 200:  # `consume` waits for all it is asked for
+            messages = consumer.consume(
+                min(500, RECORDS + 200 - count), timeout=WAIT_S
+            )  # it waits for all it is asked for
             assert messages, f"only {count} records came"
             assert all(message.error() is None for message in messages)
             count += len(messages)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.support.registry import ask, record, until
+from tests.support.waiting import WAIT_S
 
 from ottla.model import limits
 from ottla.registry.identity import Identity, read_elected, read_identity
@@ -117,7 +118,7 @@ def test_credentials_stay_here(start: Start) -> None:
     registry = start((stranger.identity.url,))
     follow(registry, stranger.identity)
     to = urlsplit(registry.url)
-    connection = http.client.HTTPConnection(to.hostname or "", to.port, timeout=60)
+    connection = http.client.HTTPConnection(to.hostname or "", to.port, timeout=WAIT_S)
     headers = {"Content-Type": "application/json", "Authorization": "Basic c2VjcmV0", "Cookie": "a=b", "X-Other": "c"}
     connection.request("POST", "/subjects/s/versions?normalize=true", json.dumps({"schema": record("R")}), headers)
     answer = connection.getresponse()
@@ -182,7 +183,7 @@ def test_no_circles(start: Start) -> None:
     to = urlsplit(registry.url)
     follow(registry, service._running.election.identity)  # itself, and yet not
     assert change(registry).code == 50003
-    connection = http.client.HTTPConnection(to.hostname or "", to.port, timeout=60)
+    connection = http.client.HTTPConnection(to.hostname or "", to.port, timeout=WAIT_S)
     connection.request("DELETE", "/subjects/s", headers={"X-Forward": "true"})
     answer = connection.getresponse()
     assert json.loads(answer.read())["error_code"] == 50004

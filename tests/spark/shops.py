@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.support.node import OttlaNode
 from tests.support.spark import Process, environment
+from tests.support.waiting import COMMAND_S
 
 from ottla.client.blocking import Blocking
 from ottla.client.fetching import ConsumedRecord, ReadOptions
@@ -89,7 +90,7 @@ class Shop:
             env={**environment(), "OTTLA_BOOTSTRAP": self._node.bootstrap},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=COMMAND_S,
         )
 
     def status(self) -> dict[str, Any]:

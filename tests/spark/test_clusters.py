@@ -11,7 +11,7 @@ from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DRIVER = Path(__file__).parent / "drivers" / "round_trip.py"
 
 

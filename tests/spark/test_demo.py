@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import COMMAND_S
 
 from ottla.cli.demo.programs import Program
 from ottla.cli.demo.results import check_windows
@@ -65,7 +66,7 @@ def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) 
         [sys.executable, "-m", "ottla", *words, "--orders", "2000"],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=COMMAND_S,
         env={**os.environ, "NO_COLOR": "1"},
         check=False,
     )

@@ -18,7 +18,7 @@ from ottla.client.ranges import ReadOptions
 from ottla.spark.sink.faults import Step
 
 # Each test starts several drivers, one after the other; their own limits say what took too long.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark]
 
 ROWS = 60  # in a batch
 PROGRAM = Path(__file__).parent / "drivers" / "exactly_once.py"

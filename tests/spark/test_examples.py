@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.support.node import OttlaNode
 from tests.support.spark import environment
+from tests.support.waiting import COMMAND_S
 
 from ottla.client import ProducerOptions
 from ottla.client.blocking import Blocking
@@ -137,7 +138,7 @@ def test_word_count_in_sql_by_the_command(gallery: Gallery, tmp_path: Path) -> N
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=300,
+        timeout=COMMAND_S,
     )
     assert done.returncode == 0, done.stderr
     assert gallery.read("word_counts") == in_order(counted(lines).items())

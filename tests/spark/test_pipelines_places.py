@@ -15,7 +15,6 @@ from ottla.client.blocking import Blocking
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.timeout(600),
 ]
 ON_CLUSTER = ("spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1", "spark.sql.shuffle.partitions=2")
 

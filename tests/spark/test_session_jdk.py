@@ -10,6 +10,7 @@ import pytest
 from tests.support.java import BRIEF
 from tests.support.node import OttlaNode
 from tests.support.spark import Process, environment
+from tests.support.waiting import COMMAND_S
 
 pytestmark = [pytest.mark.spark]
 
@@ -60,7 +61,7 @@ def test_without_any_java_the_command_offers_one(no_java: dict[str, str], node: 
             env={**environment(), **no_java},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=COMMAND_S,
         )
         assert done.returncode == 1
         assert done.stderr.splitlines() == [

@@ -12,6 +12,7 @@ from tests.stalls.crowds import TOPIC, Crowd, paths
 from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
 from tests.support.ports import free_ports
 from tests.support.raw import Closed, RawConnection
+from tests.support.waiting import WAIT_S
 
 from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
 from ottla.wire.api import API_NAMES, request_class
@@ -84,7 +85,7 @@ def test_a_crowd_holds_up_nobody(
     host, port = node.node.addresses[1 if controllers else 0]
 
     def ask() -> None:
-        with RawConnection(f"{host}:{port}", timeout_s=60) as connection, suppress(Closed):
+        with RawConnection(f"{host}:{port}", timeout_s=WAIT_S) as connection, suppress(Closed):
             connection.call(crowd.request, version)
 
     worst = best_of(lambda: node.cost(ask))

@@ -10,6 +10,7 @@ from tests.support.apps import App
 from tests.support.java import CLASSPATH_CONNECT
 from tests.support.members import until
 from tests.support.ports import free_ports
+from tests.support.waiting import WAIT_S
 
 UNREADY = (404, 409, 500, 503)  # what a worker says while it starts or its group rebalances
 
@@ -67,7 +68,7 @@ class ConnectWorker:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self._address + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             text = error.read().decode()

@@ -12,6 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 WAIT_S = 120.0  # of a machine on which a dozen others work
+COMMAND_S = 840.0  # for a whole command with a Spark of its own; less than the time a test has (pyproject.toml)
 WAIT_MS = f"{WAIT_S * 1000:.0f}"  # the same as a word for tools
 PAUSE_S = 0.005
 
