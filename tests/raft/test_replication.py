@@ -9,7 +9,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID
 from ottla.raft import events
 from ottla.raft.describe import describe
-from ottla.raft.node import RaftNode
+from ottla.raft.node import JOURNAL_PAUSE_MS, RaftNode
 from ottla.raft.roles import Leader, Role
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -206,6 +206,29 @@ def test_a_leader_whose_disk_fails_resigns() -> None:
     assert not leader.is_leader
     world.run(1_000)
     assert world.leader is not None and world.leader.epoch > 1
+
+
+def test_a_sole_voter_whose_disk_fails_leads_again_when_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has nobody to give way to, but must not take itself for elected either: its epoch has no record yet."""
+    world, leader = elected(size=1)
+    journal, epoch = world.journals[1], leader.epoch
+    monkeypatch.setattr(journal, "append_controls", refuse)
+    world.step(1, events.JournalFailed())
+    assert not leader.is_leader
+    for _ in range(3):
+        with pytest.raises(OSError, match="read-only"):
+            world.run(JOURNAL_PAUSE_MS)
+        world.step(1, events.JournalFailed())  # as whoever runs it promises
+        assert not leader.is_leader
+    monkeypatch.undo()
+    world.run(2 * JOURNAL_PAUSE_MS)
+    assert leader.is_leader
+    assert leader.epoch > epoch
+    assert leader.high_watermark == journal.end_offset
+
+
+def refuse(*_: object) -> None:
+    raise OSError("read-only")
 
 
 def test_nothing_happens_in_a_quiet_quorum_but_fetches() -> None:

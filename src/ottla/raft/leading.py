@@ -5,6 +5,7 @@ Rules:
   of the leader's own epoch: what predecessors left is committed by that, never by counting.
 - A leader that a majority did not fetch from for a while resigns: it may be cut off, and another may lead.
 - A leader counts for itself what it has on disk, and may be no voter any more (its removal is not committed yet).
+- A leader whose disk fails resigns; a sole voter stands again when the disk has had its pause.
 """
 
 from __future__ import annotations
@@ -213,7 +214,10 @@ def step_down(node: RaftNode, state: Leader, epoch: int) -> None:
 
 
 def poll_resigned(node: RaftNode, state: Resigned) -> int | None:
-    if node.now_ms >= state.deadline_ms or node.voters.is_only(node.me):
+    if node.voters.is_only(node.me):
+        # Nobody else can lead. At once it would begin an epoch that a failing disk does not take the first record of.
+        state.deadline_ms = node.journal_pause_ms
+    if node.now_ms >= state.deadline_ms:
         election.become_unattached(node, node.epoch, voted=node.me)
         return None
     wake_ms = state.deadline_ms
