@@ -12,6 +12,7 @@ from ottla.client.errors import RequestTimedOut
 from ottla.model.errors import ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.replication.isr_changes import IsrChanges
+from ottla.server.replication.replication import Replication
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
@@ -92,6 +93,31 @@ def test_a_follower_that_caught_up_joins_with_its_epoch() -> None:
         assert (request.broker_id, request.broker_epoch) == (LEADER, 11)
         (ask,) = request.topics[0].partitions
         assert {each.broker_id: each.broker_epoch for each in ask.new_isr_with_epochs} == {LEADER: 11, FOLLOWER: 12}
+        await leading.close()
+
+    asyncio.run(test())
+
+
+def test_a_follower_joins_when_a_snapshot_tells_that_its_broker_is_back() -> None:
+    """It caught up before its leader heard of it, and has nothing to fetch since: nobody else would look at it."""
+
+    async def test() -> None:
+        leading = Leading()
+        leading.shrink()
+        leading.channel.answer = agree
+        pair, partition = leading.pair, leading.partition()
+        pair.apply(journal.BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=12, fenced=1))
+        pair.leader.produce()
+        assert partition.in_sync is not None
+        follower = partition.in_sync.followers[FOLLOWER]
+        await eventually(lambda: follower.end == partition.log.next_offset, "the follower has everything")
+        replication = Replication(asyncio.get_running_loop(), pair.leader.services, None)
+        replication.start(pair.state)
+        assert leading.isr() == (LEADER,)
+        pair.state.apply(journal.BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=12, fenced=-1))
+        replication.reload(pair.state)
+        await eventually(lambda: set(leading.isr()) == {LEADER, FOLLOWER}, "the follower is in sync")
+        await replication.close()
         await leading.close()
 
     asyncio.run(test())

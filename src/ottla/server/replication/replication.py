@@ -112,6 +112,7 @@ class Replication:
         for topic in state.topics.values():
             for partition in topic.partitions:
                 self._follow(topic, partition)
+        self._hear_of_all(state)
 
     def follow(self, changes: Sequence[Change]) -> None:
         """The cluster changed, and `Partitions` knows."""
@@ -240,6 +241,21 @@ class Replication:
             in_sync = partition.in_sync
             if in_sync is not None and broker_id in in_sync.followers and broker_id not in in_sync.isr:
                 self.consider(partition)
+
+    def _hear_of_all(self, state: ClusterState) -> None:
+        """Any broker may have come or left, and nobody says which: as `_heard_of` and `_may_have_left`, of all."""
+        active = {broker.id for broker in state.brokers.values() if broker.active}
+        for fetcher in self._fetchers.values():
+            fetcher.hurry()
+        for partition in self._partitions.opened():
+            in_sync = partition.in_sync
+            if in_sync is None:
+                continue
+            for broker_id in tuple(in_sync.followers):
+                if broker_id not in active:
+                    partition.broker_left(broker_id, self._services.steady_ms())
+                elif broker_id not in in_sync.isr:
+                    self.consider(partition)
 
     # --- what fetchers ask
 
