@@ -92,16 +92,19 @@ class ClusterChaos(Chaos):
         leaders = [each for each in self._machines if each.running and _leads(each)]
         machine = self._rng.choice(leaders) if leaders else machine
         host = machine.host
-        loop = asyncio.get_running_loop()
         seconds = self._rng.uniform(0.5, 4.0)
         slow = (0.05, self._rng.choice((0.3, 1.0, 3.0)))
-        loop.call_later(seconds - self._rng.uniform(0.05, 0.5), setattr, host, "worker_delay_seconds", slow)
+        slowly_from = seconds - self._rng.uniform(0.05, 0.5)
+        timer = asyncio.get_running_loop().call_later(slowly_from, setattr, host, "worker_delay_seconds", slow)
         links = [(host, each.host) for each in self._machines if each is not machine]
-        await self._cut_for_a_while(links, both_ways=True, seconds=seconds)
-        await asyncio.sleep(self._rng.choice((0.1, 1.0, 4.0)) * self._rng.uniform(0.5, 1.5))
-        if machine.host is host:
-            await self._crash(machine, Crash.POWER)
-        host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+        try:
+            await self._cut_for_a_while(links, both_ways=True, seconds=seconds)
+            await asyncio.sleep(self._rng.choice((0.1, 1.0, 4.0)) * self._rng.uniform(0.5, 1.5))
+            if machine.host is host:
+                await self._crash(machine, Crash.POWER)
+        finally:
+            timer.cancel()  # the faults may be over before it was due
+            machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS  # of the next one, if it died
 
     # -- network
 
