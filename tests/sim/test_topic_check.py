@@ -154,7 +154,8 @@ def test_a_topic_that_is_made_anew() -> None:
     story.book.deleting("k")
     late = story.send(5)
     story.book.acked(late, 7)  # by which of the two?
-    story.book.made("k", 1, PLAIN)
+    story.book.made("k", 1, PLAIN, topic_id=b"new")
+    assert story.book.id_of("k") == b"new"
     story.log = {}
     assert story.judge() == ""
     story.book.read(old, story.book.era("k"))

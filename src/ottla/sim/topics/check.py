@@ -70,6 +70,7 @@ class _Log:
 class _Topic:
     partitions: int
     incarnation: int = 0
+    id: bytes | None = None  # None: whoever made it was not told
     is_changing: bool = False  # being deleted or made
     compacted: bool = False  # ever, since it was made
     expires: bool = False  # ever, since it was made
@@ -107,14 +108,14 @@ class TopicBook:
 
     # -- what operators report
 
-    def made(self, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
+    def made(self, topic: str, partitions: int, configs: Mapping[str, str], *, topic_id: bytes | None = None) -> None:
         """A topic is there: for the first time, or anew."""
         before = self._topics.get(topic)
         incarnation = 0 if before is None else before.incarnation + 1
         logs = [_Log() for _ in range(partitions)]
         # The marker of a transaction of before may come late, and find its way by the name.
         transactional = before is not None and before.transactional
-        self._topics[topic] = _Topic(partitions, incarnation, transactional=transactional, logs=logs)
+        self._topics[topic] = _Topic(partitions, incarnation, topic_id, transactional=transactional, logs=logs)
         self.made_anew += before is not None
         self.configuring(topic, configs)
 
@@ -135,6 +136,10 @@ class TopicBook:
     def era(self, topic: str) -> Era | None:
         known = self._topics[topic]
         return None if known.is_changing else Era(known.incarnation, self._power_losses)
+
+    def id_of(self, topic: str) -> bytes | None:
+        """Of the one that has the name now, if it is known. A broker that is cut off still serves the one before."""
+        return self._topics[topic].id
 
     # -- what machines report
 

@@ -174,7 +174,7 @@ class CommittedFollower:
 
     async def _look(self, cluster: Cluster, partition: TopicPartition) -> None:
         era = self._book.era(partition.topic)
-        if era is None:
+        if era is None or not await self._knows(cluster, partition.topic):
             return
         incarnation, offset = self._next.get(partition, (-1, 0))
         start = (await list_offsets(cluster, {partition: EARLIEST}))[partition].offset
@@ -185,8 +185,17 @@ class CommittedFollower:
             return
         async with records_of(cluster, [Span(*partition, start, end)], COMMITTED) as records:
             async for record in records:
+                if not await self._knows(cluster, partition.topic):
+                    return
                 self._book.read(record, era)
                 self._next[partition] = era.incarnation, record.offset + 1
+
+    async def _knows(self, cluster: Cluster, topic: str) -> bool:
+        """Whether what the client reads now, by its id, is the topic that was made last."""
+        if (await cluster.topic(topic)).topic_id == self._book.id_of(topic):
+            return True
+        cluster.metadata.forget(topic)
+        return False
 
 
 def partitions_of(plan: TopicsPlan) -> list[TopicPartition]:
@@ -198,13 +207,14 @@ async def judge_all(around: Surroundings, plan: TopicsPlan, book: TopicBook, rng
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     for partition in partitions_of(plan):
         while True:
-            problem = "something is undecided still"
+            problem = "something is undecided still, or of before it was made anew"
             try:
                 async with Cluster(around.options("last-reader", rng)) as cluster:
                     stable = (await list_offsets(cluster, {partition: LATEST}, read_committed=True))[partition].offset
                     end = (await list_offsets(cluster, {partition: LATEST}))[partition].offset
                     start = (await list_offsets(cluster, {partition: EARLIEST}))[partition].offset
-                    if stable == end:
+                    told = (await cluster.topic(partition.topic)).topic_id
+                    if stable == end and book.id_of(partition.topic) in (None, told):
                         records: list[ConsumedRecord] = []
                         if start < end:
                             async with records_of(cluster, [Span(*partition, start, end)], COMMITTED) as found:

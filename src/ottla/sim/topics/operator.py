@@ -51,8 +51,8 @@ class TopicOperator:
         """Before anything goes wrong."""
         async with Admin(self._around.options("operator", self._rng)) as admin:
             for topic in self._plan.topics:
-                await admin.topics.create(topic.name, topic.partitions, configs=topic.configs)
-                self._book.made(topic.name, topic.partitions, topic.configs)
+                created = await admin.topics.create(topic.name, topic.partitions, configs=topic.configs)
+                self._book.made(topic.name, topic.partitions, topic.configs, topic_id=created.topic_id)
 
     async def run(self) -> None:
         while True:
@@ -107,9 +107,10 @@ class TopicOperator:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
         await asyncio.sleep(self._rng.choice((0.0, 0.2, 1.5)))
+        topic_id = None
         try:
-            await admin.topics.create(topic.name, topic.partitions, configs=topic.configs)
+            topic_id = (await admin.topics.create(topic.name, topic.partitions, configs=topic.configs)).topic_id
         except ApiError as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
-        self._book.made(topic.name, topic.partitions, topic.configs)
+        self._book.made(topic.name, topic.partitions, topic.configs, topic_id=topic_id)
