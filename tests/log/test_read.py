@@ -17,6 +17,7 @@ from tests.log.logs import (
     read_records,
 )
 
+from ottla.log.closing import close_logs
 from ottla.log.config import LogConfig
 from ottla.log.log import Log, Origin
 from ottla.log.lookup import TimeOffset
@@ -339,6 +340,50 @@ def test_after_a_failed_sync_nothing_is_taken_for_granted(seed: int) -> None:
     again = open_log(disk.crash(Crash.POWER), SEGMENTS, recovery_point=log.recovery_point)
     assert [record.offset for record in read_records(again)] == list(range(30))
     check_indexes(again)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("others", [0, 40])
+def test_a_sync_that_failed_before_a_crash_is_made_up_for_after_it(seed: int, others: int) -> None:
+    """Only the life that ended knew of it; whether the next one syncs log by log or, closing many, all at once."""
+    disk = SimDisk(random.Random(seed))
+    log = filled(5, disk=disk, config=SEGMENTS)
+    log.flush()
+    for _ in range(15):
+        append(log)
+    point = log.recovery_point
+    disk.faults.sync_error_rate = 1.0
+    with pytest.raises(Exception, match="cannot sync"):
+        log.flush()
+    disk.faults.sync_error_rate = 0.0
+    disk = disk.crash(Crash.PROCESS)
+    log = open_log(disk, SEGMENTS, recovery_point=point)
+    logs = [log, *(Log.open(disk, f"other-{number}", SEGMENTS, now_ms=NOW_MS) for number in range(others))]
+    if others:
+        close_logs(disk, logs)
+    else:
+        log.flush()
+    assert log.recovery_point == 30
+    again = open_log(disk.crash(Crash.POWER), SEGMENTS, recovery_point=log.recovery_point)
+    assert [record.offset for record in read_records(again)] == list(range(30))
+    check_indexes(again)
+
+
+def test_after_a_crash_only_what_is_in_doubt_is_written_again() -> None:
+    disk = SimDisk()
+    log = filled(disk=disk)
+    log.flush()
+    append(log)
+    disk = disk.crash(Crash.PROCESS)
+    log = open_log(disk, recovery_point=30)
+    written: list[tuple[str, int]] = []
+    disk.on_operation = lambda what, path, size_bytes: written.append((path, size_bytes)) if what == "write" else None
+    log.flush()
+    assert [size for path, size in written if path.endswith(".log")] == [len(batch())]
+    written.clear()
+    append(log)
+    log.flush()
+    assert len(written) == 1, "only once"
 
 
 # --- swapping segments (compaction does it)

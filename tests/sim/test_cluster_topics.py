@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.sim.sampling import check, check_sample
@@ -10,6 +11,7 @@ from tests.sim.test_cluster_mutations import harsh
 from tests.sim.test_topics import one_topic
 
 from ottla.log.durable import Durable
+from ottla.log.log import Log
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import ClusterScenario, topical, with_topics
 from ottla.sim.run import Outcome
@@ -51,6 +53,12 @@ def late_syncs(seed: int) -> ClusterScenario:
     )
 
 
+def failing_syncs(seed: int) -> ClusterScenario:
+    """Syncs fail, and nodes are killed before or after they notice."""
+    made = harsh(seed, Fault.FAILING_SYNCS, Fault.KILL, durable=True, records=40, chaos_seconds=5.0)
+    return replace(made, pause_between_faults_seconds=0.5, second_look=False)
+
+
 def thinned(seed: int) -> ClusterScenario:
     """Followers copy what their leader compacted, and the policy changes before they are killed."""
     topics = one_topic(seed, changes=("policy",)).topics
@@ -58,7 +66,7 @@ def thinned(seed: int) -> ClusterScenario:
     return with_topics(harsh(seed, Fault.KILL_SEVERAL, Fault.KILL, records=5, chaos_seconds=6.0), plan)
 
 
-@pytest.mark.parametrize("make", [late_syncs, thinned])
+@pytest.mark.parametrize("make", [late_syncs, failing_syncs, thinned])
 def test_without_a_mutation_nothing_is_found(make: Callable[[int], ClusterScenario]) -> None:
     for seed in range(2):
         assert not ClusterSimulation(make(seed)).run().violations
@@ -75,3 +83,15 @@ def test_a_sync_claims_what_was_cut_and_written_again(monkeypatch: pytest.Monkey
     honest = Durable.cut
     monkeypatch.setattr(Durable, "cut", forgetful)
     assert finds(late_syncs, "is on disk, but", seeds=range(4, 12))
+
+
+def test_a_life_that_trusts_what_the_one_before_failed_to_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: only the life in which a sync failed wrote its pages again."""
+
+    def trusting(self: Log, *arguments: Any) -> None:
+        honest(self, *arguments)
+        self.durable._suspect = False
+
+    honest = Log._recover
+    monkeypatch.setattr(Log, "_recover", trusting)
+    assert finds(failing_syncs, "is on disk, but", seeds=range(5, 12))

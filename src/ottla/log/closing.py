@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.log.disk import Disk
+from ottla.log.durable import Again
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
@@ -47,7 +48,9 @@ def close_logs(disk: Disk, logs: Sequence[Log]) -> None:
             log.release()
         return
     for log in dirty:
-        log.files_to_sync()
+        for file in log.files_to_sync():
+            if isinstance(file, Again):
+                file.write()
     disk.sync_all()
     for log in dirty:
         log.mark_synced()

@@ -8,7 +8,9 @@ Rules:
 - New names (files created or renamed) last only once their directory was synced.
 - What is rolled has a seam behind it until it is on disk as a whole, see `seams`.
 - After a failed sync the kernel takes the pages for clean although they may never have reached the disk: a second sync
-  would succeed and prove nothing. So whatever it covered is written again before the next one.
+  would succeed and prove nothing. So whatever lies above the recovery point is written again before the next one.
+  Whether a sync failed in the life before, nobody knows after a crash: the first sync of a log that was not closed in
+  order writes again, too.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class Durable:
         self.names_changed = False
         self._taken = 0
         self._claim: int | None = None  # up to where the sync under way makes the log last
-        self._suspect = False  # the last sync failed
+        self._suspect = False  # what is not known to be on disk may count as clean all the same
 
     def roll(self, segment: Segment, end_offset: int) -> None:
         """The segment ends; the next one, which does not exist yet, begins at `end_offset`."""
@@ -50,7 +52,7 @@ class Durable:
         """What to sync, in this order, so that everything appended up to now, up to `end_offset`, lasts."""
         contents = [file for segment in self.rolled for file in segment.files()]
         contents += [active.file, *extra]
-        files: list[Syncable] = [_Again(file) for file in contents] if self._suspect else [*contents]
+        files: list[Syncable] = self._again(contents, active) if self._suspect else [*contents]
         self._suspect = False
         self._taken = len(self.rolled)
         self._claim = end_offset
@@ -58,6 +60,18 @@ class Durable:
             files += [self._directory, Directory(self._directory.disk, "")]
             self.names_changed = False
         return files
+
+    def _again(self, contents: list[File], active: Segment) -> list[Syncable]:
+        """Of records those above the recovery point, of all else everything."""
+        starts = {segment.file: self._first_in_doubt(segment) for segment in (*self.rolled, active)}
+        return [Again(file, starts.get(file, 0)) for file in contents]
+
+    def _first_in_doubt(self, segment: Segment) -> int:
+        """The position of what is not known to be on disk."""
+        if self.recovery_point <= segment.base_offset:
+            return 0
+        found = segment.find(self.recovery_point)
+        return segment.file.size if found is None else found[0]
 
     def done(self) -> int:
         """The files of the last `files` are on disk; up to where the log's content lasts by that (0: nothing)."""
@@ -78,6 +92,10 @@ class Durable:
     def failed(self) -> None:
         self._claim = None
         self._taken = 0
+        self.doubt()
+
+    def doubt(self) -> None:
+        """Pages above the recovery point may be clean by mistake."""
         self._suspect = True
         self.names_changed = True
 
@@ -95,15 +113,19 @@ class Durable:
         self.names_changed = True
 
 
-class _Again:
-    """A file whose pages may be clean by mistake."""
+class Again:
+    """A file whose pages from `start` on may be clean by mistake."""
 
-    __slots__ = ("_file",)
+    __slots__ = ("_file", "_start")
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: File, start: int) -> None:
         self._file = file
+        self._start = start
+
+    def write(self) -> None:
+        for position in range(self._start, self._file.size, SCAN_READ_BYTES):
+            self._file.write_again(position, SCAN_READ_BYTES)
 
     def sync(self) -> None:
-        for position in range(0, self._file.size, SCAN_READ_BYTES):
-            self._file.write_again(position, SCAN_READ_BYTES)
+        self.write()
         self._file.sync()

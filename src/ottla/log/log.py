@@ -140,7 +140,8 @@ class Log:
         self.cut_bytes = found.cut_bytes
         self.durable.recovery_point = self.next_offset if clean else min(recovery_point, self.next_offset)
         self.durable.rolled = found.segments[found.scanned_from : -1]
-        self.durable.names_changed = not clean
+        if not clean:
+            self.durable.doubt()
         if self.segments:
             self.active = self.segments[-1]
             if found.scanned_from == len(self.segments):

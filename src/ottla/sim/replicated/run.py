@@ -23,7 +23,7 @@ from ottla.sim.replicated.power import Power
 from ottla.sim.replicated.scenario import BROKER, COMBINED, CONTROLLER, ClusterScenario
 from ottla.sim.replicated.watch import Watch
 from ottla.sim.run import Simulation
-from ottla.sim.scenario import DISK_FAULTS, Durability, Fault
+from ottla.sim.scenario import DISK_FAULTS, Durability
 from ottla.sim.sharing import ShareCompany
 from ottla.sim.topics.company import TopicCompany
 from ottla.sim.workload import create_topic, read_everything
@@ -51,7 +51,6 @@ class ClusterSimulation(Simulation):
             self.power.is_weak,
             lossy=lossy,
             rewritten=topics,
-            syncs_fail=Fault.FAILING_SYNCS in scenario.faults,
         )
         for machine in self.machines:
             self.watch.add(machine)

@@ -37,17 +37,14 @@ class Watch:
         *,
         lossy: bool,
         rewritten: Container[str] = (),
-        syncs_fail: bool = False,
     ) -> None:
         """`is_weak`: may lack what it had. `lossy`: nothing is claimed of the records of partitions. `rewritten`:
-        topics that each node compacts by itself. `syncs_fail`: what a life of a node before failed to sync looks to
-        the next one as if it were on disk, and nothing is claimed of that."""
+        topics that each node compacts by itself."""
         self.tell = tell
         self._blame = blame
         self._is_weak = is_weak
         self._lossy = lossy
         self._rewritten = rewritten
-        self.syncs_fail = syncs_fail
         self.quorum = LogBook("quorum", blame)
         self.ballots = Ballots(blame)
         self.electorate = Electorate(blame)
@@ -218,7 +215,7 @@ class Replica:
     def look(self) -> None:
         partition = self._partition
         in_sync = partition.in_sync
-        if partition.log.recovery_point != self._synced.offset and not self._watch.syncs_fail:
+        if partition.log.recovery_point != self._synced.offset:
             self._look_at_disk(partition.log)
         seen = (
             partition.leader_epoch,
