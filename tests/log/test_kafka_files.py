@@ -217,9 +217,7 @@ def _consume(bootstrap: str) -> int:
     count = 0
     try:
         while count < RECORDS + 200:  # `consume` waits for all it is asked for
-            messages = consumer.consume(
-                min(500, RECORDS + 200 - count), timeout=WAIT_S
-            )  # it waits for all it is asked for
+            messages = consumer.consume(min(500, RECORDS + 200 - count), timeout=WAIT_S)
             assert messages, f"only {count} records came"
             assert all(message.error() is None for message in messages)
             count += len(messages)
