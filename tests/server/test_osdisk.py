@@ -14,7 +14,7 @@ import pytest
 
 from ottla.log.disk import Cold, StorageError
 from ottla.model.limits import MIB, WARMED_WHOLE_BYTES
-from ottla.server import osdisk, page_cache
+from ottla.server import osfile, page_cache
 from ottla.server.osdisk import OsDisk, OsFile
 
 
@@ -314,7 +314,7 @@ def test_a_descriptor_is_opened_while_its_directory_is_renamed(tmp_path: Path) -
 @pytest.fixture
 def cold(disk: OsDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OsFile:
     """Of a file of 6 MiB, only what lies below `warmed` is in memory."""
-    monkeypatch.setattr(osdisk, "FRESH_S", 0)
+    monkeypatch.setattr(osfile, "FRESH_S", 0)
     file = disk.open("t-0/cold", create=True)
     file.append(bytes(6 * MIB))
     warmed: list[tuple[int, int]] = []
@@ -356,7 +356,7 @@ def test_only_the_thread_in_a_hurry_is_told_of_cold_ranges(disk: OsDisk, cold: O
 
 def test_nobody_asks_for_what_was_just_appended(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = [100.0]
-    monkeypatch.setattr(osdisk, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(osfile, "monotonic", lambda: now_s[0])
     monkeypatch.setattr(page_cache, "has", lambda fd, position, end: False)
     file = disk.open("t-0/fresh", create=True)
     assert file.is_warm(0, 10)
@@ -374,7 +374,7 @@ def test_nobody_asks_for_what_was_just_appended(disk: OsDisk, monkeypatch: pytes
 
 
 def test_the_kernel_says_what_is_in_memory(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(osdisk, "FRESH_S", 0)
+    monkeypatch.setattr(osfile, "FRESH_S", 0)
     file = disk.open("t-0/real", create=True)
     file.append(bytes(MIB))
     assert file.is_warm(0, MIB)  # also where it cannot tell

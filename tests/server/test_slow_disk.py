@@ -1,8 +1,10 @@
-"""A disk that is slow to read, or to sync, holds up those who need it and nobody else."""
+"""A disk that is slow to read, to write, or to sync, holds up those who need it and nobody else."""
 
+import errno
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +25,11 @@ from tests.support.raw import RawConnection
 from tests.support.slow_disk import SlowDisk
 
 from ottla.model import limits
+from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.testing.broker import Broker
+from ottla.wire.frame import request_frame
+from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 
 Factory = Callable[..., Broker]
@@ -71,7 +76,7 @@ def offset_at(connection: RawConnection, topic: str, timestamp: int) -> int:
 
 
 def latencies_during(bootstrap: str, work: Callable[[], Any], batch: bytes = SMALL) -> list[float]:
-    """How long another client's produces and fetches take while `work` goes on."""
+    """How long another client's produces, fetches and heartbeats take while `work` goes on."""
     taken: list[float] = []
     working = threading.Thread(target=work)
     working.start()
@@ -81,6 +86,7 @@ def latencies_during(bootstrap: str, work: Callable[[], Any], batch: bytes = SMA
             _, offset = produce(connection, "quick", batch)
             answer: Any = connection.call(fetch_request({("quick", 0): offset}), FETCH_VERSION)
             assert len(values_of(answer)["quick", 0]) == 1
+            connection.call(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
             taken.append(time.monotonic() - began)
     working.join()
     return sorted(taken)
@@ -148,3 +154,72 @@ def test_cold_records_of_a_share_group_hold_up_nobody_else(ottla_broker_factory:
         taken = latencies_during(broker.bootstrap, take)
     assert disk.elsewhere and not disk.on_loops, disk.on_loops[0]
     assert taken[len(taken) // 2] < DELAY_S / 2
+
+
+def write(bootstrap: str, count: int) -> None:
+    """To the topic `slow`, as three clients that want to know different things; all of it arrives in order."""
+
+    def produce_some(acks: int) -> None:
+        with RawConnection(bootstrap) as connection:
+            for number in range(count):
+                request = produce_request({("slow", 0): [b"%d-%d" % (acks, number)]}, acks=acks)
+                if acks:
+                    answer: Any = connection.call(request, PRODUCE_VERSION)
+                    assert answer.responses[0].partition_responses[0].error_code == 0
+                else:
+                    connection.send(request_frame(request, PRODUCE_VERSION, number, "raw"))
+
+    writers = [threading.Thread(target=produce_some, args=(acks,)) for acks in (-1, 0, 1)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+
+def test_slow_writes_hold_up_nobody_else(ottla_broker_factory: Factory, disk: SlowDisk, tmp_path: Path) -> None:
+    """Two data directories, one of which makes its writers wait: what others see of it is one write, the first."""
+    broker = ottla_broker_factory(**{"log.dirs": f"{tmp_path}/a,{tmp_path}/b"})
+    with RawConnection(broker.bootstrap) as connection:
+        create(connection, "quick")
+        create(connection, "slow")
+        produce(connection, "quick", SMALL)
+        produce(connection, "slow", SMALL)
+        place = {path.name: path for path in tmp_path.glob("?/*-0")}
+        assert place["quick-0"].parent != place["slow-0"].parent
+        before = latencies_during(broker.bootstrap, lambda: write(broker.bootstrap, 100))
+        disk.slow_to_write(place["slow-0"])
+        assert produce(connection, "slow", SMALL) == (0, 301)
+        for _ in range(3):  # the best of some, on a busy machine
+            during = latencies_during(broker.bootstrap, lambda: write(broker.bootstrap, 4))
+            if is_p99_within := p99(during) < 2 * p99(before) + DELAY_S / 10:
+                break
+        assert is_p99_within, (p99(before), p99(during))
+        assert len(disk.on_loops) <= 1 and disk.elsewhere >= 4, disk.on_loops
+    values = read_all(broker.bootstrap, "slow", 1 + 300 + 1 + 12)
+    for acks in (-1, 0, 1):
+        prefix = b"%d-" % acks
+        mine = [int(value[len(prefix) :]) for value in values[302:] if value.startswith(prefix)]
+        assert mine[:4] == [0, 1, 2, 3]
+
+
+def p99(taken: list[float]) -> float:
+    return taken[len(taken) * 99 // 100]
+
+
+def test_a_full_disk_that_is_slow(
+    ottla_broker_factory: Factory, disk: SlowDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits and cannot be written is refused, and the log goes on where it was when there is room again."""
+    broker = ottla_broker_factory()
+    with RawConnection(broker.bootstrap) as connection:
+        create(connection, "slow")
+        produce(connection, "slow", SMALL)
+        disk.slow_to_write(broker.data_dir / "slow-0")
+        produce(connection, "slow", SMALL)
+        full = OSError(errno.ENOSPC, "no space left on device")
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "_wait", lambda: (_ for _ in ()).throw(full))
+            assert produce(connection, "slow", SMALL)[0] == ErrorCode.KAFKA_STORAGE_ERROR
+            assert produce(connection, "slow", SMALL, acks=1)[0] == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(connection, "slow", SMALL) == (0, 2)
+    assert len(read_all(broker.bootstrap, "slow", 3)) == 3

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.log.log import Log
 from ottla.log.producers import Producers
 from ottla.log.recover import _Recovery
 from ottla.records import batch
@@ -127,3 +128,22 @@ def test_a_reader_that_does_not_look_at_the_crc(monkeypatch: pytest.MonkeyPatch)
         assert not Simulation(rotten(seed)).run().violations
     monkeypatch.setattr(batch, "check", lambda view, position, header: None)
     assert "corrupt record" in found(rotten)
+
+
+def slow_to_write(seed: int) -> Scenario:
+    """Whatever was acknowledged is in the page cache, and survives the process; its disk makes writers wait."""
+    return replace(
+        durable(seed, {Fault.KILL: 2.0, Fault.SLOW_DISK: 3.0, Fault.FULL_DISK: 1.0}),
+        durability=Durability.PAGE_CACHE,
+        topic_configs={"internal.segment.bytes": "16384"},
+    )
+
+
+def test_slow_writes_lose_nothing() -> None:
+    for seed in SEEDS[:3]:
+        assert not Simulation(slow_to_write(seed)).run().violations
+
+
+def test_acknowledging_what_waits_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Log, "written_offset", property(lambda log: log.next_offset))
+    assert shows_loss(found(slow_to_write))

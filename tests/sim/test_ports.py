@@ -32,7 +32,8 @@ PORTS = {
     "server/net.py": {"socket"},
     "server/system.py": {"os"},  # locks and limits of the real world
     "server/directories.py": {"threading"},  # a lock: workers write checkpoints, too
-    "server/osdisk.py": {"os", "threading", "pathlib", "time"},
+    "server/osdisk.py": {"os", "threading"},
+    "server/osfile.py": {"os", "threading", "time"},
     "server/page_cache.py": {"os"},  # what is in memory of a real file
     "server/listener.py": {"socket"},  # constants only
     "client/options.py": {"time", "random"},

@@ -1,4 +1,4 @@
-"""A disk that is slow, and cold: whatever a node reads for the first time, or syncs, takes as long as the test says."""
+"""A disk that is slow, and cold: what a node reads for the first time, syncs, or is slow to write takes a while."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ottla.server import osdisk, page_cache
+from ottla.server import osfile, page_cache
 
 _BLOCK_BYTES = 64 * 1024
 
@@ -25,20 +25,35 @@ class SlowDisk:
         self.elsewhere = 0
         self._lock = threading.Lock()
         self._files: set[int] = set()
+        self._written_slowly: set[int] = set()
         self._warm: set[tuple[int, int]] = set()
         self._pread, self._preadv, self._sendfile = os.pread, os.preadv, os.sendfile
-        self._fdatasync = osdisk._fdatasync
+        self._fdatasync, self._pwrite = osfile._fdatasync, os.pwrite
+        monkeypatch.setattr(os, "pwrite", self.pwrite)
         monkeypatch.setattr(os, "pread", self.pread)
         monkeypatch.setattr(os, "preadv", self.preadv)
         monkeypatch.setattr(os, "sendfile", self.sendfile)
         monkeypatch.setattr(page_cache, "_NO_WAIT", getattr(os, "RWF_NOWAIT", 8))
-        monkeypatch.setattr(osdisk, "_fdatasync", self.fdatasync)
-        monkeypatch.setattr(osdisk, "FRESH_S", 0)
+        monkeypatch.setattr(osfile, "_fdatasync", self.fdatasync)
+        monkeypatch.setattr(osfile, "FRESH_S", 0)
 
     def slow_down(self, directory: Path) -> None:
         """The files that lie there are slow from now on, and nothing of them is in memory."""
         self._files.update(path.stat().st_ino for path in directory.iterdir())
         self._warm.clear()
+
+    def slow_to_write(self, directory: Path) -> None:
+        """What is written to the files that lie there takes long from now on; to read they are what they were."""
+        self._written_slowly.update(path.stat().st_ino for path in directory.iterdir())
+
+    def quicken(self) -> None:
+        self._files.clear()
+        self._written_slowly.clear()
+
+    def pwrite(self, fd: int, data: Any, position: int) -> int:
+        if self._written_slowly and os.fstat(fd).st_ino in self._written_slowly:
+            self._wait()
+        return self._pwrite(fd, data, position)
 
     def pread(self, fd: int, size_bytes: int, position: int) -> bytes:
         self._read(fd, position, size_bytes)

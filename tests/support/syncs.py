@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ottla.server import osdisk
+from ottla.server import osdisk, osfile
 
 # Nobody is served while a node starts or stops: there it may sync where it is.
 _NOBODY_IS_SERVED = (("node.py", "start"), ("node.py", "stop"), ("node.py", "_close_storage"))
@@ -20,7 +20,7 @@ class SyncsOnLoops:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.found: list[str] = []
         self.elsewhere = 0
-        for module, name in ((os, "fsync"), (osdisk, "_fdatasync"), (osdisk, "_sync_file_system")):
+        for module, name in ((os, "fsync"), (osfile, "_fdatasync"), (osdisk, "_sync_file_system")):
             monkeypatch.setattr(module, name, self._watched(getattr(module, name)))
 
     def _watched(self, sync: Callable[..., Any]) -> Callable[..., Any]:

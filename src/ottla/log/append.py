@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.aborted import AbortedTxn
-from ottla.log.disk import StorageError
+from ottla.log.disk import Buffer, StorageError
 from ottla.log.producers import CompletedTxn, Origin
 from ottla.log.segment import Segment
 from ottla.log.validate import act, check_size, validate
@@ -93,7 +93,10 @@ def append_one(
         segment = log.roll(now_ms)
     if leader_epoch != log.epochs.latest:
         log.begin_epoch(leader_epoch, offset)
-    segment.append(records, size_bytes, last, max_timestamp)
+    if log.directory.disk.slow or log.unwritten:
+        segment.note(put(log, segment, records, offset), size_bytes, last, max_timestamp)
+    else:
+        segment.append(records, size_bytes, last, max_timestamp)
     log.next_offset = last + 1
     if idempotent:
         if segment.offsets.count >= log.mark_due:
@@ -102,6 +105,18 @@ def append_one(
     append_time = max_timestamp if config.log_append_time else -1
     # The generated constructor of a NamedTuple costs more than the rest of this line.
     return _new(Appended, (offset, last, append_time, log.log_start_offset, max_timestamp, False, leader_epoch))
+
+
+def put(log: Log, segment: Segment, data: Buffer, first_offset: int) -> int:
+    """Write batches at the end of the segment, or let a worker write them; where in the file they begin."""
+    file = segment.file
+    position = file.size
+    if log.unwritten or (log.directory.disk.slow and log.may_wait()):
+        file.append_later(data)
+        log.unwritten.add(file, first_offset)
+    else:
+        file.append(data)
+    return position
 
 
 def _first_only(records: bytearray | memoryview, size_bytes: int) -> memoryview:
@@ -195,7 +210,7 @@ def append_trusted(
     if marker is not None:
         _append_marker(log, segment, batch, header, marker, offset)
     else:
-        segment.append(batch, header.size_bytes, last, header.max_timestamp)
+        segment.note(put(log, segment, batch, offset), header.size_bytes, last, header.max_timestamp)
         if header.producer_id >= 0 and not header.attributes & CONTROL_FLAG:
             if segment.offsets.count >= log.mark_due:
                 log.mark(offset)
@@ -217,10 +232,11 @@ def _append_marker(
         stable = log.producers.last_stable_offset(completed)
         segment.aborted.append(AbortedTxn(completed.producer_id, completed.first_offset, offset, stable))
     try:
-        segment.append(batch, header.size_bytes, offset + header.last_offset_delta, header.max_timestamp)
+        position = put(log, segment, batch, offset)
     except StorageError:
         segment.aborted.truncate(offset)
         raise
+    segment.note(position, header.size_bytes, offset + header.last_offset_delta, header.max_timestamp)
     if segment.offsets.count >= log.mark_due:
         log.mark(offset)
     log.producers.end_transaction(header, marker, offset, header.max_timestamp)

@@ -21,6 +21,7 @@ _SYNC_EACH_MAX = 32
 
 def close(log: Log, *, sync: bool) -> None:
     """Complete the files of one log and give its descriptors back; sync them unless the caller does."""
+    log.write_waiting()
     end = log.next_offset
     complete = end == 0 or (end in log.snapshots.offsets and log.active.indexes_complete())
     if log.epochs.is_stale:

@@ -98,6 +98,7 @@ def drop_all(log: Log) -> None:
         _remove(log, segment)
     log.segments.clear()
     log.bases.clear()
+    log.unwritten.clear()
     log.snapshots.remove_range(0, INT64_MAX)
     log.durable.seams.remove_range(0, INT64_MAX)
     log.epochs.clear()
@@ -108,6 +109,7 @@ def _settle(log: Log) -> None:
     end = log.next_offset
     log.log_start_offset = min(log.log_start_offset, end)
     log.durable.cut(end)
+    log.unwritten.cut(end)
     log.durable.forget(log.active)
     log.epochs.truncate_from_end(end)
     log.snapshots.remove_range(end + 1, INT64_MAX)

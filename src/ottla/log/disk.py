@@ -6,6 +6,8 @@ Rules:
 - Every failure of the disk arrives as `StorageError`; only a missing file at `open` stays `FileNotFoundError`.
 - A `File` is an identity, not a descriptor: opening a path twice gives the same File, it follows renames, and `close`
   only gives the descriptor back.
+- On a disk that makes its writers wait (`Disk.slow`) a log's records may be appended now and written later, by a worker
+  (`append_later`, `write_waiting`). Until then they are read from memory, and never sent.
 - Who must not wait for the disk (`Disk.hurry`) gets `Cold` instead, has the range warmed in a thread, and tries again.
 - `Directory` pairs a disk with one (renamable) directory, so that nothing above ever holds a stale path.
 """
@@ -80,7 +82,18 @@ class File(Protocol):
         """Wait until a range, and what will be wanted next, is in memory; in a worker thread."""
 
     def append(self, data: Buffer) -> None:
-        """All of `data` at the end, or StorageError and the file as it was."""
+        """All of `data` at the end, or StorageError and the file as it was. Not while anything waits."""
+
+    def append_later(self, data: Buffer) -> None:
+        """All of `data` at the end, as its readers see it; `write_waiting` puts it there."""
+
+    def write_waiting(self) -> None:
+        """Write what waits, in order; in a worker thread, while the loop appends more. StorageError: the rest waits on,
+        and is cut off by whoever hears of it."""
+
+    @property
+    def written(self) -> int:
+        """Where that ends which does not wait: `size`, as a rule."""
 
     def write(self, position: int, data: Buffer) -> None: ...
 
@@ -101,6 +114,10 @@ class File(Protocol):
 
 class Disk(Protocol):
     """One data directory (one of `log.dirs`)."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether it makes its writers wait now: logs that can (`Log.may_wait`) let workers write."""
 
     def open(self, path: str, *, create: bool = False) -> File: ...
 

@@ -303,10 +303,12 @@ class TimeIndex:
 
 
 def _written(index: OffsetIndex | TimeIndex) -> bool:
-    """Write out in the middle of an append. A full disk is no reason to fail it.
+    """Write out in the middle of an append. A full disk is no reason to fail it, a slow one none to wait.
 
     The batch is in the log, the entries stay in memory.
     """
+    if index._directory.disk.slow:
+        return False
     try:
         index.write_out()
     except StorageError:

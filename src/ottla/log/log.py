@@ -7,6 +7,8 @@ Rules:
 - `append` either puts the batch into the log and all bookkeeping, or raises and leaves everything as it was.
 - Durability: `files_to_sync` / `mark_synced` let the shell sync in another thread; `recovery_point` follows. Index
   files are written when a segment is rolled, flushed or closed, see `index`.
+- While its disk makes writers wait, batches are appended first and written later, by a worker (`unwritten`). All others
+  see the log up to `written_offset`.
 - Deleting is in two steps, see `retain`; `remove_deleted` is the second one, for the shell to schedule.
 """
 
@@ -33,6 +35,7 @@ from ottla.log.recover import Progress, recover
 from ottla.log.segment import Segment
 from ottla.log.snapshot import Snapshots
 from ottla.log.trash import Trash
+from ottla.log.unwritten import Unwritten
 from ottla.log.validate import header_is_enough
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import MARK_INTERVAL_BYTES
@@ -59,6 +62,7 @@ class Log:
         "log_start_offset",
         "looks_inside",
         "mark_due",
+        "may_wait",
         "name",
         "next_offset",
         "on_roll",
@@ -67,6 +71,7 @@ class Log:
         "segments",
         "snapshots",
         "trash",
+        "unwritten",
     )
 
     def __init__(self, directory: Directory, config: LogConfig) -> None:
@@ -79,6 +84,8 @@ class Log:
         self.cut_at: int | None = None  # where a failed cut has to be finished, see `cut`
         self.mark_due = 0  # with so many entries in the active segment's index
         self.on_roll: Callable[[], None] = _ignore  # told of each segment that ended
+        self.unwritten = Unwritten()
+        self.may_wait: Callable[[], bool] = _never  # whether somebody writes what is appended while the disk is slow
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         self.active: Segment
@@ -243,6 +250,17 @@ class Log:
         segment = self.active
         self.mark_due = segment.offsets.count + max(MARK_INTERVAL_BYTES // max(segment.interval_bytes, 1), 1)
         self.producers.set_mark(offset, self.mark_due)
+
+    @property
+    def written_offset(self) -> int:
+        """Where that ends which is in the files: `next_offset`, unless the disk is slow. Nobody may see more."""
+        return self.unwritten[0].first_offset if self.unwritten else self.next_offset
+
+    def write_waiting(self) -> None:
+        """Write what waits now, in this thread."""
+        for file in self.unwritten.files():
+            file.write_waiting()
+        self.unwritten.settle()
 
     # --- reading
 
@@ -455,3 +473,7 @@ class Log:
 
 def _ignore() -> None:
     """Until somebody wants to know."""
+
+
+def _never() -> bool:
+    return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.log import cut
-from ottla.log.append import append_trusted, is_full
+from ottla.log.append import append_trusted, is_full, put
 from ottla.log.disk import StorageError
 from ottla.log.producers import Origin
 from ottla.log.segment import Segment
@@ -91,8 +91,7 @@ class _Run:
         if not self._batches:
             return
         log, segment = self._log, self._segment
-        position = segment.file.size
-        segment.file.append(self._view[self._start : self._end])
+        position = put(log, segment, self._view[self._start : self._end], self._batches[0].base_offset)
         for header in self._batches:
             segment.note(position, header.size_bytes, header.last_offset, header.max_timestamp)
             position += header.size_bytes

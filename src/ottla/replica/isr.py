@@ -17,10 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ottla.model.errors import ErrorCode
 from ottla.replica.neighbours import Neighbours
 from ottla.replica.terms import Proposal, Terms
 
 UNKNOWN = -1
+# Errors by which the controller says that it changed nothing, and those after which the metadata will tell.
+CERTAINLY_NOT_DONE = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+AWAIT_METADATA = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
 
 
 class Pulse:

@@ -35,6 +35,12 @@ class Neighbours(Protocol):
     def must_sync(self, partition: Partition) -> None:
         """What a durable partition holds counts when it is on disk, and nobody writes to it now."""
 
+    def writes_later(self) -> bool:
+        """Whether there is somebody to write what is appended while the disk is slow."""
+
+    def must_write(self, partition: Partition) -> None:
+        """Something of its log waits to be written."""
+
     def sealed(self, partition: Partition) -> None:
         """A segment of its log has ended and should be on disk before long."""
 
@@ -59,6 +65,11 @@ class _Alone:
     def grew(self, partition: Partition, *, hurry: bool) -> None: ...
 
     def must_sync(self, partition: Partition) -> None: ...
+
+    def writes_later(self) -> bool:
+        return False
+
+    def must_write(self, partition: Partition) -> None: ...
 
     def sealed(self, partition: Partition) -> None: ...
 

@@ -12,6 +12,8 @@ Rules:
   READ_COMMITTED below the last stable offset; followers up to the log's end.
 - A request may name the leader epoch it believes in: an older one is fenced (FENCED_LEADER_EPOCH), a newer one unknown
   here (UNKNOWN_LEADER_EPOCH).
+- While the disk is slow, what is appended waits to be written (`log.unwritten`): until then it does not count, and
+  neither consumers nor followers see it (`written`, `write_failed`).
 - A failed append leaves the log as it was, and the next one is tried afresh. A failed sync is different: nobody can
   know what of it is on disk, so everything above the high watermark is cut off (`sync_failed`). Not so where followers
   may have it: other records must never take its place in the same epoch. Its directory goes, and another node leads.
@@ -25,7 +27,7 @@ from ottla.log.disk import StorageError
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.look import Look
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.replica.isr import Follower, InSync, Pulse
+from ottla.replica.isr import AWAIT_METADATA, CERTAINLY_NOT_DONE, Follower, InSync, Pulse
 from ottla.replica.neighbours import ALONE, Neighbours
 from ottla.replica.reading import NO_EPOCH, READ_COMMITTED, READ_UNCOMMITTED, Fetch, Readable
 from ottla.replica.terms import NO_LEADER, Proposal, Terms, sole
@@ -33,17 +35,6 @@ from ottla.replica.terms import NO_LEADER, Proposal, Terms, sole
 __all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Fetch", "Partition"]
 
 ACKS_ALL = -1
-# In DeleteRecords: up to wherever the high watermark is.
-HIGH_WATERMARK = -1
-_CERTAINLY_NOT_DONE = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-_AWAIT_METADATA = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.INVALID_UPDATE_VERSION,
-    ErrorCode.INVALID_REQUEST,
-    ErrorCode.NEW_LEADER_ELECTED,
-)
 
 
 class Partition(Readable):
@@ -57,6 +48,7 @@ class Partition(Readable):
         "neighbours",
         "node_id",
         "partition_epoch",
+        "told_high_watermark",
     )
 
     def __init__(
@@ -86,7 +78,8 @@ class Partition(Readable):
         self.durable = False
         self.counts_at_once = False  # alone, and need not be on disk before
         self._set_durable(log.config)
-        log.on_roll = self._rolled
+        self.told_high_watermark = 0  # by the leader; a follower's own may have to wait for its disk
+        self._take_charge(log)
         if high_watermark is not None:
             self.high_watermark = min(max(high_watermark, log.log_start_offset), log.next_offset)
         if self.durable and log.unflushed:
@@ -165,11 +158,16 @@ class Partition(Readable):
     def move_to(self, log: Log) -> None:
         """The same records, in another directory."""
         log.configure(self.log.config)
-        log.on_roll = self._rolled
+        self._take_charge(log)
         self.log = log
+        self.written()  # the copy is, whatever the old one waited for
         log.producers.replicated(self.high_watermark)
         if log.has_unsynced_segments:
             self._rolled()
+
+    def _take_charge(self, log: Log) -> None:
+        log.on_roll = self._rolled
+        log.may_wait = self.neighbours.writes_later
 
     def _rolled(self) -> None:
         self.neighbours.sealed(self)
@@ -195,7 +193,9 @@ class Partition(Readable):
         log = self.log
         before = log.next_offset
         appended = log.append(records, self.leader_epoch, now_ms, origin, transaction_version, look)
-        if self.counts_at_once:
+        if log.unwritten:
+            self.neighbours.must_write(self)
+        elif self.counts_at_once:
             end = self.high_watermark = log.next_offset
             if log.producers.has_unreplicated:
                 log.producers.replicated(end)
@@ -234,7 +234,12 @@ class Partition(Readable):
     def own_end(self) -> int:
         """Up to where this replica has what counts."""
         log = self.log
-        return min(log.recovery_point, log.next_offset) if self.durable else log.next_offset
+        return min(log.recovery_point, log.next_offset) if self.durable else log.written_offset
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether what is appended does not count before the disk has done something with it."""
+        return self.durable or bool(self.log.unwritten)
 
     @property
     def tells(self) -> int | None:
@@ -249,7 +254,7 @@ class Partition(Readable):
         else:
             log = self.log
             reached = self.in_sync.high_watermark(
-                self.own_end, log.next_offset, log.config.min_insync_replicas, self.neighbours, now_ms
+                self.own_end, log.written_offset, log.config.min_insync_replicas, self.neighbours, now_ms
             )
         return self._raise_to(reached)
 
@@ -280,9 +285,34 @@ class Partition(Readable):
         unflushed = log.next_offset - log.recovery_point
         return unflushed > 0 and (self.durable or unflushed >= log.config.flush_messages)
 
+    def written(self) -> None:
+        """Some of what waited for a slow disk is in its files: it counts from now on."""
+        log = self.log
+        before = log.written_offset
+        log.unwritten.settle()
+        if not self.is_leader:
+            moved = self._raise_to(min(self.told_high_watermark, log.written_offset))
+        else:
+            if self.in_sync is not None:
+                self.in_sync.grows_from(before)
+            moved = self._advance(self.neighbours.steady_ms())
+            self.neighbours.grew(self, hurry=True)
+        if moved:
+            self.neighbours.moved(self)
+
+    def write_failed(self, now_ms: int = 0) -> None:
+        """What waits cannot be written. Nobody has seen it: it is cut off, as if it had been refused."""
+        log = self.log
+        log.unwritten.settle()
+        if log.unwritten:
+            self.cuts += 1  # also if it fails now: the log makes up for it before anything else is appended
+            log.truncate_to(log.written_offset, now_ms=now_ms)
+
     def synced(self) -> None:
         """The files of the last `log.files_to_sync` are on disk."""
         self.log.mark_synced()
+        if self.log.unwritten:
+            self.written()
         if self.durable and self.is_leader:
             self._advance(self._when_last_heard())
 
@@ -293,27 +323,6 @@ class Partition(Readable):
             self.cuts += 1  # also if it fails now: the log makes up for it before anything else is appended
             if self.alone:
                 self.log.truncate_to(self.high_watermark, now_ms=now_ms)
-
-    def deletion_point(self, offset: int) -> int:
-        """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""
-        self.require_leader()
-        config = self.log.config
-        if config.compact and not config.delete:
-            raise ApiError(
-                ErrorCode.POLICY_VIOLATION,
-                f"Records of partition {self.name} can not be deleted due to the configured policy",
-            )
-        if offset == HIGH_WATERMARK:
-            offset = self.high_watermark
-        if offset < 0:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {offset} for partition {self.name} is not valid")
-        if offset > self.high_watermark:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Cannot increment the log start offset to {offset} of partition {self.name} since it is larger than "
-                f"the high watermark {self.high_watermark}",
-            )
-        return max(offset, self.log.log_start_offset)
 
     def delete_records(self, offset: int) -> int:
         """Move the log start up to `offset`; the new log start."""
@@ -369,7 +378,7 @@ class Partition(Readable):
         if hurries:
             log.directory.disk.hurry()
         try:
-            fetched = log.read(offset, max_bytes, max_offset=log.next_offset, at_least_one=at_least_one)
+            fetched = log.read(offset, max_bytes, max_offset=log.written_offset, at_least_one=at_least_one)
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
@@ -391,7 +400,7 @@ class Partition(Readable):
         self, follower: Follower, broker_epoch: int, offset: int, log_start: int, now_ms: int, pulse: Pulse | None
     ) -> None:
         before_end, before_start = follower.end, follower.log_start
-        follower.fetched(offset, self.log.next_offset, now_ms)
+        follower.fetched(offset, self.log.written_offset, now_ms)
         follower.log_start = log_start
         follower.broker_epoch = broker_epoch
         follower.pulse = pulse
@@ -419,7 +428,7 @@ class Partition(Readable):
         """The change of the ISR that the controller should be asked for now, once; None while one is under way."""
         if self.in_sync is None:
             return None
-        return self.in_sync.propose(self.leader_epoch, self.log.next_offset, self._least, self.neighbours, now_ms)
+        return self.in_sync.propose(self.leader_epoch, self.log.written_offset, self._least, self.neighbours, now_ms)
 
     def proposal_accepted(self, terms: Terms, now_ms: int) -> None:
         """The controller's answer to a proposal; older than what is known by now, it is ignored."""
@@ -437,11 +446,11 @@ class Partition(Readable):
 
         Only some errors say that nothing was changed. After the others what counts is what the metadata says next.
         """
-        if self.in_sync is not None and error in _CERTAINLY_NOT_DONE:
+        if self.in_sync is not None and error in CERTAINLY_NOT_DONE:
             self.in_sync.withdraw()
             if self._advance(now_ms):  # who was to join was waited for
                 self.neighbours.moved(self)
-        return error not in _CERTAINLY_NOT_DONE and error not in _AWAIT_METADATA
+        return error not in CERTAINLY_NOT_DONE and error not in AWAIT_METADATA
 
     # --- the follower's writing
 
@@ -451,24 +460,15 @@ class Partition(Readable):
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
         taken = log.append_replicated(records, self.leader_epoch, now_ms) if len(records) else 0
-        moved = self._raise_to(min(high_watermark, log.next_offset))
+        self.told_high_watermark = high_watermark
+        moved = self._raise_to(min(high_watermark, log.written_offset))
         if log_start <= self.high_watermark:
             moved = log.advance_log_start(log_start) or moved
         if moved:
             self.neighbours.moved(self)
+        if log.unwritten:
+            self.neighbours.must_write(self)
         return taken
-
-    def cut_point(self, epoch: int, end_offset: int) -> int:
-        """Where the leader, in whose history `epoch` ends at `end_offset`, parts from this log.
-
-        Where the leader's epoch is unknown here, this is one step of several: the next fetch tells more.
-        """
-        known, end = self.log.epoch_end(epoch)
-        if known == epoch:
-            end = min(end, end_offset)
-        elif known == NO_EPOCH:
-            end = end_offset
-        return min(end, self.log.next_offset)
 
     def truncate_for(
         self, epoch: int, end_offset: int, now_ms: int = 0, *, producers: ProducersThen | None = None
@@ -491,6 +491,6 @@ class Partition(Readable):
 
     def _was_cut(self) -> None:
         self.cuts += 1
-        self.high_watermark = min(self.high_watermark, self.log.next_offset)
+        self.high_watermark = self.told_high_watermark = min(self.high_watermark, self.log.next_offset)
         self.log.producers.replicated(self.high_watermark)
         self.neighbours.moved(self)

@@ -28,6 +28,8 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
+# In DeleteRecords: up to wherever the high watermark is.
+HIGH_WATERMARK = -1
 NO_EPOCH = -1
 _NO_TIME = -1
 _new = tuple.__new__
@@ -201,6 +203,39 @@ class Readable:
             known = leader_epoch == self.leader_epoch or latest == NO_EPOCH
             return leader_epoch if known else latest, self.log.next_offset
         return self.log.epoch_end(leader_epoch)
+
+    def cut_point(self, epoch: int, end_offset: int) -> int:
+        """Where the leader, in whose history `epoch` ends at `end_offset`, parts from this log.
+
+        Where the leader's epoch is unknown here, this is one step of several: the next fetch tells more.
+        """
+        known, end = self.log.epoch_end(epoch)
+        if known == epoch:
+            end = min(end, end_offset)
+        elif known == NO_EPOCH:
+            end = end_offset
+        return min(end, self.log.next_offset)
+
+    def deletion_point(self, offset: int) -> int:
+        """Where `delete_records` would let the log start (-1: at the high watermark), or why it may not."""
+        self.require_leader()
+        config = self.log.config
+        if config.compact and not config.delete:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {self.name} can not be deleted due to the configured policy",
+            )
+        if offset == HIGH_WATERMARK:
+            offset = self.high_watermark
+        if offset < 0:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {offset} for partition {self.name} is not valid")
+        if offset > self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.name} since it is larger than "
+                f"the high watermark {self.high_watermark}",
+            )
+        return max(offset, self.log.log_start_offset)
 
     def _first_epoch(self) -> int:
         """The epoch of the first record, or of the one that will be."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ottla.server.spark_readers import SparkReaders
     from ottla.server.transactions import TransactionCoordinators
     from ottla.server.waiters import Waiters
+    from ottla.server.writing import Writer
 
 
 # Stands between the connections and the handlers of a node under test: answers in their place, or calls them.
@@ -68,6 +69,7 @@ class Services:
     waiters: Waiters
     cold: ColdReads
     syncer: Syncer
+    writer: Writer
     looking: Looking
     sessions: Sessions
     spark_readers: SparkReaders

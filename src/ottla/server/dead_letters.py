@@ -34,13 +34,13 @@ class Away:
     """A batch on its way to a partition that another node leads. To whoever waits for it it looks like a partition of
     which it is the only record."""
 
-    __slots__ = ("cuts", "durable", "high_watermark", "index", "topic")
+    __slots__ = ("cuts", "high_watermark", "index", "topic", "waits_for_disk")
 
     def __init__(self, topic: str, index: int) -> None:
         self.topic = topic
         self.index = index
         self.cuts = 0
-        self.durable = False
+        self.waits_for_disk = False
         self.high_watermark = 0
 
     def settle(self, answer: Any) -> None:

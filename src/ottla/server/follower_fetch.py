@@ -168,7 +168,7 @@ class _Fetch:
             session.watch(key, partition)
             if data.diverging_epoch.epoch >= 0:
                 self._is_urgent = True
-            elif partition.log.next_offset <= wanted.ask.fetch_offset:
+            elif partition.log.written_offset <= wanted.ask.fetch_offset:
                 session.dirty.pop(key, None)
             return data
         self._is_urgent = True

@@ -132,6 +132,7 @@ class Followers:
         self._notify: Callable[[Partition], None] = _ignore
         self._consider: Callable[[Partition], None] = _ignore
         self._sync: Callable[[Partition], None] = _ignore
+        self._write: Callable[[Partition], None] | None = None
         self.on_sealed: Callable[[Partition], None] = _ignore
 
     def attach(
@@ -144,12 +145,14 @@ class Followers:
         lag_ms_max: int,
         steady_ms: Callable[[], int],
         sync: Callable[[Partition], None] | None = None,
+        write: Callable[[Partition], None] | None = None,
         quota: LeaderQuota | None = None,
     ) -> None:
         """The node serves: whom to tell what. Before, partitions are opened and nobody waits for them."""
         self.loop, self._notify, self._state, self._consider = loop, notify, state, consider
         self.steady_ms = steady_ms
         self.lag_ms_max, self.quota, self._sync = lag_ms_max, quota, sync or _ignore
+        self._write = write
 
     # --- what replicas ask and tell
 
@@ -172,6 +175,13 @@ class Followers:
 
     def must_sync(self, partition: Partition) -> None:
         self._sync(partition)
+
+    def writes_later(self) -> bool:
+        return self._write is not None
+
+    def must_write(self, partition: Partition) -> None:
+        assert self._write is not None, "nothing waits before there is somebody to write it"
+        self._write(partition)
 
     def sealed(self, partition: Partition) -> None:
         self.on_sealed(partition)

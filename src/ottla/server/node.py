@@ -52,6 +52,7 @@ from ottla.server.upkeep import Upkeep
 from ottla.server.vacancy import check_vacant
 from ottla.server.waiters import Waiters
 from ottla.server.workers import in_worker
+from ottla.server.writing import Writer
 
 if TYPE_CHECKING:
     from ottla.server.contracts import Contracts
@@ -144,6 +145,7 @@ class Node:
         self.channel.services = self.liveness.services = self.services
         self._steps_back.append(self.channel.close)
         self._steps_back.append(self.liveness.close)
+        self._steps_back.append(self.services.writer.idle)
         self._steps_back.append(self.services.syncer.idle)
         self._steps_back.append(self.services.looking.close)
         self._steps_back.append(self.services.coordination.close)
@@ -180,6 +182,7 @@ class Node:
             waiters=waiters,
             executor=self.ports.executor,
             cold=ColdReads(loop, self._disk_threads(limits.COLD_READS_AT_ONCE), waiters.notify),
+            writer=Writer(loop, self._disk_threads(limits.WRITES_AT_ONCE), self.partitions, waiters.notify),
             syncer=Syncer(loop, self._disk_threads(limits.SYNCS_AT_ONCE), self.partitions, waiters.notify),
             looking=Looking(loop, self.ports.executor),
             sessions=Sessions(settings.get("max.incremental.fetch.session.cache.slots"), self.ports.rng),
@@ -211,6 +214,7 @@ class Node:
             lag_ms_max=self.configs.broker.get("replica.lag.time.max.ms"),
             steady_ms=self.services.steady_ms,
             sync=self.services.syncer.request,
+            write=self.services.writer.request,
             quota=replication.quotas.leader,
         )
 

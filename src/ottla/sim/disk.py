@@ -17,6 +17,8 @@ Power loss (`Crash.POWER`): only what was synced is sure.
 - Acknowledged records survive only if they were synced before the acknowledgement
   (`ottla.fsync.before.ack=true` or `flush.messages=1`).
 
+What waits to be written (`File.append_later`, while `slow_writes`) is memory of the process: it is lost in every crash.
+
 Errors while running: a full disk (`capacity_bytes`), a read-only disk, EIO on reads, writes and syncs
 (`*_error_rate`). A failed call changes nothing, except that after a failed sync the dirty pages count as clean (as
 Linux has it): a later sync succeeds without making them durable. Code that retries a failed fsync and then
@@ -40,6 +42,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.log.disk import Buffer, StorageError
+from ottla.log.waiting import Waiting
 from ottla.sim.inode import Inode
 
 
@@ -62,6 +65,7 @@ class DiskFaults:
     write_error_rate: float = 0.0
     sync_error_rate: float = 0.0
     garbage_rate: float = 0.0
+    slow_writes: bool = False  # writers have to wait: logs let workers write
 
     @property
     def healthy(self) -> bool:
@@ -236,6 +240,10 @@ class SimDisk:
     def close(self) -> None:
         """Nothing to give back: descriptors are not simulated."""
 
+    @property
+    def slow(self) -> bool:
+        return self.faults.slow_writes
+
     def hurry(self) -> None:
         """Nobody has to wait for this disk."""
 
@@ -377,20 +385,26 @@ def _paths(directory: _Directory, prefix: str) -> list[str]:
 class SimFile:
     """A file of a SimDisk; follows renames and stays readable after its name is removed."""
 
-    __slots__ = ("_disk", "_inode", "path")
+    __slots__ = ("_disk", "_inode", "_waiting", "path")
 
     def __init__(self, disk: SimDisk, path: str, inode: Inode) -> None:
         self.path = path
         self._disk = disk
         self._inode = inode
+        self._waiting = Waiting()  # dies with the process
 
     @property
     def size(self) -> int:
+        return self._waiting[-1].end if self._waiting else len(self._inode.cache)
+
+    @property
+    def written(self) -> int:
         return len(self._inode.cache)
 
     def read(self, position: int, size_bytes: int) -> bytes:
         self._disk._before_read(self.path)
-        return bytes(self._inode.cache[position : position + size_bytes])
+        end = position + size_bytes
+        return bytes(self._inode.cache[position:end]) + self._waiting.read(position, end)
 
     def peek(self, position: int, size_bytes: int) -> bytes:
         """What a reader would see, without the faults; for checkers, also of a dead disk."""
@@ -401,7 +415,18 @@ class SimFile:
         return self._inode.durable[position : position + size_bytes]
 
     def append(self, data: Buffer) -> None:
+        assert not self._waiting, "written before what waits"
         self._disk._write(self._inode, self.path, self.size, data)
+
+    def append_later(self, data: Buffer) -> None:
+        self._disk._check_alive()
+        self._waiting.add(self.size, data)
+
+    def write_waiting(self) -> None:
+        while self._waiting:
+            piece = self._waiting[0]
+            self._disk._write(self._inode, self.path, piece.position, piece.data)
+            self._waiting.wrote(piece)
 
     def write(self, position: int, data: Buffer) -> None:
         self._disk._write(self._inode, self.path, position, data)
@@ -410,7 +435,9 @@ class SimFile:
         self.write(position, self.read(position, size_bytes))
 
     def truncate(self, size_bytes: int) -> None:
-        self._disk._truncate(self._inode, self.path, size_bytes)
+        if size_bytes < self.written or not self._waiting:
+            self._disk._truncate(self._inode, self.path, size_bytes)
+        self._waiting.cut(size_bytes)
 
     @property
     def disk(self) -> SimDisk:
@@ -424,10 +451,12 @@ class SimFile:
         """It is."""
 
     def sync(self) -> None:
+        self.write_waiting()
         self._disk._sync(self._inode, self.path)
 
     def send(self, sock: Any, position: int, size_bytes: int) -> int:
         self._disk._before_read(self.path)
+        assert position + size_bytes <= self.written, "sent before it is written"
         return int(sock.send(bytes(self._inode.cache[position : position + size_bytes])))
 
     def close(self) -> None:

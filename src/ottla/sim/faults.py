@@ -180,8 +180,14 @@ class Chaos:
 
     async def _slow_disk(self, machine: Machine) -> None:
         machine.host.worker_delay_seconds = (0.01, self._rng.choice((0.1, 1.0)))
+        self._slow_writes(machine, True)
         await asyncio.sleep(self._duration())
+        self._slow_writes(machine, False)
         machine.host.worker_delay_seconds = Host.WORKER_DELAY_SECONDS
+
+    def _slow_writes(self, machine: Machine, slow: bool) -> None:
+        for disk in machine.disks.values():
+            disk.faults.slow_writes = slow
 
     async def _full_disk(self, machine: Machine) -> None:
         _, disk = self._disk_of(machine)

@@ -38,7 +38,7 @@ class Fault(enum.Enum):
     RESET = "connections are reset"
     CUT = "the network is cut"
     SLOW_NETWORK = "the network is slow"
-    SLOW_DISK = "syncs are slow"
+    SLOW_DISK = "writes and syncs are slow"
     FULL_DISK = "the disk is full"
     READ_ONLY_DISK = "the disk is read-only"
     FAILING_WRITES = "writes fail"

@@ -30,6 +30,12 @@ SHORT_READ_BYTES = 64 * KIB
 PARTITIONS_OPENED_PER_TURN = 20
 # Partitions that upkeep looks at between two turns of the loop: about a millisecond.
 PARTITIONS_VISITED_PER_TURN = 200
+# After a write that took longer, workers write for the logs of that data directory. If their first write is quick, that
+# was all; else they do until for QUICK_AGAIN_S none took so long. A write into the page cache takes microseconds.
+SLOW_WRITE_S = 0.02
+QUICK_AGAIN_S = 1.0
+# Threads of each slow directory that write. Linux makes each writer sleep by itself, so several get more done.
+WRITES_AT_ONCE = 4
 # Threads of each data directory that sync what somebody waits for.
 SYNCS_AT_ONCE = 4
 # Segments that ended are synced in the background, of so many logs at a time: a GiB takes a disk some seconds, and the

@@ -2,7 +2,8 @@
 
 Everything up to the append happens before the handler returns, or while the connection is held (`Context.hold`), so
 batches of one connection stay in order. The answer waits only where it must: acks=all until the high watermark has
-passed the batch, `ottla.fsync.before.ack` until the bytes are on disk. A partition that is not led here any more
+passed the batch, `ottla.fsync.before.ack` until the bytes are on disk, a slow disk until they are written
+(`server/writing.py`). A partition that is not led here any more
 answers NOT_LEADER_OR_FOLLOWER to all who wait, and names the leader (KIP-951). With acks=0 there is no answer; an error
 then closes the connection, as Kafka does.
 
@@ -31,6 +32,7 @@ from ottla.server.slices import in_one_go
 from ottla.server.turns import keep_turn
 from ottla.server.unlooked import Rest, Unlooked, first_look, name_dated
 from ottla.server.wide_produce import is_wide, produce_in_portions, without_duplicates
+from ottla.server.writing import held_until_written
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
@@ -168,6 +170,10 @@ def _answer(
     context: Context,
     version: int,
 ) -> Answer[ProduceResponse]:
+    if pending:
+        unwritten = [(each.partition, each.end) for each in pending if isinstance(each.partition, Partition)]
+        if any(partition.log.unwritten for partition, _ in unwritten):
+            held_until_written(context, unwritten)
     if request.acks == 0:
         if failed:
             raise Disconnect("a produce with acks=0 failed")
@@ -220,7 +226,7 @@ def _append(
         context.services.syncer.request(partition)
     if partition.cuts != cuts:
         _turn_into_error(answer, ErrorCode.KAFKA_STORAGE_ERROR)  # not even the beginning of a sync was possible
-    elif acks and (acks == ACKS_ALL or partition.durable):
+    elif (acks and (acks == ACKS_ALL or partition.durable)) or partition.log.unwritten:
         end = appended.last_offset + 1
         if (partition.high_watermark if acks == ACKS_ALL else partition.own_end) < end:
             pending.append(Pending(partition, cuts, end, answer, acks == ACKS_ALL))
@@ -232,7 +238,8 @@ def _append(
 def _wait_for_letters(letters: list[Placed], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
     """Records that went to a dead-letter topic are acknowledged like those that did not."""
     for target, cuts, end in letters:
-        if acks and (acks == ACKS_ALL or target.durable) and (target.high_watermark < end or target.cuts != cuts):
+        is_waited_for = acks and (acks == ACKS_ALL or target.waits_for_disk)
+        if is_waited_for and (target.high_watermark < end or target.cuts != cuts):
             pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
     letters.clear()
 

@@ -279,6 +279,9 @@ class Fetcher:
                 return
             self._apply(followed, data)
             followed.failures = 0
+            if partition.log.unwritten:
+                self._set_aside(followed, partial(self._written, partition))  # others are not held up by its disk
+                return
             self.session.moved(followed)
             if self._quota.holds_back(partition.topic, partition.index):
                 self._put_off(followed, self._quota.pause_ms())
@@ -301,7 +304,10 @@ class Fetcher:
         )
         if taken_bytes:
             self._quota.received(partition.topic, partition.index, taken_bytes)
-            if partition.needs_sync:
+            if partition.log.unwritten:
+                if partition.needs_sync:
+                    self._services.syncer.request(partition)
+            elif partition.needs_sync:
                 self._sync(followed)
 
     def _cut(self, followed: Followed, diverging: _PartitionData.EpochEndOffset) -> bool:
@@ -336,6 +342,21 @@ class Fetcher:
         if not self._syncing:
             self._pump()
         return True
+
+    async def _written(self, partition: Partition) -> None:
+        """Waits until its leader may hear of what it has: a slow disk has taken it."""
+        done = self._loop.create_future()
+
+        def settle(changed: object) -> bool:
+            waits = changed is not None and partition.tells is None and self._services.partitions.holds(partition)
+            if not waits and not done.done():
+                done.set_result(None)
+            return not waits
+
+        if not settle(partition):
+            timeout_ms = self._services.configs.broker.get("replica.socket.timeout.ms")
+            self._services.waiters.watch(Later(), (partition,), settle, timeout_ms)
+        await done
 
     # --- what goes wrong with a partition
 

@@ -60,7 +60,7 @@ class IsrChanges:
             await asyncio.sleep(services.configs.broker.get("replica.lag.time.max.ms") / 2000)
             for number, partition in enumerate(tuple(services.partitions.opened()), start=1):
                 if partition.in_sync is not None and partition.in_sync.pending is None:
-                    end, now_ms = partition.log.next_offset, services.steady_ms()
+                    end, now_ms = partition.log.written_offset, services.steady_ms()
                     if partition.in_sync.lagging(end, now_ms, partition.neighbours.lag_ms_max):
                         self.consider(partition)
                 if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
