@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import client_report, memory, probe, rebalance, report, sparks, workloads
+from bench import client_report, memory, probe, rebalance, report, slow_disk, sparks, workloads
 from bench.clients import clients
 from bench.commits import commits
 from bench.neighbour import neighbour
@@ -117,7 +117,7 @@ def arguments() -> argparse.Namespace:
         "--only",
         nargs="*",
         default=[],
-        choices=[*LOADS, "clients", "start", "partitions", *sparks.NAMES],
+        choices=[*LOADS, "clients", "start", "partitions", "slow_disk", *sparks.NAMES],
         help="some workloads",
     )
     kept = parser.add_mutually_exclusive_group()
@@ -131,6 +131,8 @@ def measure(run: Run, lengths: sparks.Lengths) -> None:
         run.steady()
     if run.wants("partitions"):
         run.partitions()
+    if run.wants("slow_disk"):
+        run.samples["slow_disk"] = slow_disk.slow_disk(run.directory / "slow", run.scale.latency_s, run.say)
     wanted = [name for name in sparks.NAMES if run.wants(name)]
     if wanted:
         for name, measured in sparks.measure(wanted, lengths, run.directory / "sparks", run.say):
@@ -160,6 +162,7 @@ def main() -> None:
     report.show(found)
     compared = client_report.rows(run.samples.get("clients", {}))
     client_report.show(compared)
+    slow_disk.show(run.samples.get("slow_disk", {}))
     findings = sparks.Findings.of(run.samples, lengths)
     findings.show()
     if chosen.store or not (chosen.no_store or chosen.only):
