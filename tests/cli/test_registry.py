@@ -92,7 +92,7 @@ def test_a_taken_port_is_a_warning_and_off_is_off(launch: Launch, tmp_path: Path
         port = taken.getsockname()[1]
         process = launch("up", "--listen", "127.0.0.1:0", "--registry", f"127.0.0.1:{port}", "--ephemeral")
         assert process.stderr is not None
-        line = process.stderr.readline()
+        line = next(line for line in process.stderr if line.startswith("warning: "))
     assert line.startswith(f"warning: no schema registry: port {port} is taken") and "--registry" in line
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=WAIT_S)

@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 from tests.client.consuming import fresh_name, options_of, partitions_of, run, topic_with, until
+from tests.support.waiting import WAIT_S
 
 from ottla.client import (
     Cluster,
@@ -60,6 +61,14 @@ def test_poll_and_iteration_share_one_position(bootstrap: str) -> None:
     run(bootstrap, test)
 
 
+async def stands(consumer: Consumer, positions: dict[TopicPartition, int]) -> None:
+    """Nothing is handed out, and it stands at these positions as soon as it has found out."""
+    async with asyncio.timeout(WAIT_S):
+        while {each: consumer.position(each) for each in positions} != positions:
+            assert await consumer.poll(timeout_ms=20) == {}
+    assert await consumer.poll(timeout_ms=20) == {}
+
+
 async def _first(consumer: Consumer, count: int):  # type: ignore[no-untyped-def]
     for _ in range(count):
         yield await anext(consumer)
@@ -82,8 +91,7 @@ def test_seek_pause_and_resume(bootstrap: str) -> None:
             assert (record.partition, record.offset) == (0, 0)
             consumer.seek_to_end()
             consumer.resume(second)
-            assert await consumer.poll(timeout_ms=300) == {}
-            assert [consumer.position(each) for each in (first, second)] == [20, 20]
+            await stands(consumer, {first: 20, second: 20})
             consumer.seek_to_beginning(first)
             assert await read(consumer, 20) == [(0, offset) for offset in range(20)]
             with pytest.raises(ValueError, match="not assigned"):
@@ -175,14 +183,13 @@ def test_without_a_position(bootstrap: str) -> None:
                 await consumer.poll(timeout_ms=20_000)
         async with Consumer(cluster, options_of("range", fresh_name(), auto_offset_reset="latest")) as consumer:
             consumer.assign([partition])
-            assert await consumer.poll(timeout_ms=300) == {}
+            await stands(consumer, {partition: 10})
             async with Producer(cluster) as producer:
                 await producer.send(topic, b"new", partition=0)
             assert await read(consumer, 1) == [(0, 10)]
             await Admin(cluster).topics.delete_records(topic, {0: 6})
             consumer.seek(partition, 2)
-            assert await consumer.poll(timeout_ms=500) == {}
-            assert consumer.position(partition) == 11
+            await stands(consumer, {partition: 11})
         async with Consumer(cluster, EARLY) as consumer:
             consumer.assign([partition])
             consumer.seek(partition, 2)
@@ -208,9 +215,8 @@ def test_transactions(bootstrap: str, isolation: str) -> None:
             consumer.assign([partition])
             found = [await anext(consumer) for _ in values]
             assert [each.value for each in found] == values
-            assert await consumer.poll(timeout_ms=300) == {}
-            # Behind the markers: what is not handed out is passed over.
-            assert consumer.position(partition) == (await consumer.end_offsets([partition]))[partition] == 7
+            await stands(consumer, {partition: 7})  # behind the markers: what is not handed out is passed over
+            assert await consumer.end_offsets([partition]) == {partition: 7}
             assert consumer.lag(partition) == 0
 
     run(bootstrap, test)

@@ -148,7 +148,7 @@ def test_acks_0_waits_for_nobody() -> None:
 
         broker.answers[ProduceRequest] = produce
         assert (await producer.send("t", b"v")).offset == -1
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S):
             await arrived.wait()
         assert logs.values() == [b"v"]
 

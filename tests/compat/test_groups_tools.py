@@ -112,17 +112,8 @@ def test_console_consumer_in_a_group(
 @pytest.mark.tool("kafka-consumer-perf-test 4.3.1")
 @pytest.mark.feature("tool")
 def test_consumer_performance(run: Run, filled: str, new_name: Names) -> None:
-    words = (
-        "--topic",
-        filled,
-        "--num-records",
-        "20",
-        "--group",
-        new_name("perf"),
-        "--hide-header",
-        "--timeout",
-        "20000",
-    )
+    group = new_name("perf")
+    words = ("--topic", filled, "--num-records", "20", "--group", group, "--hide-header", "--timeout", WAIT_MS)
     out = run(TOOLS + "ConsumerPerformance", *words)
     assert out.strip().splitlines()[-1].split(", ")[4] == "20"
 

@@ -54,7 +54,7 @@ def dead_letters(node: OttlaNode, topic: str) -> list[confluent_kafka.Message]:
     consumer = confluent_kafka.Consumer(settings)
     consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     found = []
-    while (message := consumer.poll(20)) is not None and message.error() is None:
+    while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
         found.append(message)
     consumer.close()
     return found

@@ -124,7 +124,7 @@ def test_a_topic_that_lost_its_end_is_read_anew_aside(broker: Broker, one: Regis
     write(broker, topic)
     until(lambda: held.hits)  # a fetch from behind both
     cut(broker, topic, lost)
-    until(lambda: held.hits == 2)  # from the start
+    until(lambda: held.hits >= 2)  # from the start
     with ThreadPoolExecutor(1) as threads:
         registering = threads.submit(register, one, "s4", record("R", "f4"))
         for _ in range(10):

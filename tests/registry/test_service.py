@@ -210,7 +210,7 @@ def test_no_leader_can_be_reached(make: Make) -> None:
     one = make(timeout_ms=300)
     service: Any = one.service
     election = service._running.election
-    until(lambda: election.verdict.number == 2)  # looked, and elected
+    until(lambda: election.verdict.number >= 2)  # looked, and elected
     election.verdict = Verdict(99, Identity("127.0.0.1", free_ports(1)[0]), is_self=False)
     answer = ask(one.url, "POST", "/subjects/s/versions", {"schema": record("R")})
     assert (answer.status, answer.code) == (500, 50003)

@@ -8,6 +8,7 @@ from typing import Any
 import fastavro
 import pytest
 from confluent_kafka import Consumer, Producer
+from tests.support.waiting import WAIT_S
 
 from ottla.client.blocking import Blocking
 from ottla.schemas.framing import frame, guid_of, schema_mark
@@ -72,7 +73,7 @@ class Shop:
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "linger.ms": 50, **options})
         for value in values:
             producer.produce(topic, value, headers=headers, on_delivery=lambda e, m: outcomes.append(e and e.str()))
-        producer.flush(20)
+        producer.flush(WAIT_S)
         return outcomes
 
     def read(self, topic: str, count: int) -> list[Any]:
@@ -82,7 +83,7 @@ class Shop:
         consumer.subscribe([topic])
         found: list[Any] = []
         while len(found) < count:
-            message = consumer.poll(20)
+            message = consumer.poll(WAIT_S)
             assert message is not None and message.error() is None, found
             found.append(message)
         assert consumer.poll(0.3) is None
@@ -148,7 +149,7 @@ def test_bad_records_become_dead_letters_and_the_rest_goes_on(shop: Shop) -> Non
     for values in ([good[0], b"bad", good[1]], [b"worse"], [good[2], good[3]]):  # the second batch is all bad
         for value in values:
             producer.produce("orders", value, on_delivery=lambda e, m: outcomes.append((e, m.offset())))
-        producer.flush(20)
+        producer.flush(WAIT_S)
     assert outcomes == [(None, 0), (None, 1), (None, 2), (None, 3), (None, 4), (None, 5)]
     assert [(each.offset(), each.value()) for each in shop.read("orders", 4)] == [
         (0, good[0]),
@@ -194,7 +195,7 @@ def test_a_transaction_goes_on_without_its_bad_records(shop: Shop) -> None:
         producer.begin_transaction()
         for value in (order(schema_id), b"bad", order(schema_id)):
             producer.produce("orders", value)
-        producer.flush(20)
+        producer.flush(WAIT_S)
         (producer.abort_transaction if abort else producer.commit_transaction)(20)
     assert len(shop.read("orders", 2)) == 2
     assert len(shop.read("orders.dlq", 2)) == 2  # a letter is there whatever became of its transaction
