@@ -16,7 +16,7 @@ help:            ## this list
 $(VENV)/.core: pyproject.toml constraints.txt
 	@scripts/venv $(PYTHON) core
 
-$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.spark
+$(VENV)/.dev: pyproject.toml constraints.txt
 	@scripts/venv $(PYTHON) dev
 
 .tools/.ready: scripts/tools $(wildcard scripts/pom*.xml tests/java/*/*.java tests/go/* tests/node/*)
@@ -28,7 +28,8 @@ $(VENV)/.spark: pyproject.toml constraints.txt $(VENV)/.core
 run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline; ONCE=1 ends when all is checked
 	@$(BIN)/ottla demo
 
-test: $(VENV)/.dev .tools/.ready  ## everything: checks, unit tests, simulator, real clients; WORKERS=2 at a time
+test:            ## everything: checks, unit tests, simulator, real clients; WORKERS=2 at a time
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev .tools/.ready
 	@$(SUPERVISED) $(BIN)/python -m tests.support.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
 	@$(SUPERVISED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 

@@ -44,10 +44,11 @@ def test_bytes_that_nobody_wrote_are_bad_rows_among_good_ones(data: st.DataObjec
     rows = [payload, *broken, None, payload]
     decoded = decoder(source(case.schema)).decode(pa.array(rows, pa.binary()))
     decoded.columns.validate(full=True)
-    found = decoded.columns.to_pylist()
-    assert found[0] == found[-1] == case.shown(good)
+    found = decoded.columns
+    assert found[0].as_py() == found[-1].as_py() == case.shown(good)
     assert 0 not in decoded.reasons and len(rows) - 1 not in decoded.reasons and len(rows) - 2 not in decoded.reasons
-    assert all(found[row] is None for row in decoded.reasons)
+    # Not what they are: a number that broke may be a moment that Arrow can hold and Python cannot.
+    assert not any(found[row].is_valid for row in decoded.reasons)
 
 
 @slow_data

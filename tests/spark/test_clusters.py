@@ -1,4 +1,4 @@
-"""The same job wherever Spark runs: executors of their own, a standalone cluster, and a Connect server."""
+"""The same job wherever Spark runs: on the executors of a standalone cluster, and on a Connect server."""
 
 import json
 from collections.abc import Callable
@@ -20,15 +20,13 @@ def master(elsewhere: Callable[[str], Any]) -> Callable[[str], str]:
     """Where a Spark of that kind is."""
 
     def find(kind: str) -> str:
-        if kind == "local-cluster":
-            return "local-cluster[2,1,1024]"
         found = elsewhere(kind)
         return str(found.remote if kind == "connect" else found.master)
 
     return find
 
 
-@pytest.mark.parametrize("kind", ["local-cluster", "standalone", "connect"])
+@pytest.mark.parametrize("kind", ["standalone", "connect"])
 def test_a_job_runs_there(kind: str, master: Callable[[str], str], node: OttlaNode, tmp_path: Path) -> None:
     topic = f"job-{kind}"
     with Blocking(node.bootstrap) as client:

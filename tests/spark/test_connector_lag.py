@@ -10,11 +10,9 @@ import pytest
 from tests.support.node import OttlaNode
 from tests.support.waiting import until
 
+from ottla.client.blocking import Blocking
+
 pytestmark = [pytest.mark.spark]
-
-
-def groups(node: OttlaNode) -> list[dict[str, Any]]:
-    return _ottla("group", "list", "--json", "-b", node.bootstrap)
 
 
 def _ottla(*arguments: str) -> Any:
@@ -22,9 +20,11 @@ def _ottla(*arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def lags(node: OttlaNode, group: str, topic: str) -> dict[int, int]:
-    described = _ottla("group", "describe", group, "--json", "-b", node.bootstrap)
-    return {row["partition"]: row["lag"] for row in described["partitions"] if row["topic"] == topic}
+def lags(client: Blocking) -> dict[str, int | None]:
+    """By group of such queries; others read other topics."""
+    names = [each.group_id for each in client.admin.groups.all() if each.group_id.startswith("spark-kafka-source-")]
+    found = {name: client.admin.groups.lag(name) for name in names}
+    return {name: each.records for name, those in found.items() for each in those if each.partition.topic == "lagging"}
 
 
 def test_a_streaming_query_shows_as_a_group_with_lag(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
@@ -43,19 +43,15 @@ def test_a_streaming_query_shows_as_a_group_with_lag(spark: Any, node: OttlaNode
         )
         query.awaitTermination()
 
-    def mine() -> list[str]:
-        named = [each["group"] for each in groups(node) if each["group"].startswith("spark-kafka-source-")]
-        return [group for group in named if lags(node, group, "lagging")]  # other tests run such queries, too
-
     run()
-    until(lambda: len(mine()) == 1)
-    (group,) = mine()
-    until(lambda: lags(node, group, "lagging") == {0: 0})
-    rows.limit(40).write.format("kafka").options(**broker, topic="lagging").save()
-    described = _ottla("group", "describe", group, "--json", "-b", node.bootstrap)
-    (row,) = described["partitions"]
-    assert row["lag"] == 40
-    assert row["lag_seconds"] > 0
-    run()  # a restart from the checkpoint is the same group
-    until(lambda: lags(node, group, "lagging") == {0: 0})
-    assert mine() == [group]
+    with Blocking(node.bootstrap) as client:
+        found = until(lambda: lags(client), lambda found: list(found.values()) == [0])
+        rows.limit(40).write.format("kafka").options(**broker, topic="lagging").save()
+        (group,) = found
+        described = _ottla("group", "describe", group, "--json", "-b", node.bootstrap)
+        (row,) = described["partitions"]
+        assert row["lag"] == 40
+        assert row["lag_seconds"] > 0
+        assert group in {each["group"] for each in _ottla("group", "list", "--json", "-b", node.bootstrap)}
+        run()  # a restart from the checkpoint is the same group
+        until(lambda: lags(client), lambda found: found == {group: 0})

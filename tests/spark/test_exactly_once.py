@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import spark as sparks
-from tests.support.kafka import RealKafka
+from tests.support.kafka import SINGLE_NODE, RealKafka
 from tests.support.node import OttlaNode
 from tests.support.steps import Steps, ancestors, command_of
 
@@ -92,7 +92,8 @@ def finish(job: Job, driver: sparks.Process) -> None:
 @pytest.fixture
 def fragile(tmp_path: Path) -> Iterator[OttlaNode]:
     """A node to be killed."""
-    node = OttlaNode(tmp_path / "node").start()
+    often = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}  # is looked what timed out
+    node = OttlaNode(tmp_path / "node", properties=SINGLE_NODE | often).start()
     yield node
     node.kill()
 

@@ -2,7 +2,6 @@
 results are compared with a plain computation of them, record by record."""
 
 import json
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -13,8 +12,6 @@ from typing import Any
 
 import pytest
 from tests.support.node import OttlaNode
-from tests.support.spark import environment
-from tests.support.waiting import COMMAND_S
 
 from ottla.client import ProducerOptions
 from ottla.client.blocking import Blocking
@@ -127,20 +124,12 @@ def test_word_count(gallery: Gallery) -> None:
     assert gallery.read("word_counts") == in_order([*counted(first).items(), *changed.items()])
 
 
-def test_word_count_in_sql_by_the_command(gallery: Gallery, tmp_path: Path) -> None:
+def test_word_count_in_sql(gallery: Gallery) -> None:
     gallery.topics("lines")
     gallery.topics("word_counts", cleanup_policy="compact")
     lines = lines_of(Random(2), 100)
     gallery.send("lines", [(None, line) for line in lines])
-    command = ["pipeline", "run", "--once", str(EXAMPLES / "word_count.sql"), "--bootstrap", gallery.node.bootstrap]
-    done = subprocess.run(
-        [sys.executable, "-m", "ottla", *command, "--master", "local[2]", "--checkpoint", str(tmp_path / "sql")],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=COMMAND_S,
-    )
-    assert done.returncode == 0, done.stderr
+    gallery.run("word_count.sql")
     assert gallery.read("word_counts") == in_order(counted(lines).items())
 
 

@@ -46,6 +46,11 @@ def kafka_archive() -> Path:
     return _place("kafka", KAFKA_LIBS)
 
 
+def formatted() -> Path:
+    """A directory as Kafka's tool formatted it, for any node whose voters are fixed: only ids differ in theirs."""
+    return kafka_archive().with_suffix(".formatted")
+
+
 def options(archive: Path) -> tuple[str, ...]:
     """Those of a JVM that uses it, if it is there."""
     return (f"-XX:SharedArchiveFile={archive}", SILENT) if archive.exists() else ()

@@ -5,13 +5,14 @@ ends: whole or not at all. A run that fails costs time, and no test: it says why
 """
 
 import fcntl
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.archives import DIRECTORY, SILENT, kafka_archive, spark_archive, spark_environment
+from tests.support.archives import DIRECTORY, SILENT, formatted, kafka_archive, spark_archive, spark_environment
 from tests.support.java import BRIEF
 from tests.support.kafka import RealKafka
 from tests.support.node import OttlaNode
@@ -47,6 +48,9 @@ def _make(archive: Path, train: Callable[[Path, str], None]) -> None:
 
 def _train_kafka(directory: Path, option: str) -> None:
     kafka = RealKafka(directory, jvm_options=(*BRIEF, option, SILENT))
+    kafka.prepare()
+    shutil.rmtree(formatted(), ignore_errors=True)
+    shutil.copytree(kafka.data_dir, formatted())
     kafka.start()
     try:
         with Blocking(kafka.bootstrap) as client:

@@ -7,8 +7,6 @@ done to one kind can be done to the other.
 from __future__ import annotations
 
 import os
-import random
-import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +21,6 @@ from tests.support.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S, until
 
 from ottla.cluster.store import DOUBT
-from ottla.model.ids import random_uuid, uuid_text
 from ottla.wire.message import Request
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest
 from ottla.wire.messages.metadata import MetadataRequest
@@ -263,17 +260,12 @@ class KafkaCluster(ProcessCluster):
         return super().start(timeout_s)
 
     def _format(self) -> None:
-        """One run of Kafka's tool; the others get a copy of the first one's directory under their own ids."""
+        """At most one run of Kafka's tool."""
         first, *others = (cast(RealKafka, each) for each in self.nodes.values())
         first.prepare()
-        meta = (first.data_dir / "meta.properties").read_text().splitlines()
         for node in others:
-            node.data_dir.mkdir(parents=True, exist_ok=True)
             if not (node.data_dir / "meta.properties").exists():
-                shutil.copy(first.data_dir / "bootstrap.checkpoint", node.data_dir)
-                own = {"node.id": node.properties["node.id"], "directory.id": uuid_text(random_uuid(random.Random()))}
-                lines = [f"{name}={own.get(name, value)}" for name, _, value in (line.partition("=") for line in meta)]
-                (node.data_dir / "meta.properties").write_text("\n".join(lines) + "\n")
+                node.format_like(first.data_dir)
 
 
 class Member(NamedTuple):

@@ -1,17 +1,21 @@
 """A real single-node Apache Kafka 4.3.1 (KRaft, both roles) on loopback, for tests and the benchmark."""
 
 import os
+import random
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.archives import kafka_archive, options
+from tests.support.archives import formatted, kafka_archive, options
 from tests.support.java import BRIEF, QUICK
 from tests.support.ports import free_ports
 from tests.support.tools import KAFKA_LIBS
 from tests.support.waiting import WAIT_S
+
+from ottla.model.ids import random_uuid, uuid_text
 
 CLUSTER_ID = "b3R0bGEtcmVhbC1rYWZrYQ"
 STARTED = "Kafka Server started"
@@ -127,7 +131,20 @@ class RealKafka:
         logging = (f"-Dlog4j2.configurationFile={LOG_CONFIG}", f"-Dottla.kafka.log={self.log_path}")
         return ["java", *options, *logging, "-cp", f"{KAFKA_LIBS}/*"]
 
+    def format_like(self, formatted: Path) -> None:
+        """Its directory becomes a copy of one that Kafka's tool formatted, with ids of its own."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        shutil.copy(formatted / "bootstrap.checkpoint", self.data_dir)
+        own = {"node.id": self.properties["node.id"], "directory.id": uuid_text(random_uuid(random.Random()))}
+        pairs = (line.partition("=") for line in (formatted / "meta.properties").read_text().splitlines())
+        lines = [f"{name}={own.get(name, value)}" for name, _, value in pairs]
+        (self.data_dir / "meta.properties").write_text("\n".join(lines) + "\n")
+
     def _format(self) -> None:
+        is_plain = self.properties["log.dirs"] == str(self.data_dir) and "controller.quorum.voters" in self.properties
+        if is_plain and formatted().exists():
+            self.format_like(formatted())
+            return
         self.data_dir.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
             [

@@ -41,6 +41,7 @@ class Supervisor:
             signal.signal(number, self._note)
         root = str(self._root)
         env = {**os.environ, "TMPDIR": root, "SPARK_LOCAL_DIRS": root, RUN: self._run}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # some hundred processes would each compile what they import
         # A group of its own: a terminal's Ctrl-C reaches this process alone, and once.
         self._command = subprocess.Popen(command, env=env, process_group=0)
 
