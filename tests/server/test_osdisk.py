@@ -373,6 +373,28 @@ def test_nobody_asks_for_what_was_just_appended(disk: OsDisk, monkeypatch: pytes
     assert not file.is_warm(20, 10)
 
 
+def test_who_reads_on_asks_once_for_many_batches(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And asks for no more than it needs where what lies behind is cold."""
+    now_s, end_of_warm, asked = [100.0], MIB, [0]
+
+    def has(fd: int, position: int, end: int) -> bool:
+        asked[0] += 1
+        return end <= end_of_warm
+
+    monkeypatch.setattr(osfile, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(page_cache, "has", has)
+    file = disk.open("t-0/old", create=True)
+    file.append(bytes(2 * MIB))
+    now_s[0] += 100
+    assert all(file.is_warm(position, 1_000) for position in range(0, 100_000, 1_000))
+    assert asked[0] == 1
+    now_s[0] += 2
+    assert file.is_warm(0, 1_000) and asked[0] == 2
+    assert file.is_warm(MIB - 1_000, 1_000) and not file.is_warm(MIB - 1_000, 1_001)
+    disk.slow, before = True, asked[0]
+    assert file.is_warm(0, 1_000) and file.is_warm(0, 1_000) and asked[0] == before + 2
+
+
 def test_the_kernel_says_what_is_in_memory(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(osfile, "FRESH_S", 0)
     file = disk.open("t-0/real", create=True)

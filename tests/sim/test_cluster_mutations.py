@@ -11,6 +11,7 @@ from ottla.cluster import walk
 from ottla.cluster.commands import register_broker
 from ottla.cluster.commands.fence import UnregisterBroker
 from ottla.cluster.elect import Elections, _Draft, _Elected
+from ottla.log.log import Log
 from ottla.log.recover import _Recovery
 from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
@@ -123,7 +124,14 @@ def damage(seed: int) -> ClusterScenario:
     return replace(harsh(seed, Fault.METADATA_ROT, records=10), pause_between_faults_seconds=1.0, operations=4)
 
 
-@pytest.mark.parametrize("make", [crashes, cuts, outages, one_outage, elections, departures, upgrades, damage])
+def slow_writes(seed: int) -> ClusterScenario:
+    """The lead moves while disks make their writers wait."""
+    return harsh(seed, Fault.SLOW_DISK, Fault.ISOLATE, Fault.KILL, records=150, chaos_seconds=8.0)
+
+
+@pytest.mark.parametrize(
+    "make", [crashes, cuts, outages, one_outage, elections, departures, upgrades, damage, slow_writes]
+)
 def test_without_a_mutation_nothing_is_found(make: Callable[[int], ClusterScenario]) -> None:
     for seed in SEEDS[:3]:
         assert not ClusterSimulation(make(seed)).run().violations
@@ -137,6 +145,11 @@ def test_a_high_watermark_that_waits_for_nobody(monkeypatch: pytest.MonkeyPatch)
 def test_acknowledging_before_the_others_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "enough_after", lambda self, offset: ErrorCode.NONE)
     assert any(word in found(busy) for word in ("is now", "lost", "went back"))
+
+
+def test_showing_what_waits_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Log, "written_offset", property(lambda log: log.next_offset))
+    assert found(slow_writes)
 
 
 def test_members_of_the_isr_that_lack_something(monkeypatch: pytest.MonkeyPatch) -> None:

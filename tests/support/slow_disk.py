@@ -36,6 +36,7 @@ class SlowDisk:
         monkeypatch.setattr(page_cache, "_NO_WAIT", getattr(os, "RWF_NOWAIT", 8))
         monkeypatch.setattr(osfile, "_fdatasync", self.fdatasync)
         monkeypatch.setattr(osfile, "FRESH_S", 0)
+        monkeypatch.setattr(osfile, "WARM_S", 0)
 
     def slow_down(self, directory: Path) -> None:
         """The files that lie there are slow from now on, and nothing of them is in memory."""

@@ -4,8 +4,9 @@ Rules:
 - Each file has a lock that is held for one system call, so that no thread closes or reuses a descriptor under another.
   What may take long (`sync`, `warm`, a large `read`, `write_waiting`) works on a duplicate of the descriptor: nobody
   waits for it.
-- What was appended some seconds ago is in memory. Of the rest Linux tells whether a read would wait for the disk
-  (RWF_NOWAIT); where the file system cannot (tmpfs, NFS, FUSE), everything counts as warm.
+- What was appended some seconds ago is in memory, and what was found there a moment ago. Of the rest Linux tells
+  whether a read would wait for the disk (RWF_NOWAIT); where the file system cannot (tmpfs, NFS, FUSE), everything
+  counts as warm.
 - Writes go to an explicit position. What a failed write left behind the end is cut off, at the latest before the next.
 - `size` counts what waits to be written (`log.waiting`); what lies in the file ends at `written`. One thread at a time
   writes it, and cuts off first what a cut or a failure left behind that place.
@@ -27,6 +28,8 @@ from ottla.model.limits import (
     FRESH_S,
     SHORT_READ_BYTES,
     SLOW_WRITE_S,
+    WARM_S,
+    WARM_SAMPLE_BYTES,
     WARMED_WHOLE_BYTES,
 )
 from ottla.server import page_cache
@@ -60,6 +63,9 @@ class OsFile:
         "_lock",
         "_torn",
         "_waiting",
+        "_warm_from",
+        "_warm_to",
+        "_warm_until_s",
         "_write_lock",
         "_writing",
         "_younger_from",
@@ -84,6 +90,8 @@ class OsFile:
         self.used = False
         self._fresh_from = self._younger_from = size  # what was appended of late: it is in memory
         self._fresh_until_s = monotonic() + FRESH_S
+        self._warm_from = self._warm_to = 0  # what was found to be in memory last
+        self._warm_until_s = 0.0
 
     @property
     def path(self) -> str:
@@ -123,11 +131,21 @@ class OsFile:
         now_s = monotonic()
         if now_s >= self._fresh_until_s:
             self._grow_older(now_s)
-        if position >= self._fresh_from and not self.disk.slow:  # a reader may have to wait for who writes the file
+        end = min(position + size_bytes, self.size)
+        if not self.disk.slow and (  # a reader may have to wait for who writes the file
+            position >= self._fresh_from
+            or (self._warm_from <= position and end <= self._warm_to and now_s < self._warm_until_s)
+        ):
             return True
+        # Who reads one batch after the other asks once for what one sample covers.
+        ahead = min(max(end, position + WARM_SAMPLE_BYTES), self.size)
         with self._lock:
             try:
-                return page_cache.has(self._descriptor(), position, min(position + size_bytes, self.size))
+                fd = self._descriptor()
+                if page_cache.has(fd, position, ahead):
+                    self._warm_from, self._warm_to, self._warm_until_s = position, ahead, now_s + WARM_S
+                    return True
+                return ahead > end and page_cache.has(fd, position, end)
             except OSError as error:
                 raise storage_error("read", self.path, error) from error
 

@@ -22,6 +22,8 @@ COLD_TRIES_MAX = 20
 WARMED_WHOLE_BYTES = 4 * MIB
 # Whether a range is in memory is told by one byte in so many; the kernel reads ahead in such pieces.
 WARM_SAMPLE_BYTES = 128 * KIB
+# So long nobody asks again for a range that was in memory.
+WARM_S = 1.0
 # Nobody asks whether what was appended so long ago (or up to twice as long) is in memory.
 FRESH_S = 10
 # Longer reads than this do not keep others from the file meanwhile.
