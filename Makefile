@@ -3,7 +3,7 @@ PYTHON ?= $(shell scripts/find-python)
 VENV   := .venv
 BIN    := $(VENV)/bin
 SEED   ?=
-WORKERS ?= 2
+WORKERS ?= 3
 # What it runs, and all that this starts, ends with it, also on Ctrl-C.
 SUPERVISED := $(BIN)/python -m tests.support.supervised
 
@@ -28,7 +28,7 @@ $(VENV)/.spark: pyproject.toml constraints.txt $(VENV)/.core
 run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline; ONCE=1 ends when all is checked
 	@$(BIN)/ottla demo
 
-test:            ## everything: checks, unit tests, simulator, real clients; WORKERS=2 at a time
+test:            ## everything: checks, unit tests, simulator, real clients; WORKERS=3 at a time
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev .tools/.ready
 	@$(SUPERVISED) $(BIN)/python -m tests.support.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
 	@$(SUPERVISED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile

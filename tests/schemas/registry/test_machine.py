@@ -203,7 +203,7 @@ def describe(machine: RegistryMachine) -> tuple[Any, ...]:
 
 
 TestSequences = Sequences.TestCase
-TestSequences.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestSequences.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 
 
 def test_the_highest_id_is_written_down_once() -> None:
