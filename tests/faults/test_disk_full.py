@@ -6,11 +6,17 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import confluent_kafka
 import pytest
+from tests.support.kafka import SINGLE_NODE
+from tests.support.node import OttlaNode
 from tests.support.raw import RawConnection
+from tests.support.waiting import until
 
+from ottla.client.blocking import Blocking
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.testing.broker import Broker
@@ -133,6 +139,78 @@ def test_a_read_only_directory_keeps_its_partitions_back_and_loses_nothing(small
     with Broker(tmp_path, settings) as broker, RawConnection(broker.bootstrap) as connection:
         assert produce(connection, "t", small, b"after") == (0, 1), "nothing began anew"
         assert produce(connection, "t", 1 - small, b"fine") == (0, 2)
+
+
+def fill(path: Path) -> None:
+    with (path / "ballast").open("ab", buffering=0) as ballast, suppress(OSError):
+        while True:
+            ballast.write(bytes(4096))
+
+
+def read(bootstrap: str, count: int) -> list[int]:
+    """The offsets of the first records of t-0."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "all", "enable.auto.commit": False}
+    )
+    try:
+        consumer.assign([confluent_kafka.TopicPartition("t", 0, 0)])
+        found: list[int] = []
+        while len(found) < count:
+            found += [message.offset() or 0 for message in until(lambda: consumer.consume(count, 0.2))]
+        return found
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("ending", ["kill", "stop"])
+def test_a_node_starts_on_a_full_disk_and_lets_its_topics_be_deleted(small_disk: Path, ending: str) -> None:
+    """Kafka 4.3.1 ends when an append finds its only disk full, and does not start on it any more."""
+    brief = {
+        "log.segment.delete.delay.ms": "0",
+        "log.retention.check.interval.ms": "200",
+        "log.segment.bytes": "1048576",
+    }
+    node = OttlaNode(small_disk, properties=SINGLE_NODE | brief).start()
+    try:
+        with RawConnection(node.bootstrap) as connection:
+            create(connection, "t", 1)
+            create(connection, "u", 1)
+            offsets = [produce(connection, "t", 0, b"y" * 300_000) for _ in range(10)]
+            assert offsets == [(0, offset) for offset in range(10)]
+        fill(small_disk)
+        getattr(node, ending)()
+        fill(small_disk)
+        node.start()
+        assert read(node.bootstrap, 10) == list(range(10)), "nothing that was acknowledged is lost"
+        with RawConnection(node.bootstrap) as connection:
+            assert produce(connection, "t", 0, b"y" * 300_000)[0] == ErrorCode.KAFKA_STORAGE_ERROR
+        with Blocking(node.bootstrap) as client:
+            assert client.admin.topics.delete_records("t", {0: 8}) == {0: 8}
+            with RawConnection(node.bootstrap) as connection:
+                until(lambda: produce(connection, "t", 0, b"y" * 300_000) == (0, 10))
+            fill(small_disk)
+            client.admin.topics.delete("t")
+            with RawConnection(node.bootstrap) as connection:
+                until(lambda: produce(connection, "u", 0, b"y" * 300_000) == (0, 0))
+    finally:
+        node.stop()
+
+
+def test_without_its_reserve_a_full_disk_is_refused_in_one_line(small_disk: Path) -> None:
+    node = OttlaNode(small_disk, properties=SINGLE_NODE).start()
+    node.kill()
+    (node.data_dir / ".ottla-reserve").unlink()
+    errors = small_disk / "ottla.err"
+    errors.write_bytes(b"")
+    fill(small_disk)
+    os.truncate(small_disk / "ballast", (small_disk / "ballast").stat().st_size - 4096)  # for what it says
+    errors.write_bytes(b"\n")
+    with pytest.raises(AssertionError):
+        node.start()
+    said = errors.read_text()
+    assert (
+        "Traceback" not in said and "No space left" in said.splitlines()[-2 if "hint" in said.splitlines()[-1] else -1]
+    )
 
 
 def remount(path: Path, mode: str) -> None:

@@ -139,6 +139,9 @@ class Disk(Protocol):
     def sync_all(self) -> None:
         """Everything written so far, contents and names; for thousands of files far quicker than one by one."""
 
+    def keep_reserve(self) -> None:
+        """Hold some space back, if there is any, for the few bytes that a full disk must take to get emptier."""
+
     def hurry(self) -> None:
         """From now on the reads of this thread raise `Cold` where they would wait; until `relax`, in the same call."""
 

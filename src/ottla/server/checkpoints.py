@@ -35,6 +35,7 @@ class Collection(NamedTuple):
 
     def write(self) -> StorageError | None:
         """May run in a worker thread."""
+        self.directory.disk.keep_reserve()
         try:
             for name, offsets in self.offsets.items():
                 self.directory.write(name, offsets, self.number)

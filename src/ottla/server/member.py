@@ -102,7 +102,7 @@ class Member(NamedTuple):
         ):
             reply = self.controller.submit(command).taken()
             if isinstance(reply, ApiError):
-                raise reply
+                raise self.quorum.failure or reply
 
     def close(self) -> None:
         self.controller.close()

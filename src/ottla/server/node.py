@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import TopicDeleted
 from ottla.log.config import Inspect
+from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.model.config import Config
 from ottla.server.channel import ControllerChannel
@@ -126,6 +127,8 @@ class Node:
         self.peers = Peers(f"node-{self.configs.node_id}")
         self.member = Member.open(self.directories, self.configs, ports, self.peers)
         self.metadata = self.member.metadata
+        for directory in self.directories:
+            directory.disk.keep_reserve()
         self.partitions = Partitions(
             self.directories,
             self.configs.log_config,
@@ -418,6 +421,8 @@ class Node:
                 waiting = self._steps_back.pop()()
                 if waiting is not None:
                     await waiting
+            except StorageError as error:
+                log.error("the stop goes on, but the next start will have to recover: %s", error)
             except Exception:
                 log.exception("the stop goes on, but the next start will have to recover")
 

@@ -18,6 +18,7 @@ from collections import OrderedDict
 
 from ottla.model.limits import OPEN_FILES_MAX, QUICK_AGAIN_S, SLOW_WRITE_S
 from ottla.server.osfile import Home, OsFile, storage_error
+from ottla.server.reserve import Reserve
 
 _OPEN_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
@@ -36,6 +37,10 @@ class OsDisk:
         self.hurried = _NOBODY  # the thread whose reads must not wait now
         self.slow = False
         self._quick_at_s = 0.0
+        self.reserve = Reserve(self.root)
+
+    def keep_reserve(self) -> None:
+        self.reserve.fill()
 
     def hurry(self) -> None:
         self.hurried = threading.get_ident()

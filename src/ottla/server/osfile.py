@@ -33,6 +33,7 @@ from ottla.model.limits import (
     WARMED_WHOLE_BYTES,
 )
 from ottla.server import page_cache
+from ottla.server.reserve import may_use
 
 if TYPE_CHECKING:
     from ottla.server.osdisk import OsDisk
@@ -181,11 +182,11 @@ class OsFile:
         with self._lock:
             self.used = True
             fd = self._fd
+            wanted = len(data)
+            size = self.size
             try:
                 if fd < 0:
                     fd = self._descriptor()
-                wanted = len(data)
-                size = self.size
                 began_s = monotonic()
                 written = os.pwrite(fd, data, size)
                 if (now_s := monotonic()) - began_s > SLOW_WRITE_S:
@@ -194,9 +195,9 @@ class OsFile:
                     self.disk.wrote(now_s - began_s, now_s)
                 if written != wanted:
                     _write_rest(fd, data, size, written)
-                self.size = size + wanted
             except OSError as error:
-                raise self._failed("write", error) from error
+                self._write_at_last(error, size, data)
+            self.size = size + wanted
 
     # --- what is written later
 
@@ -254,9 +255,18 @@ class OsFile:
         with self._lock:
             try:
                 _write_rest(self._descriptor(), data, position, 0)
-                self.size = max(self.size, position + len(data))
             except OSError as error:
-                raise self._failed("write", error) from error
+                self._write_at_last(error, position, data)
+            self.size = max(self.size, position + len(data))
+
+    def _write_at_last(self, error: OSError, position: int, data: Buffer) -> None:
+        """The disk is full, or failed. What may use the reserve is written at its cost."""
+        while error.errno == errno.ENOSPC and may_use(self.path) and self.disk.reserve.lend(len(data)):
+            try:
+                return _write_rest(self._descriptor(), data, position, 0)
+            except OSError as again:
+                error = again
+        raise self._failed("write", error) from error
 
     def write_again(self, position: int, size_bytes: int) -> None:
         with self._lock:

@@ -77,6 +77,7 @@ class Quorum:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0  # when it wakes
         self._stopping = False
+        self.failure: StorageError | None = None  # the last one
         self._held: list[effects.Effect] | None = None  # until what was decided is on disk
         self._events: deque[events.Event] = deque()  # that came meanwhile
         self._sending = Sending(peers, self._step)
@@ -323,6 +324,7 @@ class Quorum:
                 break
             except (StorageError, ApiError) as error:  # ApiError: batches that are damaged
                 log.error("the metadata log cannot be written: %s", error)
+                self.failure = error if isinstance(error, StorageError) else self.failure
         else:
             self._set_timer(self.clock_ms() + JOURNAL_PAUSE_MS)
             return

@@ -15,8 +15,19 @@ from ottla.log.disk import Disk, StorageError
 from ottla.log.ours import foreign_entries
 from ottla.server.identity import BOOTSTRAP, IdentityError
 
-# `.lock` and the probe: see `server/system.py`. File systems make `lost+found` themselves.
-_KNOWN = (".lock", ".ottla-probe", "lost+found", JOURNAL, BOOTSTRAP, f"{BOOTSTRAP}.tmp", DOUBT, f"{DOUBT}.tmp")
+# `.lock` and the probe: see `server/system.py`; the reserve: `server/reserve.py`. File systems make `lost+found`
+# themselves.
+_KNOWN = (
+    ".lock",
+    ".ottla-probe",
+    ".ottla-reserve",
+    "lost+found",
+    JOURNAL,
+    BOOTSTRAP,
+    f"{BOOTSTRAP}.tmp",
+    DOUBT,
+    f"{DOUBT}.tmp",
+)
 _SHOWN = 3
 
 

@@ -244,6 +244,9 @@ class SimDisk:
     def slow(self) -> bool:
         return self.faults.slow_writes
 
+    def keep_reserve(self) -> None:
+        """A full one takes nothing at all: whoever cannot write must be able to live with it."""
+
     def hurry(self) -> None:
         """Nobody has to wait for this disk."""
 

@@ -58,3 +58,6 @@ MARKED_STATES_MAX = 16_384
 # A node without a working disk: how often it looks for one, and what must fit on it.
 DISK_PROBE_INTERVAL_MS = 1_000
 DISK_PROBE_BYTES = 16 * MIB
+# Held back in each data directory for what a full disk must still take, and the least that is given of it at a time.
+RESERVE_BYTES = 1 * MIB
+RESERVE_STEP_BYTES = 64 * KIB
