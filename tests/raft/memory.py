@@ -32,6 +32,7 @@ class MemoryJournal:
         self.in_doubt = False
         self.bootstrap = [QuorumRecord(-1, kind, value) for kind, value in controls]
         self.receiving: dict[Place, bytes] = {}
+        self.sealed: Place | None = None
         self.voters_at: dict[Place, list[QuorumRecord]] = {}
 
     # --- the port
@@ -114,7 +115,11 @@ class MemoryJournal:
     def receive_snapshot(self, snapshot: Place, position: int, data: bytes | memoryview) -> None:
         self.receiving[snapshot] = self.receiving.get(snapshot, b"")[:position] + bytes(data)
 
+    def seal_snapshot(self, snapshot: Place) -> None:
+        self.sealed = snapshot
+
     def install_snapshot(self, snapshot: Place) -> None:
+        assert self.sealed == snapshot, "it must last before it takes the place of the log"
         data = self.receiving.pop(snapshot)
         size = int.from_bytes(data[:4], "big")
         if len(data) < 4 or len(data) != size:

@@ -104,3 +104,30 @@ def test_three_nodes(cluster: list[Broker], syncs: SyncsOnLoops) -> None:
             eventually(lambda: all(each.node.member.quorum.epoch > before for each in others), "another leads")  # type: ignore[union-attr]  # noqa: B023
         broker.start()
     assert not syncs.found, syncs.found[0]
+
+
+def test_a_node_that_begins_with_a_snapshot(tmp_path: Path, syncs: SyncsOnLoops) -> None:
+    """It comes so late that nobody has the beginning of the metadata any more."""
+    ports = free_ports(3)
+    known = {"controller.listener.names": "CONTROLLER", "controller.quorum.voters": f"1@127.0.0.1:{ports[0]}"}
+    first = {
+        **HASTY,
+        **known,
+        "node.id": 1,
+        "process.roles": "broker,controller",
+        "metadata.log.max.record.bytes.between.snapshots": 500,
+        "listeners": f"PLAINTEXT://127.0.0.1:{ports[1]},CONTROLLER://127.0.0.1:{ports[0]}",
+    }
+    late = {"node.id": 2, "process.roles": "broker", "listeners": f"PLAINTEXT://127.0.0.1:{ports[2]}"}
+
+    def journal(id: int, kind: str) -> list[str]:
+        return sorted(path.name for path in (tmp_path / str(id)).glob(f"**/__cluster_metadata-0/*.{kind}"))
+
+    with Broker(tmp_path / "1", first) as broker, Blocking(broker.bootstrap) as client:
+        for number in range(200):
+            client.admin.topics.create(f"t{number}", 1, 1)
+            if journal(1, "log") and journal(1, "log")[0] > f"{0:020d}.log":
+                break
+        with Broker(tmp_path / "2", {**HASTY, **known, **late}):
+            assert journal(2, "checkpoint") and journal(2, "log")[0] > f"{0:020d}.log", "it got a snapshot"
+    assert not syncs.found, syncs.found[0]

@@ -15,6 +15,7 @@ from ottla.cluster import journal
 from ottla.cluster.journal import Control, Item
 from ottla.cluster.state import JournalError
 from ottla.log.disk import Directory, read_all
+from ottla.log.durable import Again
 from ottla.raft.port import Place
 
 SNAPSHOTS_KEPT = 2
@@ -82,15 +83,22 @@ class SnapshotFiles:
         file.truncate(position)
         file.append(data)
 
-    def finish_received(self, place: Place) -> list[Control]:
-        """All of it is here: its control records. JournalError if it is damaged; then it is thrown away."""
+    def seal(self, place: Place) -> None:
+        """In any thread: what was received lasts, also if it is tried again after it failed."""
+        file = self._directory.open(_name(place) + _UNFINISHED)
+        Again(file, 0).sync()
+        file.close()
+
+    def install(self, place: Place) -> list[Control]:
+        """What was received and sealed gets its name; its control records. JournalError if it is damaged; then it is
+        thrown away."""
         unfinished = _name(place) + _UNFINISHED
         try:
             controls = journal.check_snapshot(read_all(self._directory.open(unfinished)), unfinished)
         except JournalError:
             self._directory.remove(unfinished)
             raise
-        self._make_last(place)
+        self._directory.rename(unfinished, _name(place))
         self.places = sorted({*self.places, place})
         return controls
 

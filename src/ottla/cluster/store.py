@@ -234,7 +234,9 @@ class Store:
 
     def truncate(self, offset: int) -> None:
         self._cut(offset)
-        # What was cut must not come back behind what is written in its place.
+        self._flush_soon()  # what was cut must not come back behind what is written in its place
+
+    def _flush_soon(self) -> None:
         if self.put_off:
             self._must_flush = True
         else:
@@ -365,9 +367,13 @@ class Store:
     def receive_snapshot(self, snapshot: Place, position: int, data: bytes | memoryview) -> None:
         self._snapshots.receive(snapshot, position, data)
 
+    def seal_snapshot(self, snapshot: Place) -> None:
+        self._durably(partial(self._snapshots.seal, snapshot))
+
     def install_snapshot(self, snapshot: Place) -> None:
+        # The snapshot gets its name before the log loses its files: a loss of power does not undo the first alone.
         try:
-            controls = self._snapshots.finish_received(snapshot)
+            controls = self._snapshots.install(snapshot)
         except JournalError as error:
             raise ValueError(str(error)) from error
         self._take_snapshot(snapshot, controls)
@@ -377,7 +383,8 @@ class Store:
 
     def _begin_at(self, offset: int) -> None:
         self.log.truncate_fully_and_start_at(offset, now_ms=self.now_ms())
-        self.flush()  # so that nothing of the old log comes back
+        self._flushed = min(self._flushed, self.end_offset)
+        self._flush_soon()  # so that nothing of the old log comes back
 
     def close(self) -> None:
         self.log.close()

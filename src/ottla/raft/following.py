@@ -174,6 +174,11 @@ def stand_in_turn(node: RaftNode, state: Unattached, turns_before: int = 0) -> N
 
 
 def poll(node: RaftNode, state: Follower) -> int | None:
+    receiving = state.receiving
+    if receiving is not None and receiving.install_ms is not None:
+        if node.now_ms < receiving.install_ms:
+            return receiving.install_ms
+        _install(node, state, receiving.snapshot)
     if node.stands and node.now_ms >= state.deadline_ms:
         election.become_prospective(node)
         return None
@@ -352,7 +357,7 @@ def snapshot_answered(
     if node.heard_of(data.error_code, told.leader_id, told.leader_epoch, None):
         return
     state = node.state
-    if not isinstance(state, Follower) or state.receiving is None:
+    if not isinstance(state, Follower) or state.receiving is None or state.receiving.install_ms is not None:
         return
     receiving = state.receiving
     if data.error_code:
@@ -369,12 +374,19 @@ def snapshot_answered(
     receiving.position += len(piece)
     _heard(node, state)
     if receiving.position >= data.size:
-        state.receiving = None
-        try:
-            node.journal.install_snapshot(receiving.snapshot)
-        except ValueError:
-            node.lines.pause(destination, node.now_ms)
-            return
-        node.history.load(node.journal.quorum_records())
-        node.high_watermark = max(node.high_watermark, receiving.snapshot.offset)
-        node.emit(effects.LoadSnapshot(receiving.snapshot))
+        node.journal.seal_snapshot(receiving.snapshot)
+        receiving.install_ms = node.now_ms + 1
+
+
+def _install(node: RaftNode, state: Follower, snapshot: Place) -> None:
+    """It lasts by now, however long that took."""
+    state.receiving = None
+    state.deadline_ms = node.now_ms + node.config.fetch_timeout_ms
+    try:
+        node.journal.install_snapshot(snapshot)
+    except ValueError:
+        node.lines.pause(node.leader_id, node.now_ms)
+        return
+    node.history.load(node.journal.quorum_records())
+    node.high_watermark = max(node.high_watermark, snapshot.offset)
+    node.emit(effects.LoadSnapshot(snapshot))

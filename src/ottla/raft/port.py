@@ -3,7 +3,7 @@
 Rules:
 - Time stamps are the implementation's business: consensus itself runs on a clock that only measures intervals.
 - Everything here is done when the call returns, but only what lies below `flushed_offset` survives a loss of power.
-  `write_election` and `install_snapshot` are durable at once.
+  `write_election`, `seal_snapshot` and `install_snapshot` are durable before the node hears of anything else.
 - A failing disk raises whatever the implementation raises; the node's state is then as it was before the event, apart
   from what was appended.
 """
@@ -101,8 +101,12 @@ class Journal(Protocol):
     def receive_snapshot(self, snapshot: Place, position: int, data: bytes | memoryview) -> None:
         """A piece of a snapshot of the leader; position 0 begins anew."""
 
+    def seal_snapshot(self, snapshot: Place) -> None:
+        """The received snapshot is complete: what it holds must last before it takes the place of anything."""
+
     def install_snapshot(self, snapshot: Place) -> None:
-        """The received snapshot is complete: the log begins, empty, behind it. ValueError if it is damaged."""
+        """The log begins, empty, behind the received snapshot, which was sealed in an earlier step. ValueError if it is
+        damaged."""
 
     @property
     def in_doubt(self) -> bool:

@@ -111,6 +111,7 @@ class Receiving:
 
     snapshot: Place
     position: int = 0
+    install_ms: int | None = None  # all of it is here: from then on, in another step, it can be installed
 
 
 @dataclass(eq=False)
