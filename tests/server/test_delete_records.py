@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 import pytest
-from tests.server.replicas import Pair
+from tests.server.replicas import Pair, topic_id
 from tests.server.talk import create, delete, eventually, produce
 from tests.support.raw import RawConnection
 from tests.support.waiting import WAIT_S
@@ -18,7 +18,9 @@ from ottla.log import checkpoint
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.directories import DataDirectory
+from ottla.server.osdisk import OsDisk
 from ottla.testing.broker import Broker
+from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
@@ -74,6 +76,31 @@ def test_two_at_once(offsets: tuple[int, int]) -> None:
         assert checkpoint.read_offsets(directory.disk, checkpoint.LOG_STARTS) == {PARTITION: 3}
         log.log_start_offset = 1  # as if it had not been: nobody waits for anything any more
         assert checkpoints.collect(directory).offsets[checkpoint.LOG_STARTS] == {PARTITION: 1}
+        await pair.close()
+
+    asyncio.run(test())
+
+
+def test_checkpoints_that_are_being_written_while_their_partition_is_made_anew() -> None:
+    """A worker is about to write offsets of the old one, of which nothing was on disk before."""
+
+    async def test() -> None:
+        pair = Pair()
+        pair.create()
+        side = pair.leader
+        side.produce(count=5)
+        directory, checkpoints = side.directories[0], side.partitions.checkpoints
+        late = checkpoints.collect(directory)
+        pair.apply(journal.RemoveTopicRecord(topic_id=topic_id("t")))
+        pair.create()
+        side.produce(count=1)
+        assert late.write() is None
+        assert PARTITION in checkpoint.read_offsets(directory.disk, checkpoint.RECOVERY_POINTS)
+        assert directory.disk.exists(f"{PARTITION}/{checkpoint.BEGUN_ANEW}")
+        await checkpoints.write(late, None)
+        assert directory.disk.exists(f"{PARTITION}/{checkpoint.BEGUN_ANEW}"), "these were the other one's"
+        await checkpoints.write(checkpoints.collect(directory), None)
+        assert not directory.disk.exists(f"{PARTITION}/{checkpoint.BEGUN_ANEW}")
         await pair.close()
 
     asyncio.run(test())
@@ -139,7 +166,11 @@ def test_a_topic_that_is_made_anew_meanwhile_keeps_its_records(ottla_broker: Bro
     node = ottla_broker.node
     assert node is not None
     assert node.partitions.find("t", 0).log.log_start_offset == 0
-    assert PARTITION not in checkpoint.read_offsets(node.directories[0].disk, checkpoint.LOG_STARTS)
+    # The old log start got to the disk after all: the next start, should there be a crash, does not believe it.
+    after = DataDirectory(str(ottla_broker.data_dir), OsDisk(str(ottla_broker.data_dir)))
+    assert after.log_starts == {PARTITION: 3}
+    after.heed_note(PARTITION)
+    assert not after.log_starts
 
 
 def test_what_follows_on_the_connection_finds_them_deleted(ottla_broker: Broker, gate: Gate) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from tests.server.talk import eventually
 from tests.support.ports import free_ports
+from tests.support.raw import RawConnection
 from tests.support.syncs import SyncsOnLoops
 
 from ottla.client.admin.topics import NewTopic
 from ottla.client.blocking import Blocking
 from ottla.testing.broker import Broker
+from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 HASTY = {
     "log.cleaner.backoff.ms": 50,
@@ -60,6 +62,49 @@ def test_a_node_alone(ottla_broker_factory: Callable[..., Broker], syncs: SyncsO
     eventually(lambda: "compacted 0 " in (broker.data_dir / "cleaner-offset-checkpoint").read_text(), "it is compacted")
     broker.stop()
     assert not syncs.found and syncs.elsewhere > 20
+
+
+def test_a_topic_that_is_made_anew_under_its_name(
+    ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops
+) -> None:
+    """What checkpoints on disk say of the old one must not be believed of the new one."""
+    broker = ottla_broker_factory(**HASTY | {"log.flush.offset.checkpoint.interval.ms": 60_000})
+    with Blocking(broker.bootstrap) as client:
+        for _ in range(3):
+            client.admin.topics.create("t", 1, 1)
+            client.send("t", b"x")
+            client.flush()
+            client.admin.topics.delete_records("t", {0: 1})
+            client.admin.topics.delete("t")
+    broker.stop()
+    assert not syncs.found, syncs.found[0]
+
+
+@pytest.mark.parametrize("durable", ["false", "true"])
+def test_a_replica_that_moves_to_another_directory(
+    tmp_path: Path, ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops, durable: str
+) -> None:
+    homes = [str(tmp_path / name) for name in ("one", "two")]
+    broker = ottla_broker_factory(**HASTY | {"log.dirs": ",".join(homes)})
+    with Blocking(broker.bootstrap) as client:
+        client.admin.topics.create("t", 1, 1, configs={"ottla.fsync.before.ack": durable})
+        client.send("t", b"x")
+        client.flush()
+        there = next(home for home in homes if not Path(home, "t-0").exists())
+        with RawConnection(broker.bootstrap) as connection:
+            directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+            topic = directory.AlterReplicaLogDirTopic(name="t", partitions=[0])
+            connection.call(AlterReplicaLogDirsRequest(dirs=[directory(path=there, topics=[topic])]), 2)
+        sent = 1
+        while not Path(there, "t-0").exists():
+            client.send("t", b"x")
+            client.flush()
+            sent += 1
+        client.send("t", b"x")
+        client.flush()
+    assert broker.node is not None and broker.node.partitions.find("t", 0).high_watermark == sent + 1
+    broker.stop()
+    assert not syncs.found, syncs.found[0]
 
 
 @pytest.fixture

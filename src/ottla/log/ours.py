@@ -25,7 +25,7 @@ from ottla.log.names import (
 )
 
 _SUFFIXES = ("", DELETED, CLEANED, SWAP, TEMPORARY)
-_IN_PARTITIONS = (checkpoint.PARTITION_METADATA, checkpoint.LEADER_EPOCHS)
+_IN_PARTITIONS = (checkpoint.PARTITION_METADATA, checkpoint.LEADER_EPOCHS, checkpoint.BEGUN_ANEW)
 _IN_ROOT = (
     checkpoint.RECOVERY_POINTS,
     checkpoint.LOG_STARTS,

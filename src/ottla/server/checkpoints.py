@@ -3,13 +3,19 @@
 They are collected on the loop and written in a worker thread, since writing includes syncing. A collection has a
 number, and an older one never replaces a newer one. DeleteRecords writes its log starts before anyone can see them:
 Kafka may show deleted records again after a crash, we do not.
+
+They know partitions by name (the files are Kafka's). One that is made anew under a name that they have, or will have
+when a worker is done, must not begin where the other began, and lose what lies below, after a crash either. So its
+directory has a note (`BEGUN_ANEW`) that they are not about it, until they are.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log import checkpoint
@@ -32,6 +38,7 @@ class Collection(NamedTuple):
     directory: DataDirectory
     number: int
     offsets: dict[str, Offsets]
+    begun: dict[TopicPartition, object]  # who may be believed of when all of this is written
 
     def write(self) -> StorageError | None:
         """May run in a worker thread."""
@@ -60,14 +67,12 @@ class Checkpoints:
             recovery[name] = partition.log.recovery_point
             watermarks[name] = partition.high_watermark
         self._collected[directory.path] = recovery
-        return self._collection(
-            directory,
-            {
-                checkpoint.RECOVERY_POINTS: recovery,
-                checkpoint.LOG_STARTS: self._log_starts(directory),
-                checkpoint.HIGH_WATERMARKS: watermarks,
-            },
-        )
+        offsets: dict[str, Offsets] = {
+            checkpoint.RECOVERY_POINTS: recovery,
+            checkpoint.LOG_STARTS: self._log_starts(directory),
+            checkpoint.HIGH_WATERMARKS: watermarks,
+        }
+        return self._collection(directory, offsets, dict(directory.begun))
 
     def collect_high_watermarks(self, directory: DataDirectory) -> Collection | None:
         """Those that say more than the end of a log does, if they changed: replicas begin with them."""
@@ -88,9 +93,13 @@ class Checkpoints:
         coming = self._collected.get(directory.path, {}).get(name, 0)
         return partition.log.recovery_point < max(coming, directory.remembered_recovery_point(name))
 
-    def is_about_to_remember(self, name: TopicPartition) -> bool:
-        """Whether the log start of a partition of that name is being written: it may be of one that was deleted."""
-        return any(partition.topic_partition == name for starts in self._coming for partition in starts)
+    def begin_anew(self, directory: DataDirectory, name: TopicPartition) -> None:
+        """Nothing lies there yet, whatever lay there before."""
+        directory.forget(name)
+        directory.partitions[name] = None
+        coming = (partition.topic_partition for starts in self._coming for partition in starts)
+        if directory.remembers(name) or name in self._collected.get(directory.path, ()) or name in coming:
+            directory.begin_anew(name)
 
     def _log_starts(self, directory: DataDirectory) -> dict[TopicPartition, int]:
         coming: dict[Partition, int] = {}
@@ -104,22 +113,47 @@ class Checkpoints:
                 starts[name] = start
         return starts
 
-    def _collection(self, directory: DataDirectory, offsets: dict[str, Offsets]) -> Collection:
+    def _collection(
+        self, directory: DataDirectory, offsets: dict[str, Offsets], begun: dict[TopicPartition, object] | None = None
+    ) -> Collection:
         self._number += 1
-        return Collection(directory, self._number, offsets)
+        return Collection(directory, self._number, offsets, begun or {})
 
-    def written(self, directory: DataDirectory, error: StorageError | None) -> None:
-        """A directory that cannot take its checkpoints is noted, and asked again at the next round."""
+    def written(self, collection: Collection, error: StorageError | None) -> Callable[[], None] | None:
+        """A directory that cannot take its checkpoints is noted, and asked again at the next round. What is given back
+        is called next, in any thread."""
+        directory = collection.directory
         if error is None and not directory.offline:
             directory.failure = None
         elif error is not None:
             self._partitions.directory_failed(directory, error)
+            return None
+        believed = [str(name) for name, token in collection.begun.items() if directory.end_begun(name, token)]
+        return partial(_sync, directory, believed) if believed else None
 
     def write_now(self) -> None:
         """All of them, in this thread."""
         for directory in self._partitions.directories:
             if not directory.offline:
-                self.written(directory, self.collect(directory).write())
+                collection = self.collect(directory)
+                make_last = self.written(collection, collection.write())
+                if make_last is not None:
+                    make_last()
+
+    async def write(self, collection: Collection, executor: Executor | None) -> StorageError | None:
+        """In a worker; why it failed."""
+        loop = asyncio.get_running_loop()
+        error = await in_worker(loop, executor, collection.write)
+        make_last = self.written(collection, error)
+        if make_last is not None:
+            await in_worker(loop, executor, make_last)
+        return error
+
+    def _coming_starts(self, directory: DataDirectory) -> Collection:
+        """All that is known, where log starts alone would not be believed."""
+        if directory.begun:
+            return self.collect(directory)
+        return self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)})
 
     async def remember_log_starts(self, starts: Mapping[Partition, int], executor: Executor | None) -> None:
         """Puts the coming log starts of these partitions on disk. Raises KAFKA_STORAGE_ERROR.
@@ -128,15 +162,19 @@ class Checkpoints:
         """
         self._coming.append(starts)
         try:
-            loop = asyncio.get_running_loop()
             directories = dict.fromkeys(
                 self._partitions.directory_of(partition.topic_partition) for partition in starts
             )
             for directory in filter(None, directories):
-                collection = self._collection(directory, {checkpoint.LOG_STARTS: self._log_starts(directory)})
-                error = await in_worker(loop, executor, collection.write)
+                error = await self.write(self._coming_starts(directory), executor)
                 if error is not None:
-                    self._partitions.directory_failed(directory, error)
                     raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
             self._coming.remove(starts)
+
+
+def _sync(directory: DataDirectory, names: Iterable[str]) -> None:
+    """Notes that are gone shall not come back: without them the checkpoints count."""
+    for name in names:
+        with suppress(StorageError):  # deleted meanwhile
+            directory.disk.sync_directory(name)

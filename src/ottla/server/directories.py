@@ -46,6 +46,8 @@ class DataDirectory:
         ours = partial(_is_partition, disk)
         self.futures = {found: name for name in names if (found := _future(name)) and ours(name)}  # moves not finished
         self.deleted = [name for name in names if is_deleted_directory(name) and ours(name)]
+        # Those of which the files of the checkpoints say nothing true yet: each with a token of its own.
+        self.begun: dict[TopicPartition, object] = {}
         self.adopted = False  # formatted by this start although partitions lay there
         self._writing = threading.Lock()
         self._written: dict[str, int] = {}
@@ -122,8 +124,33 @@ class DataDirectory:
         """It was deleted: one of the same name begins anew."""
         self.partitions.pop(partition, None)
         self.damaged.pop(partition, None)
+        self.begun.pop(partition, None)
+        self._forget_offsets(partition)
+
+    def _forget_offsets(self, partition: TopicPartition) -> None:
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
             offsets.pop(partition, None)
+
+    def begin_anew(self, partition: TopicPartition) -> None:
+        """Its directory comes to be with a note: checkpoints speak of another one of this name, until they are written
+        with its own offsets."""
+        self.disk.make_directory(str(partition))
+        self.disk.open(_note(partition), create=True)
+        self.begun[partition] = object()
+
+    def heed_note(self, partition: TopicPartition) -> None:
+        """After a crash: such a note may be there still."""
+        if not self.clean and partition not in self.begun and self.disk.exists(_note(partition)):
+            self._forget_offsets(partition)
+            self.begun[partition] = object()
+
+    def end_begun(self, partition: TopicPartition, token: object) -> bool:
+        """Checkpoints on disk speak of this one by now; whether there was a note, whose removal should last."""
+        if self.begun.get(partition) is not token:
+            return False  # made anew once more
+        self.disk.remove(_note(partition))
+        del self.begun[partition]
+        return True
 
     def remembers(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint has an offset of a partition of this name."""
@@ -141,6 +168,10 @@ class DataDirectory:
                 checkpoint.write_clean_shutdown(self.disk, self.broker_epoch)
             except StorageError as error:
                 self.fail(error)
+
+
+def _note(partition: TopicPartition) -> str:
+    return f"{partition}/{checkpoint.BEGUN_ANEW}"
 
 
 def _is_partition(disk: Disk, name: str) -> bool:

@@ -62,8 +62,18 @@ class Syncer:
                 self._sealing[partition] = None
             self.request(partition)
 
-    def is_syncing(self, partition: Partition) -> bool:
-        return partition in self._running
+    def hold(self, partition: Partition) -> bool:
+        """Sync it no more until `let_go`, so that nothing more counts as synced; False if a sync is under way."""
+        if partition in self._running:
+            return False
+        self._running[partition] = False
+        return True
+
+    def let_go(self, partition: Partition) -> None:
+        """What it asked for meanwhile is done now."""
+        if self._running.pop(partition) and self._partitions.holds(partition):
+            self._start(partition)
+        self._tell_idle()
 
     def _start(self, partition: Partition) -> None:
         try:
@@ -90,6 +100,9 @@ class Syncer:
         if self._running.pop(partition):
             self._start(partition)
         self._seal_next()
+        self._tell_idle()
+
+    def _tell_idle(self) -> None:
         if self._idle is not None and not self._running:
             self._idle.set()
 

@@ -210,8 +210,10 @@ class Partitions:
             set_aside(home, identity or NO_ID)
             identity = None
         if not directory.disk.exists(str(name)):
-            self._begin_anew(directory, name)
-        elif identity is None and home.list() and not is_partition(home):
+            self.checkpoints.begin_anew(directory, name)
+            return False
+        directory.heed_note(name)
+        if identity is None and home.list() and not is_partition(home):
             directory.note_foreign(name)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} holds files of somebody else")
         return identity is not None
@@ -238,16 +240,6 @@ class Partitions:
             directory.note_damage(name, error)
         self.directory_failed(directory, error)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-
-    def _begin_anew(self, directory: DataDirectory, name: TopicPartition) -> None:
-        """Nothing lies there yet. What checkpoints say of an older one of that name must not be believed of this one,
-        neither now nor after a crash: it would begin where the other began, and lose what lies below."""
-        directory.forget(name)
-        directory.partitions[name] = None
-        if directory.remembers(name) or self.checkpoints.is_about_to_remember(name):
-            error = self.checkpoints.collect(directory).write()
-            if error is not None:
-                raise error
 
     # Roles
 
@@ -276,14 +268,16 @@ class Partitions:
         self._preferred[name] = directory
 
     def move(self, partition: Partition, target: DataDirectory, new: Log) -> None:
-        """`new`, complete and in `target`, takes the place of the partition's log, which is removed later."""
+        """`new`, complete and in `target`, takes the place of the partition's log, which is removed later.
+
+        A loss of power may undo one of the two renames. If both are there, the one counts whose directory the cluster
+        knows; if none is, the move is finished at the start. What is appended from now on is synced with the name.
+        """
         name = TopicPartition(partition.topic, partition.index)
         old, config = partition.log, partition.log.config
         mark_deleted(old.directory, self._by_name[name.topic].topic.id)
-        # After a loss of power there must not be two of them.
-        old.directory.disk.sync_directory("")
         new.directory.move_to(str(name))
-        new.directory.disk.sync_directory("")
+        new.durable.names_changed = True
         new.name = str(name)
         partition.move_to(new)
         self._place[name].forget(name)

@@ -177,15 +177,14 @@ class Upkeep:
         checkpoints = self._partitions.checkpoints
         for directory in self._partitions.directories:
             if not directory.offline:
-                error = await self._in_worker(checkpoints.collect(directory).write)
-                checkpoints.written(directory, error)
+                await checkpoints.write(checkpoints.collect(directory), self._node.ports.executor)
 
     async def _checkpoint_high_watermarks(self) -> None:
         checkpoints = self._partitions.checkpoints
         for directory in self._partitions.directories:
             collection = None if directory.offline else checkpoints.collect_high_watermarks(directory)
             if collection is not None:
-                checkpoints.written(directory, await self._in_worker(collection.write))
+                await checkpoints.write(collection, self._node.ports.executor)
 
     async def _expire_producers(self) -> None:
         now_ms = self._now_ms()

@@ -224,9 +224,29 @@ class LogDirs:
             while await self._copy_some(move):
                 pass
             await in_worker(self._loop, self._executor, move.copy.flush)
-            if self._is_on(move) and self._take_place(move):
+            if await self._finish(move):
                 return
             await asyncio.sleep(_PAUSE_MS / 1000)
+
+    async def _finish(self, move: Move) -> bool:
+        """The last few records, and the change of places; False if it has to be tried again.
+
+        Meanwhile nothing is synced where it lies: what counts as synced there would have to be on disk here, too.
+        """
+        partition, old = move.partition, move.partition.log.directory.disk
+        if not self._services.syncer.hold(partition):
+            return False
+        try:
+            while self._is_on(move) and _is_less_durable(move.copy, partition.log):
+                await self._copy_piece(move)
+                await in_worker(self._loop, self._executor, move.copy.flush)
+            if not self._is_on(move) or not self._take_place(move):
+                return False
+        finally:
+            self._services.syncer.let_go(partition)
+        for disk in (old, move.target.disk):
+            await in_worker(self._loop, self._executor, disk.sync_directory, "")
+        return True
 
     async def _copy_some(self, move: Move) -> bool:
         """The next piece; False when the copy has caught up, or is not wanted any more."""
@@ -235,6 +255,9 @@ class LogDirs:
         if self._quota.is_exceeded:
             await asyncio.sleep(_PAUSE_MS / 1000)
             return True
+        return await self._copy_piece(move)
+
+    async def _copy_piece(self, move: Move) -> bool:
         data = await self._read(move)
         if not data or not self._is_on(move):
             return False
@@ -275,8 +298,6 @@ class LogDirs:
     def _take_place(self, move: Move) -> bool:
         """The last few records and the change of places, in one step; False if it has to be tried again."""
         partition = move.partition
-        if self._services.syncer.is_syncing(partition):
-            return False  # it would vouch for files that it did not sync
         self._follow_cuts(move)
         source, copy = partition.log, move.copy
         while copy.next_offset < source.next_offset:
@@ -284,13 +305,20 @@ class LogDirs:
             if fetched.slice is None:
                 break
             copy.append_replicated(fetched.slice.read(), limits.INT32_MAX, self._services.now_ms())
-        if partition.durable:
-            copy.flush()
+        if _is_less_durable(copy, source):
+            return False
         copy.next_offset = source.next_offset
         self._services.partitions.move(partition, move.target, copy)
         del self._moves[move.name]
         log.info("%s is in %s now", move.name, move.target.path)
         return True
+
+
+def _is_less_durable(copy: Log, source: Log) -> bool:
+    """Whether records are known to be on disk of the one and not of the other."""
+    start = max(copy.recovery_point, source.log_start_offset)
+    end = min(source.recovery_point, source.next_offset)
+    return start < end and source.read(start, 1, max_offset=end).slice is not None
 
 
 def _id_in(path: str) -> bytes | None:
