@@ -20,8 +20,8 @@ from ottla.model.ids import TopicPartition
 from ottla.server.directories import DataDirectory
 from ottla.server.osdisk import OsDisk
 from ottla.testing.broker import Broker
-from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.frame import request_frame
+from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 
