@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tests.log.logs import aborted
+
 from ottla.log.clean import cleanable
 from ottla.log.compact import Compaction, compact_now
 from ottla.log.config import LogConfig
@@ -153,7 +155,7 @@ class Model:
 
     def committed(self) -> list[Record]:
         """What a read_committed consumer hands out: it drops aborted transactions by the list it was given."""
-        waiting = sorted(self.log.aborted(0, self.log.next_offset), key=lambda txn: txn[1])
+        waiting = sorted(aborted(self.log, 0, self.log.next_offset), key=lambda txn: txn[1])
         aborting: set[int] = set()
         found: list[Record] = []
         for view, header in self.batches():

@@ -76,6 +76,12 @@ def read_records(log: Log, offset: int | None = None, *, max_bytes: int = 1 << 2
     return [record for record in found if record.offset >= start]
 
 
+def aborted(log: Log, start: int, end: int) -> list[tuple[int, int]]:
+    """(producer id, first offset) of the aborted transactions with records in [start, end), by the indexes."""
+    found = [txn for segment in log.segments for txn in segment.aborted.entries()]
+    return [(txn.producer_id, txn.first_offset) for txn in found if txn.last_offset >= start and txn.first_offset < end]
+
+
 def check_indexes(log: Log) -> None:
     """Every index entry says the truth, as Kafka's DumpLogSegments checks it."""
     for segment in log.segments:

@@ -4,6 +4,7 @@ from collections.abc import Generator
 
 import pytest
 from tests.log.compacting import NAME, Model, small
+from tests.log.logs import aborted
 
 from ottla.log.aborted import AbortedIndex, AbortedTxn
 from ottla.log.compact import Cleaned, CompactionError, compact_now
@@ -138,13 +139,13 @@ def test_aborted_data_goes_at_once_and_its_marker_last() -> None:
     model.append([(b"c", b"1")], producer_id=7, transactional=True)
     model.end(7, commit=True)
     model.roll()
-    assert model.log.aborted(0, 100) == [(7, 1)]
+    assert aborted(model.log, 0, 100) == [(7, 1)]
     seen = []
     for _ in range(4):
         model.compact()
         model.check_clean()
         seen.append([(header.base_offset, header.is_control, header.count) for _, header in model.batches()])
-        assert model.log.aborted(0, 100) == ([(7, 1)] if len(seen) == 1 else [])
+        assert aborted(model.log, 0, 100) == ([(7, 1)] if len(seen) == 1 else [])
         model.now_ms += 1_100
         model.append([(b"d", b"x")])
         model.roll()

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.log.logs import batch, check_indexes, offset_for_time, read_batches, read_records
+from tests.log.logs import aborted, batch, check_indexes, offset_for_time, read_batches, read_records
 from tests.support.java import JavaServer
 from tests.support.kafka import RealKafka
 from tests.support.waiting import WAIT_S
@@ -158,7 +158,7 @@ def _check_plain(log: Log) -> None:
 def _check_txn(log: Log) -> None:
     log.producers.replicated(log.next_offset)
     assert log.next_offset == 66 and log.first_unstable_offset is None
-    assert [first for _, first in log.aborted(0, 66)] == [11, 33, 55]
+    assert [first for _, first in aborted(log, 0, 66)] == [11, 33, 55]
     assert sum(header.is_control for header, _ in read_batches(log)) == 6
     (state,) = log.producer_states()
     assert state.txn_first_offset == -1

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import pytest
-from tests.log.logs import NOW_MS, append, batch, open_log
+from tests.log.logs import NOW_MS, aborted, append, batch, open_log
 
 from ottla.log.config import LogConfig
 from ottla.log.log import Log, Origin
@@ -124,7 +124,7 @@ def test_transactions_hold_the_stable_offset() -> None:
     assert log.first_unstable_offset == 1
     log.producers.replicated(4)
     assert log.first_unstable_offset is None
-    assert log.aborted(0, 4) == [(7, 1)] and log.aborted(0, 1) == [] and log.aborted(4, 9) == []
+    assert aborted(log, 0, 4) == [(7, 1)] and aborted(log, 0, 1) == [] and aborted(log, 4, 9) == []
 
 
 def test_a_plain_batch_within_a_transaction() -> None:
@@ -138,7 +138,7 @@ def test_a_plain_batch_within_a_transaction() -> None:
 def test_an_empty_transaction_leaves_no_trace() -> None:
     log = open_log()
     end(log, commit=False)
-    assert log.first_unstable_offset is None and log.aborted(0, 9) == []
+    assert log.first_unstable_offset is None and aborted(log, 0, 9) == []
     assert (send(log, Sent(0, 0)).first_offset, log.next_offset) == (1, 2)
 
 
@@ -173,7 +173,7 @@ def test_a_repeated_marker_of_version_2_is_accepted() -> None:
     send(log, Sent(1, 0), transactional=True)
     end(log, commit=False, epoch=2, version=2)
     end(log, commit=False, epoch=2, version=2)
-    assert log.aborted(0, 9) == [(7, 0)]
+    assert aborted(log, 0, 9) == [(7, 0)]
 
 
 @pytest.mark.parametrize("clean", [False, True])
@@ -188,9 +188,9 @@ def test_open_and_aborted_transactions_survive(clean: bool) -> None:
         log.close()
     log = open_log(disk, clean=clean)
     log.producers.replicated(log.next_offset)
-    assert log.first_unstable_offset == 2 and log.aborted(0, 9) == [(7, 0)]
+    assert log.first_unstable_offset == 2 and aborted(log, 0, 9) == [(7, 0)]
     end(log, commit=False)
-    assert log.aborted(0, 9) == [(7, 0), (7, 2)]
+    assert aborted(log, 0, 9) == [(7, 0), (7, 2)]
 
 
 def test_interleaved_transactions_and_the_stable_offset_of_the_index() -> None:

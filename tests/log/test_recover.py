@@ -5,7 +5,17 @@ from collections.abc import Callable
 from zlib import crc32
 
 import pytest
-from tests.log.logs import DIRECTORY, NOW_MS, append, batch, check_indexes, open_log, read_batches, read_records
+from tests.log.logs import (
+    DIRECTORY,
+    NOW_MS,
+    aborted,
+    append,
+    batch,
+    check_indexes,
+    open_log,
+    read_batches,
+    read_records,
+)
 
 from ottla.log.config import LogConfig
 from ottla.log.disk import DamagedError, StorageError
@@ -243,13 +253,13 @@ def test_aborted_transactions_are_found_again() -> None:
         append(log, batch(3, producer=7, sequence=3 * i, transactional=True))
         marker = end_txn_batch(EndTxnMarker(i % 2 == 0, 1), producer_id=7, producer_epoch=0, timestamp=NOW_MS)
         log.append(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
-    expected = log.aborted(0, log.next_offset)
+    expected = aborted(log, 0, log.next_offset)
     assert expected == [(7, 4), (7, 12), (7, 20)]
     for path in [path for path in disk.paths() if path.endswith(("index", ".snapshot"))]:
         disk.remove(path)
     again = open_log(disk, CONFIG)
-    assert again.aborted(0, again.next_offset) == expected
-    assert again.aborted(13, 17) == [(7, 12)]
+    assert aborted(again, 0, again.next_offset) == expected
+    assert aborted(again, 13, 17) == [(7, 12)]
 
 
 def test_an_empty_directory_and_a_new_one() -> None:

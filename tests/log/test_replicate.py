@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.log.logs import NOW_MS, append, batch, check_indexes, open_log, read_batches
+from tests.log.logs import NOW_MS, aborted, append, batch, check_indexes, open_log, read_batches
 
 from ottla.log.config import LogConfig
 from ottla.log.disk import StorageError
@@ -105,7 +105,7 @@ def test_transactions_and_producers() -> None:
     append(source, batch(producer=8, sequence=3))
     replicate(log, whole(source))
     same(source, log)
-    assert log.aborted(0, 99) == source.aborted(0, 99) == [(7, 1)]
+    assert aborted(log, 0, 99) == aborted(source, 0, 99) == [(7, 1)]
     assert log.producers.has_unreplicated
 
 

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 from tests.log.compacting import NAME, Model, small
+from tests.log.logs import aborted
 
 from ottla.log import dump
 from ottla.log.checkpoint import (
@@ -303,7 +304,7 @@ def test_dump_shows_all_there_is(model: Model) -> None:
     assert dump.leader_epochs(directory) == [(0, 0)]
     assert [entry.producer_id for entry in dump.snapshot(directory, model.log.next_offset)] == [9, 1]
     txns = [txn for base in files.segments for txn in dump.txn_index(directory, base)]
-    assert [(txn.producer_id, txn.first_offset) for txn in txns] == model.log.aborted(0, 10**6)
+    assert [(txn.producer_id, txn.first_offset) for txn in txns] == aborted(model.log, 0, 10**6)
     assert dump.txn_index(directory, 10**6) == []
     assert next(dump.offset_index(directory, 0)).position > 0
     assert list(dump.time_index(directory, 0))[-1].timestamp == model.log.segments[0].max_timestamp

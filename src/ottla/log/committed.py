@@ -76,15 +76,6 @@ def read(
     return Fetched(slice_, size_bytes, search.end), search.found
 
 
-def aborted(log: Log, start: int, end: int) -> list[AbortedTxn]:
-    """All aborted transactions with records in [start, end)."""
-    while True:
-        try:
-            return _Search(_indexes(log, start), start, end, INT64_MAX).found
-        except _Unfinished:
-            continue
-
-
 def _indexes(log: Log, start: int) -> list[AbortedIndex]:
     """Where the transactions are that were aborted at `start` or later."""
     first = max(bisect_right(log.bases, start) - 1, 0)

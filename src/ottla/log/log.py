@@ -328,10 +328,6 @@ class Log:
             self, offset, max_bytes, max_offset=max_offset, at_least_one=at_least_one, aborted_max=aborted_max
         )
 
-    def aborted(self, start: int, end: int) -> list[tuple[int, int]]:
-        """(producer id, first offset) of the aborted transactions with records in [start, end)."""
-        return [(txn.producer_id, txn.first_offset) for txn in committed.aborted(self, start, end)]
-
     def producer_states(self) -> Iterator[Producer]:
         return iter(self.producers)
 

@@ -201,7 +201,8 @@ class Partition(Readable):
                 log.producers.replicated(end)
         elif self.in_sync is not None and log.next_offset > before:
             self.in_sync.grows_from(before)
-            if self._advance(self.neighbours.steady_ms()):
+            # Any other member lacks these records: it moves the high watermark when it has them.
+            if len(self.in_sync.maximal) == 1 and self._advance(self.neighbours.steady_ms()):
                 self.neighbours.moved(self)
             self.neighbours.grew(self, hurry=True)
         return appended

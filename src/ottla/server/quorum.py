@@ -170,11 +170,6 @@ class Quorum:
         return self.node.voters.is_only(self.node.me)
 
     @property
-    def is_settled(self) -> bool:
-        """Whether what consensus has decided is on disk, so that others may have heard of it."""
-        return self._held is None
-
-    @property
     def is_in_place(self) -> bool:
         """Whether everything is done in the call that asks for it: while the node starts, or without workers."""
         return self._flushing.in_place

@@ -156,7 +156,7 @@ class Journal:
         self.end_offset = 0
 
     def look(self) -> None:
-        if not self._quorum.is_settled:
+        if self._quorum._held is not None:
             return  # what it has decided is not on disk yet: nobody hears of it, and it may still be forgotten
         node = self._quorum.node
         end_offset = self._quorum.store.end_offset
