@@ -166,6 +166,43 @@ def test_no_room_for_too_long() -> None:
     with_producer(test, buffer_bytes=1_000, linger_ms=60_000, max_block_ms=20)
 
 
+@pytest.mark.parametrize("how", ["send", "enqueue", "post"])
+def test_order_of_many_tasks_that_wait_for_room(how: str) -> None:
+    """Nobody who finds room overtakes those who wait for it, or for their turn after the topic was forgotten."""
+
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        wanted = [b"%03d" % number + bytes(number * 7 % 50) for number in range(600)]
+        tasks = []
+        for number, value in enumerate(wanted):
+            tasks.append(asyncio.create_task(getattr(producer, how)("t", value, partition=0)))
+            if number % 10 == 0:
+                await asyncio.sleep(0)
+            if number % 97 == 0:
+                producer._cluster.metadata.forget("t")
+        await asyncio.gather(*tasks)
+        await producer.flush()
+        assert logs.values() == wanted
+        assert not producer._turns
+
+    with_producer(test, batch_size_bytes=300, buffer_bytes=1_000)
+
+
+def test_those_who_wait_in_line_wait_no_longer_than_they_said() -> None:
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        await producer.post("t", bytes(800))
+        waiting = [asyncio.create_task(producer.post("t", bytes(400))) for _ in range(50)]
+        cancelled = asyncio.create_task(producer.post("t", bytes(400)))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(outcome, BufferFull) for outcome in outcomes)
+        assert not producer._turns
+        await producer.flush()
+        await producer.post("t", b"there is room again")
+
+    with_producer(test, buffer_bytes=1_000, linger_ms=60_000, max_block_ms=50)
+
+
 def test_a_partitioner_of_ones_own() -> None:
     async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
         assert (await producer.send("t", b"7", b"any")).partition == 1

@@ -3,23 +3,24 @@
 Rules:
 - `send` waits until the record is acknowledged; `enqueue` waits only for room and metadata and hands back a future;
   `post` does without the future, which is cheapest: a failure of a posted record is raised by the next `post`, `flush`
-  or `close`. Records of one partition are appended in the order of these calls.
+  or `close`. Records of one partition are appended in the order of these calls, also where many tasks send at once.
 - Per broker and per partition up to `max_in_flight` batches are under way. What fails in a way that passes is sent
   again until `delivery_timeout_ms` is over; with idempotence neither order nor count suffers.
 - When it cannot be known whether a given-up batch is in the log, the producer takes a new producer id, so that the
   sequence of what follows has no hole.
-- `buffer_bytes` bounds the records that wait; sending waits for room, up to `max_block_ms`.
+- `buffer_bytes` bounds the records that wait. Sending waits for room and for metadata, up to `max_block_ms`.
 - With a `transactional_id` every record belongs to a transaction: see `transaction`.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from types import TracebackType
 
 from ottla.client.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue, ProducerId, RecordMetadata
 from ottla.client.accumulator import headers_size_bytes as size_of_headers
 from ottla.client.cluster import Cluster
-from ottla.client.errors import DeliveryFailed, check
+from ottla.client.errors import BufferFull, DeliveryFailed, check
 from ottla.client.hot_keys import SALT_HEADER, Salter
 from ottla.client.metadata import TopicInfo
 from ottla.client.options import ClientOptions
@@ -27,6 +28,7 @@ from ottla.client.partitioner import StickyPartitions, partition_of_key
 from ottla.client.producer_options import ProducerOptions
 from ottla.client.sender import Sender
 from ottla.client.transaction import OpenTransaction, Transaction, Transactions
+from ottla.client.turns import Turns
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -56,6 +58,7 @@ class Producer:
         self._max_request_bytes = self.options.max_request_bytes
         self._buffer_bytes = self.options.buffer_bytes
         self._is_plain = self._salter is None and self.options.partitioner is None
+        self._turns = Turns()
         self._failures = 0  # of the sender, as far as the salter knows of them
         self._now_ms = self._cluster.options.now_ms
         self._transactions: Transactions | None = None
@@ -160,8 +163,11 @@ class Producer:
         """Put one record into its partition's batch; the future ends when the record is acknowledged."""
         future: asyncio.Future[RecordMetadata] = asyncio.Future()
         pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
-        while (full := self._append(topic, value, key, pairs, partition, timestamp, future)) is None:
-            await self._make_way(topic, value, key, pairs, partition)
+        if (
+            topic in self._turns
+            or (full := self._append(topic, value, key, pairs, partition, timestamp, future)) is None
+        ):
+            full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, future)
         if full:
             await asyncio.sleep(0)
         return future
@@ -180,8 +186,8 @@ class Producer:
         if self._sender.failure is not None:
             self._raise_failure()
         pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
-        while (full := self._append(topic, value, key, pairs, partition, timestamp, None)) is None:
-            await self._make_way(topic, value, key, pairs, partition)
+        if topic in self._turns or (full := self._append(topic, value, key, pairs, partition, timestamp, None)) is None:
+            full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, None)
         if full:
             await asyncio.sleep(0)  # a batch may leave: let the sender have it before the buffer is full
 
@@ -193,20 +199,21 @@ class Producer:
         if self._sender.failure is not None:
             self._raise_failure()
         size_bytes = len(records.data) + HEADER_BYTES
-        while True:
-            self._check_sendable(size_bytes)
-            await self._check_partition(partition)
-            if self._sender.buffer.used_bytes + size_bytes <= self._buffer_bytes:
-                break
-            await self._sender.buffer.wait_for_room(size_bytes)
-        queue = self._queues.get(partition)
-        if queue is None:
-            queue = self._queues[partition] = PartitionQueue(partition)
-        batch = queue.new_batch(asyncio.get_running_loop().time())
-        self._sender.fill(batch, records)
-        if future is not None:
-            batch.watch(0, records.base_timestamp, future)
-        self._sender.added(queue, batch.size_bytes, ready=True)
+        async with self._patience(partition.topic), self._turns.of(partition.topic):
+            while True:
+                self._check_sendable(size_bytes)
+                await self._check_partition(partition)
+                if self._sender.buffer.has_room(size_bytes):
+                    break
+                await self._sender.buffer.wait_for_room(size_bytes)
+            queue = self._queues.get(partition)
+            if queue is None:
+                queue = self._queues[partition] = PartitionQueue(partition)
+            batch = queue.new_batch(asyncio.get_running_loop().time())
+            self._sender.fill(batch, records)
+            if future is not None:
+                batch.watch(0, records.base_timestamp, future)
+            self._sender.added(queue, batch.size_bytes, ready=True)
         await asyncio.sleep(0)
 
     def _append(
@@ -259,6 +266,34 @@ class Producer:
         sender.added(queue, batch.size_bytes if is_new else grown, ready=is_new or is_full)
         return is_full
 
+    async def _append_in_turn(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+        timestamp: int | None,
+        future: "asyncio.Future[RecordMetadata] | None",
+    ) -> bool:
+        """`_append` as soon as all who came before are served and nothing is in the way."""
+        async with self._patience(topic), self._turns.of(topic):
+            while (full := self._append(topic, value, key, headers, partition, timestamp, future)) is None:
+                await self._make_way(topic, value, key, headers, partition)
+            return full
+
+    @asynccontextmanager
+    async def _patience(self, topic: str) -> AsyncIterator[None]:
+        """Ends whatever waits inside after `max_block_ms`, with an error that says for what it waited."""
+        try:
+            async with asyncio.timeout(self.options.max_block_ms / 1000):
+                yield
+        except TimeoutError:
+            within = f"within {self.options.max_block_ms} ms"
+            if topic in self._topics:
+                raise BufferFull(f"no room in the buffer {within}") from None
+            raise DeliveryFailed(f"nothing known of topic {topic!r} {within}") from None
+
     def _choose(
         self, info: TopicInfo, key: bytes | None, value: bytes | None, headers: Headers, size_bytes: int
     ) -> tuple[int, Headers]:
@@ -291,14 +326,10 @@ class Producer:
         """Wait for whatever kept `_append` from taking the record; raise what will not change."""
         size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + size_of_headers(headers)
         self._check_sendable(size_bytes)
-        try:
-            async with asyncio.timeout(self.options.max_block_ms / 1000):
-                if partition is not None:
-                    await self._check_partition(TopicPartition(topic, partition))
-                else:
-                    await self._cluster.topic(topic, auto_create=self.options.auto_create_topics)
-        except TimeoutError:
-            raise DeliveryFailed(f"nothing known of topic {topic!r} within {self.options.max_block_ms} ms") from None
+        if partition is not None:
+            await self._check_partition(TopicPartition(topic, partition))
+        else:
+            await self._cluster.topic(topic, auto_create=self.options.auto_create_topics)
         await self._sender.buffer.wait_for_room(size_bytes)
 
     def _check_sendable(self, size_bytes: int) -> None:

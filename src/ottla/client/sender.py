@@ -55,7 +55,7 @@ class Sender:
 
     def __init__(self, cluster: Cluster, options: ProducerOptions, identify: Callable[[], Awaitable[ProducerId]]):
         self.queues: dict[TopicPartition, PartitionQueue] = {}
-        self.buffer = Buffer(options.buffer_bytes, options.max_block_ms)
+        self.buffer = Buffer(options.buffer_bytes)
         self.identity = ProducerId()
         self.gate: Gate | None = None
         self.closed = False
