@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 
 from ottla.machine.kit import Answer, ClockSet, Moment, OneByOne, Parked, Result, Timer
 from ottla.machine.runner import Runner
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import CLOCK_STEP_MS, TIMER_RETRY_MS
 
@@ -82,14 +83,18 @@ class Counter(OneByOne):
 class Bench:
     """A runner on a journal in memory, and everything it said."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_turns: bool = False) -> None:
         self.journal: list[Any] = []
         self.replies: list[Any] = []
         self.changes: list[list[Any]] = []
         self.broken = False
         self.machine = Counter()
         self.effects: list[Any] = []
-        self.runner: Runner[Any, Any] = Runner(self.machine, self.append, self.changes.append, self.effects.append)
+        self.turns: list[Callable[[], None]] = []  # those that were asked for
+        soon = self.turns.append if in_turns else None
+        self.runner: Runner[Any, Any] = Runner(
+            self.machine, self.append, self.changes.append, self.effects.append, soon
+        )
 
     def append(self, records: Sequence[Any]) -> int:
         if self.broken:
@@ -102,6 +107,11 @@ class Bench:
 
     def wake(self, now_ms: int, steady_ms: int | None = None) -> None:
         self.runner.wake(Moment(now_ms, now_ms if steady_ms is None else steady_ms))
+
+    def next_turn(self) -> None:
+        turns, self.turns[:] = self.turns[:], []
+        for turn in turns:
+            turn()
 
 
 def test_a_reply_waits_for_its_records() -> None:
@@ -328,3 +338,71 @@ def test_a_timer_that_sets_itself_again_lets_others_have_their_turn() -> None:
     assert bench.runner.next_deadline_ms == 101
     bench.wake(101)
     assert bench.machine.taken == 3
+
+
+CROWD = 3 * limits.ANSWERS_AT_ONCE
+
+
+def crowd() -> Bench:
+    """Very many who are parked."""
+    bench = Bench(in_turns=True)
+    for number in range(CROWD):
+        reply = bench.replies.append
+        bench.runner.submit(Wait(str(number), 100), Moment(0, 0), lambda value, to=reply, of=number: to((of, value)))
+    bench.runner.commit(len(bench.journal))
+    return bench
+
+
+def test_many_answers_are_given_in_turns_and_in_their_order() -> None:
+    bench = crowd()
+    bench.submit(Take(1))
+    bench.runner.commit(len(bench.journal))
+    bench.submit("read")
+    expected = [*((number, "taken") for number in range(CROWD)), 1, 1]
+    for turn in range(1, 4):
+        assert bench.replies == expected[: turn * limits.ANSWERS_AT_ONCE]
+        bench.runner.commit(len(bench.journal))  # who says so again in the same turn hastens nothing
+        assert len(bench.turns) == 1
+        bench.next_turn()
+    assert bench.replies == expected
+    bench.next_turn()
+    assert bench.turns == []
+    bench.submit("read")  # nobody waits any more: at once
+    assert bench.replies == [*expected, 1]
+
+
+def test_many_are_told_in_turns_that_the_runner_resigns() -> None:
+    bench = crowd()
+    bench.submit(Take(1))
+    bench.runner.commit(len(bench.journal))
+    bench.submit(Wait("last", 100))
+    bench.runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
+    assert len(bench.replies) == 2 * limits.ANSWERS_AT_ONCE
+    while bench.turns:
+        bench.next_turn()
+    assert bench.replies[:CROWD] == [(number, "taken") for number in range(CROWD)], "what was ready before"
+    assert bench.replies[CROWD] == 1
+    assert [reply.code for reply in bench.replies[CROWD + 1 :]] == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_many_are_told_in_turns_that_they_waited_too_long() -> None:
+    bench = Bench(in_turns=True)
+    for _ in range(CROWD):
+        bench.submit(Take(1), now_ms=1_000)
+    bench.submit(Take(1), now_ms=2_000)
+    bench.runner.give_up(1_000, ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    assert len(bench.replies) == limits.ANSWERS_AT_ONCE
+    assert bench.runner.waits_since_ms == 2_000
+    while bench.turns:
+        bench.next_turn()
+    assert [reply.code for reply in bench.replies] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * CROWD
+
+
+def test_many_timers_that_are_due_at_once_are_run_in_turns() -> None:
+    bench = crowd()
+    bench.wake(100)
+    assert len(bench.machine.waiting) == CROWD - limits.TIMERS_AT_ONCE
+    assert bench.runner.next_deadline_ms == 100, "due at once"
+    while bench.runner.next_deadline_ms is not None:
+        bench.wake(100)
+    assert bench.journal[CROWD:] == [("done", str(number)) for number in range(CROWD)]

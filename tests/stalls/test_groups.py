@@ -1,44 +1,171 @@
-"""A classic group of very many members: its first rebalance, and one more who joins."""
+"""A classic group of 2,000 members: they join, are assigned, one more joins, and all of them vanish."""
 
-import asyncio
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-from bench.classic_crowd import ClassicCrowd
-from bench.pipe import Pipe
-from tests.stalls.measure import BUDGET_MS, MeasuredNode
-from tests.support.waiting import until
+import pytest
+from tests.server.talk import eventually
+from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode
+from tests.support.raw import RawConnection
 
+from ottla.groups.classic.group import ClassicGroup, ClassicState
+from ottla.groups.classic.rebalance import SessionEnded
+from ottla.groups.view import View
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Result, Timer
+from ottla.wire.compile import encoder
+from ottla.wire.frame import request_frame
+from ottla.wire.journal.consumer_protocol import ConsumerProtocolSubscription
+from ottla.wire.message import Request
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.join_group import JoinGroupRequest
+from ottla.wire.messages.sync_group import SyncGroupRequest
 
-MEMBERS = 400
-AT_ONCE = 100
+MEMBERS = 2_000
+PER_CONNECTION = 50  # fewer than may be in flight
+JOIN, SYNC = 3, 3  # before members need an id first
+ASSIGNMENT = bytes(100)
 
 
-def test_a_group_of_very_many(tmp_path: Path) -> None:
-    """All of them talk at once: whoever looks after their connections must not do so in one go."""
-    settings = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms": 1_000}
-    with MeasuredNode(tmp_path, settings) as node, asyncio.Runner() as runner:
-        with node.connect() as connection:
-            find = FindCoordinatorRequest(key_type=0, coordinator_keys=["crowd"])
-            until(lambda: connection.call(find, 4), lambda found: not found.coordinators[0].error_code)
+def subscription() -> bytes:
+    out = bytearray((0).to_bytes(2, "big"))
+    encoder(ConsumerProtocolSubscription, 0)(ConsumerProtocolSubscription(topics=["t"]), out, [])
+    return bytes(out)
 
-        pipes: list[Pipe] = []
 
-        async def joined(group: ClassicCrowd, count: int) -> None:
-            first = len(pipes)
-            for begun in range(0, count, AT_ONCE):
-                more = min(AT_ONCE, count - begun)
-                pipes.extend(await asyncio.gather(*(Pipe.open(node.bootstrap) for _ in range(more))))
-            await group.join(pipes[first:])
+@dataclass(frozen=True)
+class EndSessions:
+    """What the clock does when nobody is heard of any more."""
 
-        async def left() -> None:
-            for pipe in pipes:
-                pipe.close()
-            await asyncio.sleep(0)
+    group: str
 
-        runner.run(joined(ClassicCrowd("few", "t", 2, is_cooperative=False), 2))  # what is made when first needed
-        group = ClassicCrowd("crowd", "t", MEMBERS, is_cooperative=False)
-        for more in (MEMBERS - 1, 1):
-            worst = node.cost(lambda more=more: runner.run(joined(group, more)))
-            assert worst.cpu_ms <= BUDGET_MS, worst
-        runner.run(left())
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        group = view.state.groups[self.group]
+        assert isinstance(group, ClassicGroup)
+        ended = [SessionEnded(self.group, id) for id in group.members]
+        return Result(timers=[Timer(("session", each.group_id, each.member_id), now_ms, each) for each in ended])
+
+
+class Crowd:
+    """Members that share connections, as nobody does: all that counts is how much is asked at once."""
+
+    def __init__(self, node: MeasuredNode, group: str) -> None:
+        self.node = node
+        self.group = group
+        self.joined: list[Any] = [None] * MEMBERS  # what each was told last
+        self._metadata = subscription()
+        self._connections = [node.connect() for _ in range(MEMBERS // PER_CONNECTION)]
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+
+    @property
+    def host(self) -> Any:
+        return self.node.node.services.groups.host_of(self.group)
+
+    @property
+    def members(self) -> ClassicGroup:
+        found = self.host.machine.view.state.groups[self.group]
+        assert isinstance(found, ClassicGroup)
+        return found
+
+    def is_there(self) -> bool:
+        """Whether the coordinator is."""
+        answer: Any = self._connections[0].call(FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group]), 4)
+        return not answer.coordinators[0].error_code
+
+    def join(self) -> None:
+        for number, told in enumerate(self.joined):
+            self._send(number, self.joining(told.member_id if told is not None else ""), JOIN)
+        self.joined = [self._receive(number, JoinGroupRequest, JOIN) for number in range(MEMBERS)]
+        assert not any(told.error_code for told in self.joined)
+
+    def joining(self, member_id: str) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=45_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequest.Protocol(name="range", metadata=self._metadata)],
+        )
+
+    def sync(self) -> None:
+        (leader,) = (number for number, told in enumerate(self.joined) if told.leader == told.member_id)
+        followers = [number for number in range(MEMBERS) if number != leader]
+        for number in followers:
+            self._send(number, self._syncing(number), SYNC)
+        eventually(lambda: len(self.members.pending_sync) == 1, "all but the leader ask")
+        self._send(leader, self._syncing(leader), SYNC)
+        # What shares a connection with the leader is answered in the order in which it was sent.
+        last = leader - leader % PER_CONNECTION + PER_CONNECTION
+        for number in (*(each for each in followers if each < last), leader, *range(last, MEMBERS)):
+            told = self._receive(number, SyncGroupRequest, SYNC)
+            assert (told.error_code, bytes(told.assignment)) == (0, ASSIGNMENT)
+
+    def _syncing(self, number: int) -> SyncGroupRequest:
+        told = self.joined[number]
+        members = [each.member_id for each in told.members]
+        return SyncGroupRequest(
+            group_id=self.group,
+            generation_id=told.generation_id,
+            member_id=told.member_id,
+            assignments=[SyncGroupRequest.Assignment(member_id=id, assignment=ASSIGNMENT) for id in members],
+        )
+
+    def _send(self, number: int, request: Request, version: int) -> None:
+        self._of(number).send(request_frame(request, version, 1, "member"))
+
+    def _receive(self, number: int, request: type[Request], version: int) -> Any:
+        connection = self._of(number)
+        return connection.decode(request.key, version, connection.receive(), 1)
+
+    def _of(self, number: int) -> RawConnection:
+        return self._connections[number // PER_CONNECTION]
+
+
+@pytest.fixture
+def crowds(tmp_path: Path) -> Iterator[Callable[[], Crowd]]:
+    """Crowds of groups of their own."""
+    settings = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms": 300}
+    names = count()
+    with MeasuredNode(tmp_path, settings) as node, ExitStack() as stack:
+        yield lambda: stack.enter_context(closing(Crowd(node, f"crowd-{next(names)}")))
+
+
+def test_a_group_of_very_many(crowds: Callable[[], Crowd]) -> None:
+    best = costs_of(crowds())
+    for _ in range(2):  # a busy machine
+        if max(best.values()).cpu_ms <= BUDGET_MS:
+            break
+        best = {what: min(best[what], cost) for what, cost in costs_of(crowds()).items()}
+    assert {what: cost for what, cost in best.items() if cost.cpu_ms > BUDGET_MS} == {}
+
+
+def costs_of(crowd: Crowd) -> dict[str, Callback]:
+    node = crowd.node
+    eventually(crowd.is_there, "a coordinator")
+    costs = {"all join": node.cost(crowd.join), "all are assigned": node.cost(crowd.sync)}
+    with node.connect() as connection:
+
+        def one_more() -> None:
+            connection.send(request_frame(crowd.joining(""), JOIN, 1, "member"))
+            eventually(lambda: len(crowd.members.members) == MEMBERS + 1, "it is there")
+            crowd.join()
+            told: Any = connection.decode(JoinGroupRequest.key, JOIN, connection.receive(), 1)
+            assert told.error_code == 0
+
+        costs["one more joins"] = node.cost(one_more)
+
+    def vanish() -> None:
+        node.call(lambda: crowd.host.submit(EndSessions(crowd.group), lambda _: None))
+        eventually(lambda: crowd.members.state is ClassicState.EMPTY, "nobody is left")
+
+    return costs | {"all vanish": node.cost(vanish)}

@@ -10,6 +10,9 @@ Rules:
 - A reply without records waits too, for what was appended before it: it may have read what is not yet committed.
 - Who waits too long for the commit may be told so (`give_up`); what was appended may still be committed later, and then
   its effects are carried out all the same.
+- What is ready is given in order. One command may answer thousands who were parked, and one commit may release as many:
+  where the owner says how to go on `soon`, some are given now and the rest in turns of their own. Of timers that are
+  due at the same moment `wake` runs some, too; the owner finds the next one due at once.
 - Timers measure how long something takes, by a clock that nobody sets (`Moment.steady_ms`). When the time of day is
   set, the machine is told by a note.
 """
@@ -22,17 +25,18 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 from ottla.machine.kit import ClockSet, Machine, Moment, Parked, Result
+from ottla.model import limits
 from ottla.model.errors import ApiError
-from ottla.model.limits import CLOCK_STEP_MS, TIMER_RETRY_MS
 
 CommandT = TypeVar("CommandT")
 RecordT = TypeVar("RecordT")
 Reply = Callable[[Any], None]
+_READY = -1  # the offset of what waits for no commit
 
 
 class Runner(Generic[CommandT, RecordT]):
     """`append(records)` writes one atomic group and returns the offset after it; `observe` hears what changed;
-    `perform` carries out effects.
+    `perform` carries out effects. `soon` calls what it is given in a turn of its own; without it all is given at once.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Runner(Generic[CommandT, RecordT]):
         append: Callable[[Sequence[RecordT]], int],
         observe: Callable[[list[Any]], None],
         perform: Callable[[Any], None] | None = None,
+        soon: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self.machine = machine
         self.next_offset = 0
@@ -49,6 +54,8 @@ class Runner(Generic[CommandT, RecordT]):
         self._append = append
         self._observe = observe
         self._perform = perform or _no_effects
+        self._soon = soon
+        self._left = limits.ANSWERS_AT_ONCE  # of those that may be given before others have a turn
         # (Offset that must be committed, reply, value, since when it waits), in order. All times here are steady ones.
         self._held: deque[tuple[int, Reply, Any, int]] = deque()
         self._parked: dict[Hashable, Reply] = {}
@@ -79,41 +86,46 @@ class Runner(Generic[CommandT, RecordT]):
     def commit(self, offset: int) -> None:
         """Everything below `offset` is committed: release the replies that waited for it."""
         self.committed_offset = max(self.committed_offset, offset)
-        while self._held and self._held[0][0] <= self.committed_offset:
-            _, reply, value, _ = self._held.popleft()
-            reply(value)
+        self._release()
 
     def give_up(self, before_ms: int, error: ApiError) -> None:
         """Whoever has waited for a commit since `before_ms` or longer is told `error`."""
-        late: list[Reply] = []
-        kept: deque[tuple[int, Reply, Any, int]] = deque()
+        given: deque[tuple[int, Reply, Any, int]] = deque()
+        kept: list[tuple[int, Reply, Any, int]] = []
         for held in self._held:
-            if held[3] > before_ms or held[1] is self._perform:
+            offset, reply, _, since_ms = held
+            if offset <= self.committed_offset:
+                given.append(held)
+            elif since_ms > before_ms or reply is self._perform:
                 kept.append(held)
             else:
-                late.append(held[1])
-        self._held = kept
-        for reply in late:
-            reply(error)
+                given.append((_READY, reply, error, since_ms))
+        given.extend(kept)
+        self._held = given
+        self._release()
 
     @property
     def waits_since_ms(self) -> int | None:
         """Since when somebody waits for a commit, or None."""
-        return next((since_ms for _, reply, _, since_ms in self._held if reply is not self._perform), None)
+        committed = self.committed_offset
+        return next((held[3] for held in self._held if held[0] > committed and held[1] is not self._perform), None)
 
     def resign(self, error: ApiError) -> None:
         """This runner will never commit anything again: everybody who waits is told `error`."""
-        waiting = [*(reply for _, reply, _, _ in self._held if reply is not self._perform), *self._parked.values()]
-        self._held.clear()
+        ready = [held for held in self._held if held[0] <= self.committed_offset]
+        waiting = [held[1] for held in self._held if held[0] > self.committed_offset and held[1] is not self._perform]
+        self._held = deque(ready)
+        self._held.extend((_READY, reply, error, 0) for reply in (*waiting, *self._parked.values()))
         self._parked.clear()
         self._timers.clear()
         self._deadlines.clear()
         self._place.clear()
-        for reply in waiting:
-            reply(error)
+        self._left = limits.ANSWERS_AT_ONCE
+        self._release()
 
     def wake(self, now: Moment) -> None:
-        """Run the commands of all timers that are due; those set meanwhile come later, so that others have a turn.
+        """Run the commands of timers that are due; if many are, of the first ones. The rest, and those set meanwhile,
+        come later, so that others have a turn.
 
         One whose command fails, or is refused by the machine or the journal, is due again soon; its error is raised.
         """
@@ -125,7 +137,9 @@ class Runner(Generic[CommandT, RecordT]):
             self._not_before_ms = 0
 
     def _run_due(self, steady_ms: int) -> None:
-        while (deadline_ms := self.next_deadline_ms) is not None and deadline_ms <= steady_ms:
+        for _ in range(limits.TIMERS_AT_ONCE):
+            if (deadline_ms := self.next_deadline_ms) is None or deadline_ms > steady_ms:
+                break
             _, _, key = heapq.heappop(self._deadlines)
             del self._place[key]
             _, command = self._timers.pop(key)
@@ -133,7 +147,7 @@ class Runner(Generic[CommandT, RecordT]):
                 self._carry_out(self._decide(command))
             except Exception:
                 if key not in self._timers:
-                    self._set(key, steady_ms + TIMER_RETRY_MS, command)
+                    self._set(key, steady_ms + limits.TIMER_RETRY_MS, command)
                 raise
 
     @property
@@ -156,7 +170,7 @@ class Runner(Generic[CommandT, RecordT]):
         ahead_ms = now.now_ms - now.steady_ms
         if self._ahead_ms is None:
             self._ahead_ms = ahead_ms
-        elif abs(by_ms := ahead_ms - self._ahead_ms) >= CLOCK_STEP_MS:
+        elif abs(by_ms := ahead_ms - self._ahead_ms) >= limits.CLOCK_STEP_MS:
             self._ahead_ms = ahead_ms
             self.machine.note(ClockSet(by_ms))
 
@@ -187,8 +201,12 @@ class Runner(Generic[CommandT, RecordT]):
                 self._set(key, deadline_ms - self._now.now_ms + self._now.steady_ms, command)
         for effect in result.effects:
             self._hold(self._perform, effect)
-        for token, value in result.answers:
-            self._hold(self._parked.pop(token), value)
+        if result.answers:
+            since_ms = self._now.steady_ms
+            self._held.extend(
+                (self.next_offset, self._parked.pop(token), value, since_ms) for token, value in result.answers
+            )
+            self._release()
 
     def _set(self, key: Hashable, deadline_ms: int, command: Any) -> None:
         deadline_ms = max(deadline_ms, self._not_before_ms)
@@ -204,6 +222,22 @@ class Runner(Generic[CommandT, RecordT]):
             reply(value)
         else:
             self._held.append((self.next_offset, reply, value, self._now.steady_ms))
+
+    def _release(self) -> None:
+        """Gives what is ready, or as much of it as others can wait for."""
+        while self._held and self._held[0][0] <= self.committed_offset:
+            if self._soon is not None:
+                if not self._left:
+                    return
+                if self._left == limits.ANSWERS_AT_ONCE:
+                    self._soon(self._next_turn)
+                self._left -= 1
+            _, reply, value, _ = self._held.popleft()
+            reply(value)
+
+    def _next_turn(self) -> None:
+        self._left = limits.ANSWERS_AT_ONCE
+        self._release()
 
 
 def _no_effects(effect: Any) -> None:

@@ -72,7 +72,9 @@ class Host(Generic[MachineT]):
         """An empty machine, about to be loaded."""
         self.active = False
         self._machine = self._owner.make_machine(self.index)
-        self._runner: Runner[Any, Any] = Runner(self._machine, self._append, _nothing, self._perform)
+        self._runner: Runner[Any, Any] = Runner(
+            self._machine, self._append, _nothing, self._perform, self._services.slices.soon
+        )
         self._cuts = self.partition.cuts
         self._load_from = self.partition.log.log_start_offset
         self._watching = False

@@ -42,8 +42,7 @@ class MemberProtocol(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicMember:
+class ClassicMember(NamedTuple):
     """One member. `is_awaiting_join` and `is_awaiting_sync`: its request is parked until the group gets that far."""
 
     member_id: str
@@ -64,7 +63,10 @@ class ClassicMember:
 
     def metadata(self, protocol: str | None) -> bytes:
         """What it said about itself for this protocol."""
-        return next((each.metadata for each in self.protocols if each.name == protocol), b"")
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        return b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class ClassicGroup:
     pending_sync: frozenset[str] = frozenset()  # members of the generation that have not synced
     is_initial: bool = False  # while preparing: the first rebalance, which waits for more members
     has_newcomers: bool = False  # somebody joined since the initial rebalance was last extended
+    # Names of the protocols that every member offers, kept so that a join does not look at everybody. None: not known.
+    common: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def empty(cls, group_id: str, now_ms: int) -> ClassicGroup:
@@ -185,8 +189,19 @@ class ClassicGroup:
 
     def with_member(self, member: ClassicMember) -> ClassicGroup:
         """Adds a member or replaces it."""
-        members = MappingProxyType({**self.members, member.member_id: member})
-        return replace(self, members=members, leader=member.member_id if self.leader is None else self.leader)
+        former = self.members.get(member.member_id)
+        names = _names(member.protocols)
+        common = self.common
+        if former is None:
+            common = self._offered_by_all(names)
+        elif _names(former.protocols) != names:
+            common = None
+        return replace(
+            self,
+            members=MappingProxyType({**self.members, member.member_id: member}),
+            leader=member.member_id if self.leader is None else self.leader,
+            common=common,
+        )
 
     def with_successor(self, former_id: str, member: ClassicMember) -> ClassicGroup:
         """A member with another id takes the place of a former one, whatever that was in the group."""
@@ -195,7 +210,7 @@ class ClassicGroup:
         if former_id in pending_sync:
             pending_sync = pending_sync - {former_id} | {member.member_id}
         leader = member.member_id if self.leader == former_id else self.leader
-        return replace(self.with_members(members), leader=leader, pending_sync=pending_sync)
+        return replace(self.with_members(members), leader=leader, pending_sync=pending_sync, common=None)
 
     def without(self, gone: Iterable[str]) -> ClassicGroup:
         """Members or pending members leave; if the leader is among them, the one who has been here longest leads."""
@@ -207,10 +222,11 @@ class ClassicGroup:
             leader=next(iter(members), None) if self.leader in absent else self.leader,
             pending=tuple(each for each in self.pending if each not in absent),
             pending_sync=self.pending_sync - absent,
+            common=self.common if len(members) == len(self.members) else None,
         )
 
     def with_members(self, members: Iterable[ClassicMember]) -> ClassicGroup:
-        """The same members, changed."""
+        """The same members, with the same protocols, changed otherwise."""
         return replace(self, members=MappingProxyType({each.member_id: each for each in members}))
 
     # --- protocols
@@ -221,10 +237,12 @@ class ClassicGroup:
             return bool(protocol_type and protocols)
         if self.protocol_type != protocol_type:
             return False
-        return bool(self._common(frozenset(each.name for each in protocols)))
+        return bool(self._offered_by_all(_names(protocols)))
 
-    def _common(self, names: frozenset[str]) -> frozenset[str]:
+    def _offered_by_all(self, names: frozenset[str]) -> frozenset[str]:
         """Those of the protocols that every member offers."""
+        if self.common is not None:
+            return names & self.common
         for member in self.members.values():
             if not names:
                 break
@@ -235,7 +253,7 @@ class ClassicGroup:
         """Each member votes for the common protocol it prefers; the earliest of those with most votes wins."""
         votes: dict[str, int] = {}
         first = next(iter(self.members.values()))
-        common = self._common(frozenset(each.name for each in first.protocols))
+        common = self._offered_by_all(_names(first.protocols))
         for vote in self._votes(common):
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=lambda name: votes[name])
@@ -252,9 +270,13 @@ class ClassicGroup:
         if not self.uses_consumer_protocol:
             return None
         topics: set[str] = set()
-        for member in self.members.values():
-            found = topics_of(member.metadata(self.protocol))
+        for metadata in {member.metadata(self.protocol) for member in self.members.values()}:
+            found = topics_of(metadata)
             if found is None:
                 return None
             topics.update(found)
         return frozenset(topics)
+
+
+def _names(protocols: Iterable[MemberProtocol]) -> frozenset[str]:
+    return frozenset(each.name for each in protocols)

@@ -149,7 +149,7 @@ class Join:
             turn.answer_join(former.member_id, JoinReply(ErrorCode.FENCED_INSTANCE_ID, former.member_id))
         if former.is_awaiting_sync:
             turn.answer_sync(former.member_id, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
-        member = self._updated(replace(former, member_id=member_id, is_new=False, is_awaiting_sync=False))
+        member = self._updated(former._replace(member_id=member_id, is_new=False, is_awaiting_sync=False))
         turn.cancel(turn.session_key(former.member_id))
         keep_session(turn, member)
         turn.group = turn.group.with_successor(former.member_id, member)
@@ -163,7 +163,7 @@ class Join:
 
     def _carry_on(self, turn: Turn, member: ClassicMember, former_leader: str | None) -> None:
         """No rebalance: the new member id is written down, and the member gets the assignment of the former one."""
-        turn.set_member(replace(member, is_awaiting_join=False))
+        turn.set_member(member._replace(is_awaiting_join=False))
         group = turn.group
         turn.records.append(entry_of(group))
         reply = generation_reply(group, member.member_id)
@@ -206,8 +206,7 @@ class Join:
         rebalance_or_complete(turn)
 
     def _updated(self, member: ClassicMember) -> ClassicMember:
-        return replace(
-            member,
+        return member._replace(
             protocols=self.protocols,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,

@@ -47,7 +47,7 @@ def complete_if_ripe(turn: Turn) -> None:
 def prepare(turn: Turn) -> None:
     """Begin a rebalance. Whoever waits for an assignment of this generation will not get one."""
     if turn.group.state is ClassicState.COMPLETING:
-        turn.group = turn.group.with_members(replace(each, assignment=b"") for each in turn.group.members.values())
+        turn.group = turn.group.with_members(each._replace(assignment=b"") for each in turn.group.members.values())
         answer_syncs(turn, ErrorCode.REBALANCE_IN_PROGRESS)
     turn.cancel(turn.sync_key())
     is_initial = turn.group.is_empty
@@ -118,7 +118,7 @@ def _begin_generation(turn: Turn, leader: str) -> None:
             turn.answer_join(member.member_id, generation_reply(turn.group, member.member_id))
         keep_session(turn, member)
     turn.group = turn.group.with_members(
-        replace(each, is_new=False, is_awaiting_join=False) for each in turn.group.members.values()
+        each._replace(is_new=False, is_awaiting_join=False) for each in turn.group.members.values()
     )
     turn.after(
         turn.sync_key(), turn.group.rebalance_timeout_ms, SyncPhaseEnded(turn.group.group_id, turn.group.generation)
@@ -150,7 +150,7 @@ def answer_syncs(turn: Turn, error: ErrorCode = ErrorCode.NONE) -> None:
         if member.is_awaiting_sync:
             turn.answer_sync(member.member_id, sync_reply(group, member) if not error else SyncReply(error))
             keep_session(turn, member)
-    turn.group = group.with_members(replace(each, is_awaiting_sync=False) for each in group.members.values())
+    turn.group = group.with_members(each._replace(is_awaiting_sync=False) for each in group.members.values())
 
 
 def sync_reply(group: ClassicGroup, member: ClassicMember) -> SyncReply:

@@ -79,14 +79,14 @@ class Sync:
     def _wait(self, turn: Turn, member: ClassicMember) -> None:
         if member.is_awaiting_sync:
             turn.answer_sync(self.member_id, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
-        turn.set_member(replace(member, is_awaiting_sync=True))
+        turn.set_member(member._replace(is_awaiting_sync=True))
         turn.wait(SYNC, self.member_id)
 
     def _assign(self, turn: Turn) -> None:
         """The generation is Stable. A member that the leader forgot gets nothing."""
         members = turn.group.members.values()
         turn.group = turn.group.with_members(
-            replace(each, assignment=self.assignments.get(each.member_id, b"")) for each in members
+            each._replace(assignment=self.assignments.get(each.member_id, b"")) for each in members
         )
         turn.records.append(entry_of(turn.group))
         answer_syncs(turn)

@@ -61,6 +61,7 @@ class Turn:
         self.records: list[Entry] = []
         self._before = group
         self.reply: Any = None
+        self._waits: Token | None = None  # of the request being decided, while it is parked
         self._answers: list[Answer] = []
         self._timers: list[Timer] = []
 
@@ -88,7 +89,8 @@ class Turn:
 
     def wait(self, kind: str, member_id: str) -> None:
         """The request being decided is parked, unless a later step answers it."""
-        self.reply = Parked((kind, self.group.group_id, member_id))
+        self._waits = (kind, self.group.group_id, member_id)
+        self.reply = Parked(self._waits)
 
     def answer_join(self, member_id: str, reply: JoinReply) -> None:
         self._answer((JOIN, self.group.group_id, member_id), reply)
@@ -97,7 +99,8 @@ class Turn:
         self._answer((SYNC, self.group.group_id, member_id), reply)
 
     def _answer(self, token: Token, value: Any) -> None:
-        if self.reply == Parked(token):
+        if token == self._waits:
+            self._waits = None
             self.reply = value
         else:
             self._answers.append(Answer(token, value))
