@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -406,3 +407,20 @@ def test_many_timers_that_are_due_at_once_are_run_in_turns() -> None:
     while bench.runner.next_deadline_ms is not None:
         bench.wake(100)
     assert bench.journal[CROWD:] == [("done", str(number)) for number in range(CROWD)]
+
+
+def test_who_is_given_something_may_ask_for_more() -> None:
+    """Any number of times, one after the other."""
+    bench = Bench()
+    left = 2 * sys.getrecursionlimit()
+
+    def again(value: Any) -> None:
+        nonlocal left
+        bench.replies.append(value)
+        left -= 1
+        if left:
+            bench.runner.submit(Take(1), Moment(0, 0), again)
+            bench.runner.commit(len(bench.journal))
+
+    again(0)
+    assert bench.replies == list(range(2 * sys.getrecursionlimit()))

@@ -1,6 +1,10 @@
 """Java's hashes and the order of Kafka's tables, by what Kafka's own tests and coordinators show."""
 
-from ottla.model.java import java_abs, java_hash, table_order
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.model.java import in_table_order, java_abs, java_hash, table_order
+from ottla.server.slices import in_one_go
 
 
 def test_hashes_of_strings() -> None:
@@ -28,3 +32,8 @@ def test_what_shares_a_slot_comes_back_in_reverse() -> None:
     assert len({java_hash(each) for each in same}) == 1
     assert walked(same) == same[::-1]
     assert walked([]) == []
+
+
+@given(st.lists(st.text(), unique=True), st.integers(1, 20))
+def test_the_same_order_in_steps(names: list[str], at_once: int) -> None:
+    assert in_one_go(in_table_order(names, str, at_once)) == table_order(names, str)

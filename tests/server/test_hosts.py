@@ -122,7 +122,7 @@ def test_a_change_that_was_only_half_made_is_made_from_the_journal(inside: Insid
         inside.ask(Spoilt())
     assert inside.host.machine is not half
     found = inside.ask(FetchOffsets("g", (WHERE,)))
-    assert found[0].offset == 6
+    assert found.of(WHERE).offset == 6
     assert inside.ask(commit(7)) == [ErrorCode.NONE]
 
 
@@ -147,7 +147,7 @@ def test_what_a_coordinator_begins_with_is_tried_again(
     while isinstance(found := inside.ask(FetchOffsets("g", (WHERE,))), ApiError):
         assert found.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         inside.broker.clock.advance("1s")
-    assert found[0].offset == 5
+    assert found.of(WHERE).offset == 5
     assert refusals == 0
     assert inside.do(lambda: inside.host._runner.next_deadline_ms) is not None
 
@@ -168,14 +168,14 @@ def test_a_coordinator_that_begins_anew_twice_is_taken_up_once(inside: Inside, m
         assert not isinstance(inside.ask(commit(offset)), ApiError)
     monkeypatch.setattr(limits, "COORDINATOR_LOAD_BYTES", 1)  # one batch per turn of the loop
     taken_up: list[Any] = []
-    submit = Host.submit
+    carry_out = Host._carry_out
 
     def noting(host: Any, command: Any, reply: Any) -> None:
         if isinstance(command, Loaded):
             taken_up.append(host.index)
-        submit(host, command, reply)
+        carry_out(host, command, reply)
 
-    monkeypatch.setattr(Host, "submit", noting)
+    monkeypatch.setattr(Host, "_carry_out", noting)
     host = inside.groups.host_of("g")
     inside.do(lambda: (host.reload("once"), host.reload("and again")))
     eventually(lambda: inside.do(lambda: host.active), "it is loaded")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -53,6 +53,11 @@ class Group(Protocol):
     @property
     def state_name(self) -> str:
         """Kafka's name of the state: Empty, Stable, PreparingRebalance, Assigning, Reconciling, Dead, …"""
+        ...
+
+    @property
+    def members(self) -> Sized:
+        """Of whatever sort they are."""
         ...
 
     @property

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.groups.group import GroupKind
+from ottla.groups.group import Group, GroupKind
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
-from ottla.model.java import table_order
+from ottla.model import limits
+from ottla.model.java import in_table_order
 
 
 class GroupListed(NamedTuple):
@@ -22,18 +24,33 @@ class GroupListed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ListGroups:
-    """Replies with the groups in one of these states (names in lower case) and of one of these kinds; None: any."""
+class AllGroups:
+    """Replies with all groups there are, in the order in which they came."""
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        return Result(reply=list(view.state.groups.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The groups in one of these states (names in lower case) and of one of these kinds; None: any."""
 
     states: frozenset[str] | None
     kinds: frozenset[GroupKind | None] | None
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        return Result(
-            reply=[
-                GroupListed(group_id, group.kind, group.protocol_type, group.state_name)
-                for group_id, group in table_order(view.state.groups.items(), lambda entry: entry[0])
-                if (self.states is None or group.state_name.lower() in self.states)
-                and (self.kinds is None or group.kind in self.kinds)
-            ]
+    def includes(self, group: Group) -> bool:
+        return (self.states is None or group.state_name.lower() in self.states) and (
+            self.kinds is None or group.kind in self.kinds
         )
+
+
+def listed(groups: Sequence[Group], wanted: Filter) -> Generator[None, None, list[GroupListed]]:
+    """Those that are wanted, in Kafka's order; there may be very many, so in steps."""
+    found: list[GroupListed] = []
+    ordered = yield from in_table_order(groups, lambda group: group.group_id, limits.GROUPS_LISTED_PER_SLICE)
+    for position, group in enumerate(ordered, 1):
+        if wanted.includes(group):
+            found.append(GroupListed(group.group_id, group.kind, group.protocol_type, group.state_name))
+        if position % limits.GROUPS_LISTED_PER_SLICE == 0:
+            yield
+    return found

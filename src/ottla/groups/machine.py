@@ -1,27 +1,31 @@
 """The group coordinator's machine: commands decide on the state, entries and notes change it (see `machine/kit.py`).
 
 Each kind of group is a package of its own that says which entries and notes it applies (`APPLY`, `NOTE`) and what it
-has to do when its journal was read (`LOADED`); this module only puts them together.
+has to do for groups whose journal was read (`LOADED`); this module only puts them together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from ottla.groups.classic import part as classic
 from ottla.groups.consumer import part as consumer
+from ottla.groups.group import Group
 from ottla.groups.modern import topics_changed
 from ottla.groups.offsets import part as offsets
+from ottla.groups.offsets.remove import expiry_timer
 from ottla.groups.share import part as share
 from ottla.groups.streams import part as streams
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
+from ottla.model import limits
 
 # How one type of entry (by the class of its key), marker or note changes the state.
 Apply = Callable[[View, Any], None]
-OnLoaded = Callable[[View, int], Result[Entry]]
+OnLoaded = Callable[[View, Sequence[Group], int], Result[Entry]]
 
 _PARTS: tuple[Any, ...] = (classic, offsets, topics_changed, consumer, share, streams)
 _APPLY: dict[type, Apply] = {kind: apply for part in _PARTS for kind, apply in part.APPLY.items()}
@@ -43,14 +47,27 @@ class GroupsMachine(OneByOne):
 
     def decide(self, command: Command | Loaded, now_ms: int) -> Result[Entry]:
         if isinstance(command, Loaded):
-            results = [loaded(self.view, now_ms) for loaded in _LOADED]
+            groups = list(islice(self.view.state.groups.values(), command.first, command.last))
+            results = [loaded(self.view, groups, now_ms) for loaded in _LOADED]
             return Result(
                 records=[entry for result in results for entry in result.records],
-                timers=[timer for result in results for timer in result.timers],
+                timers=[
+                    *(timer for result in results for timer in result.timers),
+                    *(() if command.first else (expiry_timer(self.view, now_ms),)),
+                ],
                 notes=[note for result in results for note in result.notes],
                 effects=[effect for result in results for effect in result.effects],
             )
         return command.decide(self.view, now_ms)
+
+    def beginning(self) -> Iterator[Loaded]:
+        first = weight = 0
+        for position, group in enumerate(self.view.state.groups.values(), 1):
+            weight += 1 + len(group.members)
+            if weight >= limits.MEMBERS_LOADED_AT_ONCE:
+                yield Loaded(first, position)
+                first, weight = position, 0
+        yield Loaded(first)
 
     def apply(self, record: Entry | Marker) -> Sequence[Any]:
         apply = _APPLY.get(Marker if isinstance(record, Marker) else type(record.key))

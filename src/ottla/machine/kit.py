@@ -19,7 +19,7 @@ it is carried out once the records are committed, and what came of it re-enters 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -79,7 +79,13 @@ class Result(NamedTuple, Generic[RecordT]):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The first command after a journal was replayed: set the timers, go on with what was left half done."""
+    """The first commands after a journal was replayed: set the timers, go on with what was left half done.
+
+    One is about the groups (or transactions, ...) from the first to before the last, in their order; None: to the end.
+    """
+
+    first: int = 0
+    last: int | None = None
 
 
 class Machine(Protocol[CommandT_contra, RecordT]):
@@ -99,6 +105,14 @@ class Machine(Protocol[CommandT_contra, RecordT]):
 
     def note(self, note: Any) -> None:
         """Change state that no record holds."""
+        ...
+
+
+class Journaled(Machine[CommandT_contra, RecordT], Protocol[CommandT_contra, RecordT]):
+    """A machine that is made from a journal, which may be long."""
+
+    def beginning(self) -> Iterator[Loaded]:
+        """The commands it begins with, each of some milliseconds; nothing else is asked of it before their end."""
         ...
 
 

@@ -56,6 +56,7 @@ class Runner(Generic[CommandT, RecordT]):
         self._perform = perform or _no_effects
         self._soon = soon
         self._left = limits.ANSWERS_AT_ONCE  # of those that may be given before others have a turn
+        self._releasing = False
         # (Offset that must be committed, reply, value, since when it waits), in order. All times here are steady ones.
         self._held: deque[tuple[int, Reply, Any, int]] = deque()
         self._parked: dict[Hashable, Reply] = {}
@@ -199,13 +200,10 @@ class Runner(Generic[CommandT, RecordT]):
                 self._timers.pop(key, None)
             else:
                 self._set(key, deadline_ms - self._now.now_ms + self._now.steady_ms, command)
-        for effect in result.effects:
-            self._hold(self._perform, effect)
-        if result.answers:
-            since_ms = self._now.steady_ms
-            self._held.extend(
-                (self.next_offset, self._parked.pop(token), value, since_ms) for token, value in result.answers
-            )
+        if result.effects or result.answers:
+            offset, since_ms = self.next_offset, self._now.steady_ms
+            self._held.extend((offset, self._perform, effect, since_ms) for effect in result.effects)
+            self._held.extend((offset, self._parked.pop(token), value, since_ms) for token, value in result.answers)
             self._release()
 
     def _set(self, key: Hashable, deadline_ms: int, command: Any) -> None:
@@ -224,16 +222,23 @@ class Runner(Generic[CommandT, RecordT]):
             self._held.append((self.next_offset, reply, value, self._now.steady_ms))
 
     def _release(self) -> None:
-        """Gives what is ready, or as much of it as others can wait for."""
-        while self._held and self._held[0][0] <= self.committed_offset:
-            if self._soon is not None:
-                if not self._left:
-                    return
-                if self._left == limits.ANSWERS_AT_ONCE:
-                    self._soon(self._next_turn)
-                self._left -= 1
-            _, reply, value, _ = self._held.popleft()
-            reply(value)
+        """Gives what is ready, or as much of it as others can wait for. Whoever is given something may submit more, and
+        make more ready: that comes after it, not within it."""
+        if self._releasing:
+            return
+        self._releasing = True
+        try:
+            while self._held and self._held[0][0] <= self.committed_offset:
+                if self._soon is not None:
+                    if not self._left:
+                        return
+                    if self._left == limits.ANSWERS_AT_ONCE:
+                        self._soon(self._next_turn)
+                    self._left -= 1
+                _, reply, value, _ = self._held.popleft()
+                reply(value)
+        finally:
+            self._releasing = False
 
     def _next_turn(self) -> None:
         self._left = limits.ANSWERS_AT_ONCE

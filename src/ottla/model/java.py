@@ -6,7 +6,7 @@ compare what they see, so it is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -38,14 +38,36 @@ def java_abs(unsigned: int) -> int:
 def table_order(entries: Iterable[T], name: Callable[[T], str]) -> list[T]:
     """The order in which Kafka's coordinators walk a table (`TimelineHashMap`) that these were put into one by one."""
     known = list(entries)[::-1]  # what shares a slot comes back in reverse
-    # A table begins with two slots and doubles before an entry that makes three quarters of the entries exceed them.
+    bits = _bits(len(known))
+    return sorted(known, key=lambda entry: _slot(name(entry), bits))
+
+
+def in_table_order(entries: Sequence[T], name: Callable[[T], str], at_once: int) -> Generator[None, None, list[T]]:
+    """The same of very many, in steps of so many each."""
+    bits = _bits(len(entries))
+    slots: dict[int, list[T]] = {}
+    for position, entry in enumerate(reversed(entries), 1):
+        slots.setdefault(_slot(name(entry), bits), []).append(entry)
+        if position % at_once == 0:
+            yield
+    ordered: list[T] = []
+    for first in range(0, 1 << bits, 10 * at_once):  # a look at a slot costs little
+        if first:
+            yield
+        for slot in range(first, first + 10 * at_once):
+            ordered += slots.pop(slot, ())
+    return ordered
+
+
+def _bits(count: int) -> int:
+    """A table of two slots doubles before an entry that makes three quarters of the entries exceed them."""
     bits = 1
-    while len(known) * 3 > 4 << bits:
+    while count * 3 > 4 << bits:
         bits += 1
+    return bits
 
-    def slot(entry: T) -> int:
-        value = java_hash(name(entry))
-        signed = value - (_INT32 + 1) if value >= _SIGN else value
-        return (signed * _GOLDEN & _INT64) >> (64 - bits)
 
-    return sorted(known, key=slot)
+def _slot(name: str, bits: int) -> int:
+    value = java_hash(name)
+    signed = value - (_INT32 + 1) if value >= _SIGN else value
+    return (signed * _GOLDEN & _INT64) >> (64 - bits)

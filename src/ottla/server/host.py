@@ -12,13 +12,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.log.disk import StorageError, in_a_hurry
 from ottla.log.producers import Origin
 from ottla.machine.keyed import Entry, Marker, batch_of, entries_of
-from ottla.machine.kit import Loaded, Machine
+from ottla.machine.kit import Journaled, Loaded
 from ottla.machine.runner import Runner
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MachineT = TypeVar("MachineT", bound=Machine[Any, Any])
+MachineT = TypeVar("MachineT", bound=Journaled[Any, Any])
 # What the journal's refusals mean to whoever asked the coordinator; all others are told as they are.
 _MEANINGS = {
     # Nobody who asks a coordinator expects these; Kafka's clients are told of an unexpected error.
@@ -77,33 +78,63 @@ class Host(Generic[MachineT]):
         )
         self._cuts = self.partition.cuts
         self._load_from = self.partition.log.log_start_offset
+        self._read: Iterator[Entry | Marker] = iter(())  # what has been read and is yet to be applied
+        self._beginning: Iterator[Loaded] | None = None  # once everything is
+        self._put_off = False  # it could not begin, and will try again
         self._watching = False
 
     # --- loading
 
     def load_some(self) -> bool:
-        """Replay one slice; True when the machine is up to date and answers. Raises Cold, and nothing has changed."""
+        """Do one slice; True when the machine is up to date and answers. Raises Cold, and nothing has changed."""
+        if self._put_off:
+            return True
+        if self._beginning is None:
+            left = self._apply_some(limits.COORDINATOR_LOAD_RECORDS)
+            log_ = self.partition.log
+            if left and self._load_from < log_.next_offset:
+                self._read_some()
+                left = self._apply_some(left)
+            if not left or self._load_from < log_.next_offset:
+                return False
+            self._runner.next_offset = log_.next_offset
+            self._beginning = self._machine.beginning()
+        return self._begin_with(next(self._beginning))
+
+    def _read_some(self) -> None:
         log_ = self.partition.log
         with in_a_hurry(log_.directory):
             read = log_.read(self._load_from, limits.COORDINATOR_LOAD_BYTES, max_offset=log_.next_offset)
             data = memoryview(read.slice.read() if read.slice is not None else b"")
-        if read.slice is not None:
-            for position, header in headers(data):
-                for entry in entries_of(data[position : position + header.size_bytes], header, self._owner.types):
-                    self._machine.apply(entry)
-                self._load_from = header.next_offset
-        if read.slice is not None and self._load_from < log_.next_offset:
-            return False
-        self._runner.next_offset = log_.next_offset
-        self.active = True
-        self._committed()
-        self.submit(Loaded(), self._begun)
-        return True
+        if read.slice is None:
+            self._load_from = log_.next_offset  # nothing is left of the rest
+        self._read = self._entries(data)
+
+    def _apply_some(self, most: int) -> int:
+        """How many more might have been."""
+        for entry in islice(self._read, most):
+            self._machine.apply(entry)
+            most -= 1
+        return most
+
+    def _entries(self, data: memoryview) -> Iterator[Entry | Marker]:
+        for position, header in headers(data):
+            yield from entries_of(data[position : position + header.size_bytes], header, self._owner.types)
+            self._load_from = header.next_offset
+
+    def _begin_with(self, command: Loaded) -> bool:
+        if command.last is None:
+            beginning, self.active = self._beginning, True
+            self._committed()
+            if self._beginning is not beginning:  # the journal was cut, and is read anew
+                return True
+        self._carry_out(command, self._begun)
+        return self.active or self._put_off
 
     def _begun(self, answer: Any) -> None:
         """What is to be done first could not be written: without it nothing would go on by itself."""
-        if isinstance(answer, ApiError) and self.active:
-            self.active = False
+        if isinstance(answer, ApiError) and not self._put_off:
+            self.active, self._put_off = False, True
             self._owner.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._begin_again)
 
     def _begin_again(self) -> None:
@@ -116,7 +147,10 @@ class Host(Generic[MachineT]):
         """`reply` is called once, with the value or an ApiError."""
         if not self.active:
             reply(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
-            return
+        else:
+            self._carry_out(command, reply)
+
+    def _carry_out(self, command: Any, reply: Callable[[Any], None]) -> None:
         try:
             self._runner.submit(command, self._services.clocks.moment(), reply)
         except StorageError as error:
@@ -164,7 +198,7 @@ class Host(Generic[MachineT]):
             transaction_version=transaction_version,
         )
         self._appended()
-        if self.active:
+        if self._beginning is not None:  # else it will be read
             self._machine.apply(marker)
             self._runner.next_offset = self.partition.log.next_offset
             self._committed()
@@ -244,7 +278,7 @@ class Host(Generic[MachineT]):
 
     def _arm(self) -> None:
         deadline_ms = self._runner.next_deadline_ms
-        if deadline_ms is None or self._closed:
+        if deadline_ms is None or self._closed or not self.active:
             self._disarm()
             return
         if self._timer_ms is None or deadline_ms < self._timer_ms:

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, TypeVar
 
-from ottla.server.answer import Large, Sliced
+from ottla.server.answer import Large, Later, Sliced
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Slices:
@@ -85,6 +86,13 @@ class Slices:
             result: T = end.value
             return result
         return Sliced(self._rest(steps), changes=False)
+
+    def answer_of(self, known: Later[U], make: Callable[[U], Generator[None, None, T]]) -> T | Awaitable[T | Large[T]]:
+        """`answer`, made of what somebody is asked for, who may know it now or later."""
+        return self.answer(make(known.taken())) if known.done else self._when_known(known, make)
+
+    async def _when_known(self, known: Later[U], make: Callable[[U], Generator[None, None, T]]) -> Large[T]:
+        return Large(await self.finish(make(await known)))
 
     async def _rest(self, steps: Generator[None, None, T]) -> Large[T]:
         await self.turn()

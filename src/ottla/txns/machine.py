@@ -8,15 +8,17 @@ clock will end it) or decided and soon told everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from ottla.machine.keyed import Entry, Marker
-from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result
+from ottla.machine.kit import ClockSet, Loaded, OneByOne, Result, Timer
+from ottla.model import limits
 from ottla.txns.commands.timeouts import first_look, next_expiry
 from ottla.txns.effects import BegunLater, LastEpoch, Sweeping, markers_of
 from ottla.txns.states import PREPARED, State
-from ottla.txns.transaction import transaction_of
+from ottla.txns.transaction import Transaction, transaction_of
 from ottla.txns.view import View
 
 
@@ -36,24 +38,26 @@ class TransactionsMachine(OneByOne):
         if not isinstance(command, Loaded):
             return command.decide(self.view, now_ms)
         state = self.view.state
-        timers = [next_expiry(self.view, now_ms)]
-        if state.ongoing:
-            timers.append(first_look(self.view, now_ms))
+        loaded = list(islice(state.transactions.values(), command.first, command.last))
+        timers: list[Timer] = []
+        notes: list[Any] = []
+        if not command.first:
+            timers.append(next_expiry(self.view, now_ms))
+            if state.ongoing:
+                timers.append(first_look(self.view, now_ms))
+            notes.append(Sweeping(bool(state.ongoing)))
         return Result(
             timers=timers,
-            notes=[Sweeping(bool(state.ongoing)), *self._begun_later(now_ms)],
-            effects=[markers_of(each) for each in state.transactions.values() if each.state in PREPARED],
+            notes=[*notes, *_begun_later(loaded, now_ms)],
+            effects=[markers_of(each) for each in loaded if each.state in PREPARED],
         )
 
-    def _begun_later(self, now_ms: int) -> list[BegunLater]:
-        """Transactions that began later than now, by a clock that was set back since, or by another broker's. None may
-        take longer than its timeout from here on."""
-        transactions = [self.view.state.transactions[id] for id in self.view.state.ongoing]
-        return [
-            BegunLater(each.transactional_id, now_ms - each.started_ms)
-            for each in transactions
-            if each.started_ms > now_ms
-        ]
+    def beginning(self) -> Iterator[Loaded]:
+        at_once = limits.TRANSACTIONS_LOADED_AT_ONCE
+        last = max(len(self.view.state.transactions) - at_once, 0)
+        for first in range(0, last, at_once):
+            yield Loaded(first, first + at_once)
+        yield Loaded(-(-last // at_once) * at_once)
 
     def apply(self, record: Entry | Marker) -> Sequence[Any]:
         if isinstance(record, Marker):
@@ -91,3 +95,13 @@ class TransactionsMachine(OneByOne):
         else:
             assert isinstance(note, Sweeping)
             state.sweeping = note.on
+
+
+def _begun_later(transactions: Iterable[Transaction], now_ms: int) -> list[BegunLater]:
+    """Those that began later than now, by a clock that was set back since, or by another broker's. None may take longer
+    than its timeout from here on."""
+    return [
+        BegunLater(each.transactional_id, now_ms - each.started_ms)
+        for each in transactions
+        if each.state == State.ONGOING and each.started_ms > now_ms
+    ]

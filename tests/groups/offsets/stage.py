@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from tests.support.script import Stage, Verb
@@ -14,6 +15,7 @@ from ottla.groups.offsets.remove import DeleteGroup, DeleteOffsets, ForgetTopics
 from ottla.groups.state import GroupsState
 from ottla.groups.view import TopicInfo, View
 from ottla.machine.keyed import Entry, Marker, types_of
+from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.node_config import NodeConfig
@@ -50,6 +52,17 @@ def machine() -> GroupsMachine:
 def partition(text: str) -> TopicPartition:
     topic, _, index = text.rpartition("-")
     return TopicPartition(topic, int(index))
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """What is told of each partition."""
+
+    command: FetchOffsets
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        found = self.command.decide(view, now_ms).reply
+        return Result(reply=[found.of(each) for each in self.command.partitions or found.kept])
 
 
 def show(thing: Any) -> str | None:
@@ -101,7 +114,7 @@ def make_stage() -> tuple[Stage[GroupsMachine], dict[str, Verb]]:
 
     def fetch(group: str, *partitions: str, stable: str = "no") -> None:
         wanted = tuple(partition(each) for each in partitions) or None
-        stage.submit(group, FetchOffsets(group, wanted, require_stable=stable == "yes"))
+        stage.submit(group, Fetch(FetchOffsets(group, wanted, require_stable=stable == "yes")))
 
     def delete(group: str, *partitions: str) -> None:
         command = DeleteOffsets(group, tuple(partition(each) for each in partitions))

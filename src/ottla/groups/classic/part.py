@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.journal import apply_group
 from ottla.groups.classic.rebalance import keep_session, prepare
 from ottla.groups.classic.turn import Became, Turn
+from ottla.groups.group import Group
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
@@ -17,12 +20,12 @@ def _note(view: View, note: Became) -> None:
     view.state.groups[note.group.group_id] = note.group
 
 
-def _loaded(view: View, now_ms: int) -> Result[Entry]:
+def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members go on as if nothing had happened: the same generation, sessions that begin now."""
     timers: list[Timer] = []
     notes: list[Became] = []
-    for group in view.state.groups.values():
-        if isinstance(group, ClassicGroup):
+    for group in groups:
+        if isinstance(group, ClassicGroup) and group.members:
             turn = Turn(view, group, now_ms)
             for member in group.members.values():
                 keep_session(turn, member)

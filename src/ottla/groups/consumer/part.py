@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ottla.groups.consumer.apply import KEYS, apply_entry
@@ -11,15 +12,16 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.leave import keep_session, watch_revocation
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.regexes import RegexesSeen, note_seen
+from ottla.groups.group import Group
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 
 
-def _loaded(view: View, now_ms: int) -> Result[Entry]:
+def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members go on as if nothing had happened: sessions, and the time to give partitions back, begin now."""
     timers: list[Timer] = []
-    for group in view.state.groups.values():
+    for group in groups:
         if isinstance(group, ConsumerGroup):
             draft = Draft(view, group, now_ms)
             for member in group.members.values():

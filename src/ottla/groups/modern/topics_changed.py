@@ -6,10 +6,11 @@ member that calls, so a group without members does none, and many changes in a r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ottla.groups.group import Group
 from ottla.groups.modern.group import ModernGroup
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
@@ -55,7 +56,7 @@ def _seen(view: View, note: MetadataSeen) -> None:
         group.metadata_stale = False
 
 
-def _loaded(view: View, now_ms: int) -> Result[Entry]:
+def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     return Result()
 
 

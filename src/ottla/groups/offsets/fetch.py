@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ottla.groups.offsets.store import Committed
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
@@ -23,8 +25,24 @@ class FetchedOffset(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class FetchedOffsets:
+    """A group's offsets at one moment."""
+
+    kept: Mapping[TopicPartition, Committed]
+    unstable: frozenset[TopicPartition]  # a transaction that is under way commits these
+
+    def of(self, partition: TopicPartition) -> FetchedOffset:
+        if partition in self.unstable:
+            return FetchedOffset(partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        committed = self.kept.get(partition)
+        if committed is None:
+            return FetchedOffset(partition)
+        return FetchedOffset(partition, committed.offset, committed.leader_epoch, committed.metadata)
+
+
+@dataclass(frozen=True, slots=True)
 class FetchOffsets:
-    """Replies with a FetchedOffset for each of `partitions`; None: for all that have one."""
+    """Replies with the FetchedOffsets of `partitions`, which are few; None: with all there are."""
 
     group_id: str
     partitions: tuple[TopicPartition, ...] | None
@@ -36,14 +54,15 @@ class FetchOffsets:
         group = view.state.groups.get(self.group_id)
         if group is not None:
             group.check_fetch(self.member_id, self.member_epoch)
-        kept = view.state.offsets.of(self.group_id) if group is not None else {}
-        found: list[FetchedOffset] = []
-        for partition in kept if self.partitions is None else self.partitions:
-            committed = kept.get(partition)
-            if self.require_stable and view.state.offsets.is_pending(self.group_id, partition):
-                found.append(FetchedOffset(partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT))
-            elif committed is None:
-                found.append(FetchedOffset(partition))
-            else:
-                found.append(FetchedOffset(partition, committed.offset, committed.leader_epoch, committed.metadata))
-        return Result(reply=found)
+        offsets = view.state.offsets
+        kept = offsets.of(self.group_id) if group is not None else {}
+        unstable: Iterable[TopicPartition] = ()
+        if self.partitions is None:
+            kept = dict(kept)
+            if self.require_stable:
+                unstable = offsets.pending(self.group_id)
+        else:
+            kept = {each: kept[each] for each in self.partitions if each in kept}
+            if self.require_stable:
+                unstable = (each for each in self.partitions if offsets.is_pending(self.group_id, each))
+        return Result(reply=FetchedOffsets(kept, frozenset(unstable)))

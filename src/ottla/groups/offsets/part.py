@@ -1,15 +1,24 @@
 """The offsets' part of the group coordinator's machine."""
 
+from collections.abc import Sequence
+
+from ottla.groups.group import Group
 from ottla.groups.offsets.entries import apply_commit, apply_marker
-from ottla.groups.offsets.remove import expiry_timer
+from ottla.groups.offsets.remove import Forgotten
 from ottla.groups.view import View
 from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import Result
 from ottla.wire.journal.consumer_offsets import LegacyOffsetCommitKey, OffsetCommitKey
 
 APPLY = {OffsetCommitKey: apply_commit, LegacyOffsetCommitKey: apply_commit, Marker: apply_marker}
-NOTE: dict[type, object] = {}
 
 
-def LOADED(view: View, now_ms: int) -> Result[Entry]:
-    return Result(timers=(expiry_timer(view, now_ms),))
+def _forget(view: View, note: Forgotten) -> None:
+    view.state.offsets.forget(note.group_id)
+
+
+NOTE = {Forgotten: _forget}
+
+
+def LOADED(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
+    return Result()

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ottla.groups.group import SINCE_COMMIT, Group, GroupKind
 from ottla.groups.offsets.entries import tombstone
 from ottla.groups.offsets.store import NO_EXPIRY, Committed
+from ottla.groups.offsets.walk import IsGone, Place, Step, tombstone_bytes
 from ottla.groups.view import View
-from ottla.machine.keyed import Entry, encode
-from ottla.machine.kit import Result, Timer
+from ottla.machine.keyed import Entry
+from ottla.machine.kit import Answer, Parked, Result, Timer
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
 _MINUTE_MS = 60_000
 _EXPIRY_TIMER = ("offsets", "expiry")
-_RECORD_OVERHEAD_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,11 @@ class DeleteOffsets:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
-    """The group with all its offsets; only without members."""
+    """The group with all its offsets; only without members.
+
+    If it has too many offsets for one batch the group goes first, and nobody sees the offsets any more. Then they are
+    deleted from the journal bit by bit; the reply waits for the last of them.
+    """
 
     group_id: str
 
@@ -57,13 +62,57 @@ class DeleteGroup:
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
         group.check_delete()
-        return Result([*_all_offsets(view, self.group_id), *group.tombstones()])
+        offsets = view.state.offsets
+        partitions = tuple(dict.fromkeys((*offsets.of(self.group_id), *offsets.pending(self.group_id))))
+        rest = DeleteForgotten(self.group_id, partitions, ("forgotten", self.group_id, offsets.order))
+        if rest.next_at == len(partitions):
+            return Result([*(tombstone(self.group_id, each) for each in partitions), *group.tombstones()])
+        return Result(
+            group.tombstones(),
+            Parked(rest.token),
+            (Timer(rest.token, now_ms, rest),),
+            notes=(Forgotten(self.group_id),),
+        )
 
 
-def _all_offsets(view: View, group_id: str) -> Iterable[Entry]:
-    offsets = view.state.offsets
-    partitions = dict.fromkeys((*offsets.of(group_id), *offsets.pending(group_id)))
-    return (tombstone(group_id, partition) for partition in partitions)
+class Forgotten(NamedTuple):
+    """The note that nobody is to see the offsets of a group any more."""
+
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteForgotten:
+    """The next of the offsets of a group that was deleted, but not those that somebody has committed since."""
+
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+    token: tuple[str, str, int]
+    at: int = 0
+
+    @property
+    def next_at(self) -> int:
+        """Where the portion ends that is deleted at once."""
+        size_bytes = 0
+        most = min(self.at + limits.OFFSETS_DELETED_AT_ONCE, len(self.partitions))
+        for at in range(self.at, most):
+            size_bytes += tombstone_bytes(self.group_id, self.partitions[at])
+            if at > self.at and size_bytes > limits.JOURNAL_PORTION_BYTES:
+                return at
+        return most
+
+    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+        offsets = view.state.offsets
+        kept = offsets.of(self.group_id)
+        next_at = self.next_at
+        records = [
+            tombstone(self.group_id, each)
+            for each in self.partitions[self.at : next_at]
+            if each not in kept and not offsets.is_pending(self.group_id, each)
+        ]
+        if next_at == len(self.partitions):
+            return Result(records, answers=(Answer(self.token, None),))
+        return Result(records, timers=(Timer(self.token, now_ms, replace(self, at=next_at)),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,66 +120,57 @@ class ForgetTopics:
     """Topics were deleted: nobody can go on reading them from where they were."""
 
     topics: frozenset[str]
+    place: Place | None = None  # None: the beginning
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        offsets = view.state.offsets
-        forgotten = (
-            tombstone(group_id, partition)
-            for group_id in offsets.groups()
-            for partition in dict.fromkeys((*offsets.of(group_id), *offsets.pending(group_id)))
-            if partition.topic in self.topics
-        )
-        records, is_all = _portion(forgotten)
-        return Result(records, timers=() if is_all else (Timer(("offsets", self.topics), now_ms, self),))
+        step = Step(view, self.place or Place(view.state.offsets.groups()))
+        step.take(lambda _: self._is_gone, lambda _: ())
+        if step.next is None:
+            return Result(step.gone)
+        return Result(step.gone, timers=(Timer(("offsets", self.topics), now_ms, replace(self, place=step.next)),))
+
+    def _is_gone(self, partition: TopicPartition, _: Committed | None) -> bool:
+        return partition.topic in self.topics
 
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets:
     """Offsets that outlived their retention, and groups of which nothing is left then."""
 
+    place: Place | None = None  # None: the beginning
+
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        records, is_all = _portion(_outlived(view, now_ms))
-        timer = expiry_timer(view, now_ms) if is_all else Timer(_EXPIRY_TIMER, now_ms, self)
-        return Result(records, timers=(timer,))
+        groups = view.state.groups
+        retention_ms = view.setting("offsets.retention.minutes") * _MINUTE_MS
+        step = Step(view, self.place or Place(tuple(groups)))
+
+        def rest_of(group_id: str) -> Iterable[Entry]:
+            return groups[group_id].tombstones() if groups[group_id].is_empty else ()
+
+        step.take(lambda group_id: _outlived(view, groups.get(group_id), now_ms, retention_ms), rest_of)
+        timer = expiry_timer(view, now_ms)
+        if step.next is not None:
+            timer = Timer(_EXPIRY_TIMER, now_ms, ExpireOffsets(step.next))
+        return Result(step.gone, timers=(timer,))
 
 
-def _portion(entries: Iterable[Entry]) -> tuple[list[Entry], bool]:
-    """As many as are well below the largest batch that a log takes, and whether those are all."""
-    size_bytes = 0
-    portion: list[Entry] = []
-    for entry in entries:
-        size_bytes += len(encode(entry)[0]) + _RECORD_OVERHEAD_BYTES
-        if portion and size_bytes > limits.JOURNAL_PORTION_BYTES:
-            return portion, False
-        portion.append(entry)
-    return portion, True
-
-
-def _outlived(view: View, now_ms: int) -> Iterator[Entry]:
-    """A group goes after all of its offsets; a share group stays: what it has accomplished is not among them."""
-    retention_ms = view.setting("offsets.retention.minutes") * _MINUTE_MS
-    for group_id, group in view.state.groups.items():
-        if group.kind is GroupKind.SHARE:
-            continue
-        expired = _expired(view, group, now_ms, retention_ms)
-        yield from (tombstone(group_id, partition) for partition in expired)
-        nothing_left = len(expired) == len(view.state.offsets.of(group_id))
-        if nothing_left and group.is_empty and not view.state.offsets.has_pending(group_id):
-            yield from group.tombstones()
-
-
-def _expired(view: View, group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+def _outlived(view: View, group: Group | None, now_ms: int, retention_ms: int) -> IsGone | None:
+    """Which offsets of a group are too old. A share group stays: what it has accomplished is not among them."""
+    if group is None or group.kind is GroupKind.SHARE:
+        return None
     since_ms = group.offsets_expire_since()
     if since_ms is None:
-        return []
-    offsets = view.state.offsets
-    return [
-        partition
-        for partition, committed in offsets.of(group.group_id).items()
-        if _is_expired(committed, since_ms, now_ms, retention_ms)
-        and not group.is_subscribed(partition.topic)
-        and not offsets.is_pending(group.group_id, partition)
-    ]
+        return None if not group.is_empty else lambda *_: False
+
+    def is_gone(partition: TopicPartition, committed: Committed | None) -> bool:
+        return (
+            committed is not None
+            and _is_expired(committed, since_ms, now_ms, retention_ms)
+            and not group.is_subscribed(partition.topic)
+            and not view.state.offsets.is_pending(group.group_id, partition)
+        )
+
+    return is_gone
 
 
 def _is_expired(committed: Committed, since_ms: int, now_ms: int, retention_ms: int) -> bool:

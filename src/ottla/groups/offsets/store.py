@@ -8,7 +8,6 @@ Rules (Kafka's):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from ottla.model.ids import NO_ID, TopicPartition
@@ -46,9 +45,9 @@ class Offsets:
         """All offsets of a group, in the order of their first commit."""
         return self._committed.get(group_id, {})
 
-    def groups(self) -> Iterator[str]:
+    def groups(self) -> tuple[str, ...]:
         """Groups with anything committed or pending."""
-        yield from dict.fromkeys((*self._committed, *self._producers))
+        return (*self._committed, *(group_id for group_id in self._producers if group_id not in self._committed))
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Whether a transaction under way commits this offset."""
@@ -65,7 +64,12 @@ class Offsets:
             found.update(dict.fromkeys(self._pending[producer_id][group_id]))
         return list(found)
 
-    # --- changing, by `apply` only
+    @property
+    def order(self) -> int:
+        """The `order` of the last commit."""
+        return self._order
+
+    # --- changing, by `apply` and `note` only
 
     def next_order(self) -> int:
         """The `order` of the next commit."""
@@ -89,6 +93,12 @@ class Offsets:
             pending.pop(partition, None)
             if not pending:
                 self._forget(producer_id, group_id)
+
+    def forget(self, group_id: str) -> None:
+        """All offsets of a group, pending ones included."""
+        self._committed.pop(group_id, None)
+        for producer_id in tuple(self._producers.get(group_id, ())):
+            self._forget(producer_id, group_id)
 
     def end_transaction(self, producer_id: int, *, commit: bool) -> None:
         for group_id, pending in tuple(self._pending.get(producer_id, {}).items()):

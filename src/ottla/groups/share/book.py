@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ottla.groups.group import Group
 from ottla.groups.share import entries
 from ottla.groups.share.group import NO_TOPICS, BookSide, ShareGroup, StateBook, TopicShares
 from ottla.groups.view import View
@@ -83,7 +84,7 @@ class ForgetShares:
     topic_ids: frozenset[bytes]
 
     def decide(self, view: View, now_ms: int) -> Result[Entry]:
-        return Result(forgetting(view, lambda topic_id: topic_id in self.topic_ids))
+        return Result(forgetting(view, view.state.groups.values(), lambda topic_id: topic_id in self.topic_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,10 @@ class BeginDeletingGroup:
         return Result([record], {topic_id: each.partitions for topic_id, each in all_.items()})
 
 
-def forgetting(view: View, is_gone: Callable[[bytes], bool]) -> list[Entry]:
-    """The books of all groups without these topics, where that makes a difference."""
+def forgetting(view: View, groups: Iterable[Group], is_gone: Callable[[bytes], bool]) -> list[Entry]:
+    """The books of these groups without these topics, where that makes a difference."""
     records: list[Entry] = []
-    for group in view.state.groups.values():
+    for group in groups:
         if isinstance(group, ShareGroup) and group.book is not None:
             book = group.book
             left = StateBook(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ottla.groups.assign.spec import NO_PARTITIONS, Partitions, frozen
+from ottla.groups.group import Group
 from ottla.groups.modern.apply import apply_to_group
 from ottla.groups.modern.group import MemberState
 from ottla.groups.share.book import Asked, forgetting
@@ -102,13 +103,13 @@ def _side(topics: Iterable[Any]) -> BookSide:
     return {each.topic_id: TopicShares(each.topic_name, frozenset(each.partitions)) for each in topics}
 
 
-def _loaded(view: View, now_ms: int) -> Result[Entry]:
+def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members that are still there have a session's time to say so; topics may have gone while nobody looked."""
-    groups = [group for group in view.state.groups.values() if isinstance(group, ShareGroup)]
+    found = [group for group in groups if isinstance(group, ShareGroup)]
     return Result(
-        forgetting(view, lambda topic_id: view.topics.by_id(topic_id) is None),
+        forgetting(view, found, lambda topic_id: view.topics.by_id(topic_id) is None),
         timers=[
-            session_timer(view, group.group_id, member_id, now_ms) for group in groups for member_id in group.members
+            session_timer(view, group.group_id, member_id, now_ms) for group in found for member_id in group.members
         ],
     )
 

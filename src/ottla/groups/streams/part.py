@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ottla.groups.group import Group
 from ottla.groups.streams import notes
 from ottla.groups.streams.apply import KEYS, apply_entry
 from ottla.groups.streams.draft import Draft
@@ -15,10 +17,10 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
 
 
-def _loaded(view: View, now_ms: int) -> Result[Entry]:
+def _loaded(view: View, groups: Sequence[Group], now_ms: int) -> Result[Entry]:
     """Members go on as if nothing had happened: sessions, and the time to give tasks back, begin now."""
     timers: list[Timer] = []
-    for group in view.state.groups.values():
+    for group in groups:
         if isinstance(group, StreamsGroup):
             draft = Draft(view, group, now_ms)
             for member in group.members.values():

@@ -10,6 +10,10 @@ ANSWERS_AT_ONCE = 100
 TIMERS_AT_ONCE = 50
 # What a coordinator reads of its journal in one turn of the loop when it is loaded: some ten milliseconds.
 COORDINATOR_LOAD_BYTES = 256 * KIB
+# ... and how many records of it, and then of groups (with their members) and transactions, are taken up in one turn.
+COORDINATOR_LOAD_RECORDS = 500
+MEMBERS_LOADED_AT_ONCE = 2_000
+TRANSACTIONS_LOADED_AT_ONCE = 1_000
 # How soon a coordinator is loaded again whose journal could not be opened or read.
 COORDINATOR_RETRY_MS = 1_000
 # A new member's parked JoinGroup is given up after this: it cannot send heartbeats yet, and may be long gone.
@@ -23,6 +27,13 @@ PENDING_MEMBERS_MAX = 5_000
 # Records that a coordinator writes for many at once (expired offsets, deleted topics, snapshots of quiet partitions)
 # are written in portions, so that each stays well below the largest batch a log takes.
 JOURNAL_PORTION_BYTES = 256 * KIB
+# Offsets of all groups that are looked at in one turn whether they have to go (some 15 ms; one that has to counts as
+# ten), and those of a deleted group that go with it in one batch.
+OFFSETS_WALKED_AT_ONCE = 20_000
+OFFSETS_DELETED_AT_ONCE = 1_000
+# Partitions of one transaction: each change of it writes all of them again, 1 ms for a thousand. Kafka has no bound but
+# the largest batch (some 200,000).
+PARTITIONS_PER_TRANSACTION_MAX = 25_000
 # Transactions that one look of the clock aborts or forgets: their records are one batch, which must fit a segment.
 TRANSACTIONS_PER_SWEEP_MAX = 1_000
 # How long somebody who asks for a coordinator waits for its topic to be made, before they are told to ask again.

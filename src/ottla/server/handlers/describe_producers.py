@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
@@ -18,30 +21,31 @@ PartitionAnswer = TopicAnswer.PartitionResponse
     DescribeProducersRequest,
     portions=Portions("topics.partition_indexes", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
 )
-def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicAnswer(
-                name=topic.name,
-                partitions=[_describe(topic.name, index, context) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
+def describe_producers(request: DescribeProducersRequest, context: Context) -> Answer[DescribeProducersResponse]:
+    return context.services.slices.answer(_response(request, context))
 
 
-def _describe(topic: str, index: int, context: Context) -> PartitionAnswer:
+def _response(request: DescribeProducersRequest, context: Context) -> Generator[None, None, DescribeProducersResponse]:
+    topics = []
+    for topic in request.topics:
+        answer = TopicAnswer(name=topic.name, partitions=[])
+        for index in topic.partition_indexes:
+            answer.partitions.append((yield from _describe(topic.name, index, context)))
+        topics.append(answer)
+    return DescribeProducersResponse(topics=topics)
+
+
+def _describe(topic: str, index: int, context: Context) -> Generator[None, None, PartitionAnswer]:
     try:
         check_topic_name(topic)
-        producers = context.partitions.find(topic, index).log.producer_states()
+        producers = list(context.partitions.find(topic, index).log.producer_states())
     except ApiError as error:
         return PartitionAnswer(
             partition_index=index, error_code=error.code, error_message=error.text, active_producers=[]
         )
-    return PartitionAnswer(
-        partition_index=index,
-        error_code=ErrorCode.NONE,
-        active_producers=[
+    answer = PartitionAnswer(partition_index=index, error_code=ErrorCode.NONE, active_producers=[])
+    for number, producer in enumerate(producers, 1):
+        answer.active_producers.append(
             PartitionAnswer.ProducerState(
                 producer_id=producer.producer_id,
                 producer_epoch=producer.epoch,
@@ -50,6 +54,7 @@ def _describe(topic: str, index: int, context: Context) -> PartitionAnswer:
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_start_offset=producer.txn_first_offset,
             )
-            for producer in producers
-        ],
-    )
+        )
+        if number % limits.PRODUCERS_DESCRIBED_PER_SLICE == 0:
+            yield
+    return answer

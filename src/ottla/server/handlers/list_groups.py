@@ -5,8 +5,11 @@ v4 states_filter   v5 types_filter
 
 from __future__ import annotations
 
-from ottla.groups.group import GroupKind
-from ottla.groups.listing import GroupListed, ListGroups
+from collections.abc import Generator
+
+from ottla.groups.group import Group, GroupKind
+from ottla.groups.listing import AllGroups, Filter, listed
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer, gather
 from ottla.server.context import Context
@@ -22,24 +25,27 @@ def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGrou
     states = frozenset(state.lower() for state in request.states_filter)
     # A type nobody has heard of matches no group, which is not the same as no filter.
     kinds = frozenset(_KINDS.get(name.lower()) for name in request.types_filter)
-    command = ListGroups(states or None, kinds or None)
-    return gather([host.ask(command) for host in context.groups.hosts()]).map(_response).soonest()
+    wanted = Filter(states or None, kinds or None)
+    found = gather([host.ask(AllGroups()) for host in context.groups.hosts()])
+    return context.services.slices.answer_of(found, lambda replies: _listing(replies, wanted))
 
 
-def _response(replies: list[list[GroupListed] | ApiError]) -> ListGroupsResponse:
+def _listing(replies: list[list[Group] | ApiError], wanted: Filter) -> Generator[None, None, ListGroupsResponse]:
     groups: list[ListedGroup] = []
     for reply in replies:
         if isinstance(reply, ApiError):
             if reply.code != ErrorCode.NOT_COORDINATOR:
                 return ListGroupsResponse(error_code=reply.code, groups=[])
             continue
-        groups.extend(
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state_name,
-                group_type=group.kind.value,
+        for position, group in enumerate((yield from listed(reply, wanted)), 1):
+            groups.append(
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state_name,
+                    group_type=group.kind.value,
+                )
             )
-            for group in reply
-        )
+            if position % limits.GROUPS_LISTED_PER_SLICE == 0:
+                yield
     return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)

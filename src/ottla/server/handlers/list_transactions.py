@@ -5,7 +5,7 @@ v1 by how long they have been open   v2 by a pattern of the id
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -14,50 +14,67 @@ from ottla.model.re2.nodes import RegexError
 from ottla.server.answer import Answer, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
-from ottla.txns.commands.describe import ListAll, Wanted
+from ottla.txns.commands.describe import Filter, ListAll
 from ottla.txns.states import BY_TEXT
 from ottla.txns.transaction import Transaction
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 Listed = ListTransactionsResponse.TransactionState
+_AT_ONCE = limits.TRANSACTIONS_LISTED_PER_SLICE
 
 
 @handles(ListTransactionsRequest)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> Answer[ListTransactionsResponse]:
     try:
         text = request.transactional_id_pattern
-        pattern = Search(pattern_of(text), limits.REGEX_WORK_AT_ONCE_MAX) if text else None
+        pattern = Search(pattern_of(text)) if text else None
     except RegexError:
         return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
     unknown = [text for text in dict.fromkeys(request.state_filters) if text not in BY_TEXT]
     states = frozenset(BY_TEXT[text] for text in request.state_filters if text in BY_TEXT)
-    wanted = Wanted(
+    wanted = Filter(
         states if request.state_filters else None,
         frozenset(request.producer_id_filters) or None,
         request.duration_filter,
-        pattern,
     )
+    now_ms = context.now_ms()
 
-    def respond(replies: Sequence[list[Transaction] | ApiError]) -> ListTransactionsResponse:
-        found = []
+    def listing(
+        replies: Sequence[list[Transaction] | ApiError],
+    ) -> Generator[None, None, ListTransactionsResponse]:
+        found: list[Transaction] = []
         for reply in replies:
             if isinstance(reply, ApiError):
                 return _refuse(reply.code)
-            found.extend(reply)
+            for first in range(0, len(reply), _AT_ONCE):
+                if first:
+                    yield
+                found += [each for each in reply[first : first + _AT_ONCE] if wanted.includes(each, now_ms)]
+        if pattern is not None:
+            try:
+                names = yield from pattern.matching(each.transactional_id for each in found)
+            except RegexError:
+                return _refuse(ErrorCode.INVALID_REGULAR_EXPRESSION)
+            found = [each for each in found if each.transactional_id in names]
+        listed: list[Listed] = []
+        for first in range(0, len(found), _AT_ONCE):
+            if first:
+                yield
+            listed += map(_listed, found[first : first + _AT_ONCE])
         return ListTransactionsResponse(
-            error_code=ErrorCode.NONE,
-            unknown_state_filters=unknown,
-            transaction_states=[
-                Listed(
-                    transactional_id=each.transactional_id,
-                    producer_id=each.producer_id,
-                    transaction_state=each.state.text,
-                )
-                for each in found
-            ],
+            error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=listed
         )
 
-    return gather([host.ask(ListAll(wanted)) for host in context.services.txns.hosts()]).map(respond)
+    known = gather([host.ask(ListAll()) for host in context.services.txns.hosts()])
+    return context.services.slices.answer_of(known, listing)
+
+
+def _listed(transaction: Transaction) -> Listed:
+    return Listed(
+        transactional_id=transaction.transactional_id,
+        producer_id=transaction.producer_id,
+        transaction_state=transaction.state.text,
+    )
 
 
 def _refuse(code: ErrorCode) -> ListTransactionsResponse:

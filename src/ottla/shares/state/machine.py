@@ -6,7 +6,7 @@ counts where in the journal it is, because the journal is pruned below the oldes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from ottla.machine.keyed import Entry, Marker
@@ -34,6 +34,9 @@ class SharesMachine(OneByOne):
         if isinstance(command, Loaded):
             return upkeep.begin(self.view, now_ms)
         return command.decide(self.view, now_ms)
+
+    def beginning(self) -> Iterator[Loaded]:
+        yield Loaded()  # what it has to look at is quickly looked at
 
     def apply(self, record: Entry | Marker) -> Sequence[Any]:
         if isinstance(record, Marker):

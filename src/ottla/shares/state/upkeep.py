@@ -70,7 +70,8 @@ class TopicsDeleted:
 
 def begin(view: View, now_ms: int) -> Result[Entry]:
     """What starts when a journal was read. Topics may have been deleted while nobody looked."""
-    gone = frozenset(id.topic_id for id in view.state.partitions if view.partitions_of(id.topic_id) == 0)
+    topic_ids = {id.topic_id for id in view.state.partitions}
+    gone = frozenset(topic_id for topic_id in topic_ids if view.partitions_of(topic_id) == 0)
     deletions = TopicsDeleted(gone).decide(view, now_ms)
     return Result(
         deletions.records,

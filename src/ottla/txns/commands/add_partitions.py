@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result, Timer
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.txns.commands.timeouts import first_look
@@ -32,6 +33,9 @@ class AddPartitions:
         new = set(self.partitions).difference(found.partitions)
         if found.state == State.ONGOING and not new:
             return Result()
+        if len(found.partitions) + len(new) > limits.PARTITIONS_PER_TRANSACTION_MAX:
+            # As a record is answered that is too large for the journal.
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The transaction would have too many partitions.")
         added = found.to(
             State.ONGOING,
             now_ms,
