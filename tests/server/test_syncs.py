@@ -1,5 +1,6 @@
 """No fsync on the loop of a node that serves: everything here makes files last, and none of it on the loop's thread."""
 
+import errno
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ from tests.support.syncs import SyncsOnLoops
 
 from ottla.client.admin.topics import NewTopic
 from ottla.client.blocking import Blocking
+from ottla.log import checkpoint
+from ottla.log.disk import StorageError
+from ottla.replica.partition import Partition
+from ottla.server.opening import Opening
 from ottla.testing.broker import Broker
 from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
@@ -76,6 +81,32 @@ def test_a_topic_that_is_made_anew_under_its_name(
             client.flush()
             client.admin.topics.delete_records("t", {0: 1})
             client.admin.topics.delete("t")
+    broker.stop()
+    assert not syncs.found, syncs.found[0]
+
+
+def test_a_log_that_could_not_be_recovered_at_the_start(
+    ottla_broker_factory: Callable[..., Broker], syncs: SyncsOnLoops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = ottla_broker_factory(**HASTY)
+    with Blocking(broker.bootstrap) as client:
+        client.admin.topics.create("t", 1, 1, configs={"ottla.fsync.before.ack": "true"})
+        client.send("t", b"x")
+        client.flush()
+    broker.stop()
+    for name in (checkpoint.CLEAN_SHUTDOWN, checkpoint.RECOVERY_POINTS):  # as a crash leaves it
+        (broker.data_dir / name).unlink()
+
+    def failing(opening: Opening) -> Partition:
+        raise StorageError(errno.EIO, f"{opening.name} cannot be read")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Opening, "open", failing)
+        broker.start()
+    with Blocking(broker.bootstrap) as client:
+        client.send("t", b"y")
+        client.flush()
+    assert broker.node is not None and broker.node.partitions.find("t", 0).high_watermark == 2
     broker.stop()
     assert not syncs.found, syncs.found[0]
 

@@ -80,6 +80,8 @@ class Partitions:
         self._by_id: dict[bytes, _Held] = {}
         self._place: dict[TopicPartition, DataDirectory] = {}  # of the replicas that are here and can be used
         self._unopened: dict[TopicPartition, None] = {}
+        self.recovers_late = False  # whether somebody looks after `unrecovered`: the loop does not recover by itself
+        self.unrecovered: dict[TopicPartition, None] = {}
         self.flushed_by_time: dict[Partition, None] = {}  # opened ones with a flush.ms
         self.followers = Followers(node_id)  # what replicas know of the world around them, and whom they tell
         self._preferred: dict[TopicPartition, DataDirectory] = {}  # where replicas that will come were told to go
@@ -174,6 +176,10 @@ class Partitions:
 
     def _open(self, held: _Held, index: int) -> Partition:
         name = TopicPartition(held.topic.name, index)
+        place = self._place.get(name)
+        if self.recovers_late and place is not None and not place.clean and place.disk.exists(str(name)):
+            self.unrecovered[name] = None
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} has yet to be recovered")
         opening = self.opening(name)
         try:
             return self.take_over(name, opening.open())

@@ -2,13 +2,13 @@
 
 Each log is read by one thread (num.recovery.threads.per.data.dir of them for each directory) and known to nobody else
 until it is open; `Partitions` takes the logs over one by one, in the thread that called. A log that cannot be opened is
-told, and answers with storage errors; the others go on.
+told, and answers with storage errors; the others go on. Who asks for it again has it tried again, in a worker.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import ExitStack
 
@@ -64,6 +64,25 @@ def recover(
             _take_over(partitions, name, future.result, progress)
     for progress in told:
         progress.all_done(now_ms() - begun_ms)
+
+
+async def recover_late(partitions: Partitions, in_worker: Callable[..., Awaitable[Partition]]) -> None:
+    """While the node serves: what could not be opened when it started, and was asked for again since."""
+    for name in tuple(partitions.unrecovered):
+        del partitions.unrecovered[name]
+        topic_id = partitions.topic_id(name.topic)
+        if partitions.if_opened(*name) is not None or topic_id is None:
+            continue
+        try:
+            opening = partitions.opening(name)
+            opened = await in_worker(opening.open)
+            if partitions.topic_id(name.topic) == topic_id and partitions.directory_of(name) is opening.directory:
+                partitions.take_over(name, opened)
+        except ApiError as error:
+            log.error("%s-%d cannot be opened: %s", *name, error.message)
+        except StorageError as error:
+            if partitions.directory_of(name) is not None:  # else it was deleted meanwhile
+                log.error("%s-%d cannot be opened: %s", *name, partitions.not_opened(name, error).message)
 
 
 def _opening(partitions: Partitions, name: TopicPartition, progress: _Progress) -> Opening | None:

@@ -17,6 +17,7 @@ from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.cleaning import Cleaner
+from ottla.server.recovery import recover_late
 from ottla.server.removal import remove_all
 from ottla.server.workers import in_worker
 
@@ -46,6 +47,7 @@ class Upkeep:
         self._trash_due_ms: dict[Partition, int] = {}  # segments of theirs wait for their removal
         self._cleaner = Cleaner(loop, node, on_swap=self._has_trash)
         node.partitions.on_cut = self._cut
+        node.partitions.recovers_late = True
         self._too_high = asyncio.Event()  # a recovery point on disk is above the one of a log that was cut
         settings = node.configs.broker
         self._every("spark readers", TIDY_MS, lambda: node.services.spark_readers.commit(node.services))
@@ -116,6 +118,7 @@ class Upkeep:
                 await slices.turn()
 
     async def _open_some(self) -> None:
+        await recover_late(self._partitions, self._in_worker)
         if not self._partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN):
             await asyncio.sleep(RESTING_MS / 1000)
 
