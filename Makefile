@@ -8,7 +8,7 @@ WORKERS ?= 3
 SUPERVISED := $(BIN)/python -m tests.support.supervised
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-full bench-spark bench-cluster chaos sim docs clean
+.PHONY: help run test check bench bench-full bench-spark bench-cluster chaos torture sim docs clean
 
 help:            ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ bench-cluster: $(VENV)/.dev .tools/.ready  ## three nodes against three of Kafka
 
 chaos: $(VENV)/.dev .tools/.ready  ## break a cluster of three real nodes; SECONDS=120 AGAINST=ottla|kafka SEED=n LINKS=proxy
 	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) --against $(or $(AGAINST),ottla) $(if $(SEED),--seed $(SEED)) $(if $(LINKS),--links $(LINKS))
+
+torture: $(VENV)/.dev  ## kill a node with default settings while its topics change; SECONDS=120 SEED=n
+	@$(SUPERVISED) $(BIN)/python -m tests.torture --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
 
 sim: $(VENV)/.dev     ## simulator; SEED=n replays one seed, of KIND=records|transactions|topics|answers|coordinated|cluster|cluster-topics
 	@$(BIN)/python -m ottla.sim $(if $(SEED),--seed $(SEED)) $(if $(KIND),--kind $(KIND))

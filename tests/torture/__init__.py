@@ -1,0 +1,1 @@
+"""One real node with default settings, tortured: see `run`."""
