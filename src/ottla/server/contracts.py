@@ -21,10 +21,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.config import Findings, Inspect
 from ottla.model import limits
@@ -72,23 +72,6 @@ class Contracts:
     def partition(self, name: str) -> Partition:
         topic, _, index = name.rpartition("-")
         return self.services.partitions.find(topic, int(index))
-
-
-class FirstUsed:
-    """A contract that is made when the first batch comes."""
-
-    def __init__(self, make: Callable[[], Inspect]) -> None:
-        self._make = make
-        self._made: Inspect | None = None
-
-    def begin(self, name: str) -> Any:
-        if self._made is None:
-            self._made = self._make()
-        return self._made.begin(name)
-
-    def look(self, data: bytes, header: BatchHeader, name: str, begun: Any) -> Generator[None, None, Findings | None]:
-        assert self._made is not None, "begin() comes first"
-        return self._made.look(data, header, name, begun)
 
 
 class _Begun(NamedTuple):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, PartitionChanged, PartitionsAdded, TopicDeleted
 from ottla.cluster.state import ClusterState
@@ -22,10 +23,13 @@ _MOVES = (PartitionsAdded, PartitionChanged, TopicDeleted)
 
 
 class Coordination:
-    """`make` puts the parts together; they load what is there when they are first `follow`ed."""
+    """`make` puts the parts together, which load what is there when they are first `follow`ed. `imported` has a worker
+    import what that needs; None: it is there."""
 
-    def __init__(self, make: Callable[[], Parts]) -> None:
+    def __init__(self, make: Callable[[], Parts], imported: Callable[[], Future[Any] | None]) -> None:
         self._make = make
+        self._imported = imported
+        self._closed = False
         self._parts: Parts | None = None
         self.tasks: set[asyncio.Task[None]] = set()  # what other nodes are being asked
 
@@ -39,7 +43,7 @@ class Coordination:
     def start(self, state: ClusterState) -> None:
         """Goes on with what a former life, or another node, left behind."""
         if any(name in state.topics for name in INTERNAL_TOPICS):
-            self.parts  # noqa: B018  # made by asking for them
+            self._take_up()
 
     def reload(self, state: ClusterState) -> None:
         """The whole state is another one."""
@@ -55,10 +59,19 @@ class Coordination:
             if moved:
                 self._parts.follow()
             self._parts.tell(changes)
-        elif moved:
-            self.parts  # noqa: B018  # this node may lead some of it
+        elif moved:  # this node may lead some of it
+            importing = self._imported()
+            if importing is None:
+                self._take_up()
+            else:
+                asyncio.wrap_future(importing).add_done_callback(self._take_up)
+
+    def _take_up(self, _: object = None) -> None:
+        if not self._closed:
+            self.parts  # noqa: B018  # made by asking for them
 
     def close(self) -> None:
+        self._closed = True
         if self._parts is not None:
             self._parts.close()
             self._parts = None

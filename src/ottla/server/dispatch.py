@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -28,6 +29,9 @@ RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT", bound=Response)
 Handler = Callable[[Any, Context], Answer[Any]]
 Listeners = Literal["broker", "controller", "both"]
+
+# Whose handlers speak to coordinators.
+_COORDINATED = ("ottla.groups", "ottla.txns", "ottla.shares")
 
 
 class Served(NamedTuple):
@@ -88,8 +92,10 @@ def load_handlers() -> None:
 
 
 def load_handler(key: int) -> None:
-    """Imports the handler of an API that is served."""
+    """Imports the handler of an API that is served; with one that speaks to coordinators, those."""
     importlib.import_module(f"ottla.server.handlers.{api.snake(api.API_NAMES[key])}")
+    if any(package in sys.modules for package in _COORDINATED):
+        importlib.import_module("ottla.server.coordinators")
 
 
 def is_unloaded(key: int) -> bool:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import TopicDeleted
@@ -60,6 +63,10 @@ if TYPE_CHECKING:
     from ottla.server.coordinators import Parts
 
 log = logging.getLogger(__name__)
+
+# Imported when they are first needed.
+_COORDINATORS = "ottla.server.coordinators"
+_CONTRACTS = "ottla.server.contracts"
 
 
 class Node:
@@ -195,7 +202,7 @@ class Node:
             steady_ms=clocks.steady_ms,
             rng=self.ports.rng,
             advertised=addresses.get,
-            coordination=Coordination(lambda: self._coordinators(loop)),
+            coordination=Coordination(lambda: self._coordinators(loop), lambda: self._load(_COORDINATORS)),
             slices=Slices(loop),
             intercept=self.ports.intercept,
         )
@@ -221,16 +228,22 @@ class Node:
             quota=replication.quotas.leader,
         )
 
+    def _load(self, module: str) -> Future[Any] | None:
+        """A worker imports what will soon be needed here, which takes a tenth of a second. None: it is there."""
+        if self.ports.executor is None or module in sys.modules:
+            return None
+        return self.ports.executor.submit(import_module, module)
+
     def _coordinators(self, loop: asyncio.AbstractEventLoop) -> Parts:
         from ottla.server.coordinators import Parts
 
         return Parts(loop, self.services, self.ports.rng)
 
     def _contract(self, topic: str, config: Config) -> Inspect:
-        """How the batches of a topic with a contract are looked at. Logs are opened before there are services, and
-        most nodes never need any of it: both wait for the first batch."""
-        from ottla.server.contracts import FirstUsed
+        """How the batches of a topic with a contract are looked at, once there is the first of them."""
+        from ottla.server.first_used import FirstUsed
 
+        self._load(_CONTRACTS)
         return FirstUsed(lambda: self._contracts.of(topic, config))
 
     @cached_property
