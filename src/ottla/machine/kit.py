@@ -23,6 +23,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ottla.model.limits import CLOCK_STEP_MS
+
 RecordT = TypeVar("RecordT")
 CommandT_contra = TypeVar("CommandT_contra", contravariant=True)
 
@@ -46,6 +48,23 @@ class Moment(NamedTuple):
 
     now_ms: int
     steady_ms: int
+
+
+class ClockSteps:
+    """Notices that the time of day was set. What it drifts by counts as set once it amounts to `CLOCK_STEP_MS`."""
+
+    __slots__ = ("_ahead_ms",)
+
+    def __init__(self, now: Moment) -> None:
+        self._ahead_ms = now.now_ms - now.steady_ms
+
+    def since(self, now: Moment) -> int:
+        """By how much it was set since the last call, forward or (below 0) back."""
+        by_ms = now.now_ms - now.steady_ms - self._ahead_ms
+        if abs(by_ms) < CLOCK_STEP_MS:
+            return 0
+        self._ahead_ms += by_ms
+        return by_ms
 
 
 class ClockSet(NamedTuple):

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
-from ottla.machine.kit import ClockSet, Machine, Moment, Parked, Result
+from ottla.machine.kit import ClockSet, ClockSteps, Machine, Moment, Parked, Result
 from ottla.model import limits
 from ottla.model.errors import ApiError
 
@@ -66,7 +66,7 @@ class Runner(Generic[CommandT, RecordT]):
         # A timer that is put off (every heartbeat does that) keeps its one place in the heap until it is met there.
         self._place: dict[Hashable, int] = {}  # key → the deadline it has in the heap
         self._now = Moment(0, 0)
-        self._ahead_ms: int | None = None  # of the time of day before the steady clock
+        self._steps: ClockSteps | None = None  # from the first command on
         self._not_before_ms = 0  # timers that timers set are not due before this
 
     def submit(self, command: CommandT, now: Moment, reply: Reply) -> None:
@@ -168,11 +168,9 @@ class Runner(Generic[CommandT, RecordT]):
 
     def _follow_clock(self, now: Moment) -> None:
         self._now = now
-        ahead_ms = now.now_ms - now.steady_ms
-        if self._ahead_ms is None:
-            self._ahead_ms = ahead_ms
-        elif abs(by_ms := ahead_ms - self._ahead_ms) >= limits.CLOCK_STEP_MS:
-            self._ahead_ms = ahead_ms
+        if self._steps is None:
+            self._steps = ClockSteps(now)
+        elif by_ms := self._steps.since(now):
             self.machine.note(ClockSet(by_ms))
 
     def _decide(self, command: CommandT) -> Result[RecordT]:

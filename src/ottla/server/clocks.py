@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import Callable
 
 from ottla.machine.kit import Moment
-from ottla.model.limits import CLOCK_STEP_MS
 
 
 class Clocks:
@@ -23,17 +22,9 @@ class Clocks:
         self._loop = loop
         # It begins with the time of day, so that 0 is as long ago for the one as for the other.
         self._begun_ms = now_ms() - int(loop.time() * 1000)
-        self._set_ms = 0
 
     def steady_ms(self) -> int:
         return self._begun_ms + int(self._loop.time() * 1000)
 
     def moment(self) -> Moment:
         return Moment(self.now_ms(), self.steady_ms())
-
-    def set_ms(self) -> int:
-        """By how much the time of day was set since the start, forward or (below 0) back."""
-        ahead_ms = self.now_ms() - self.steady_ms()
-        if abs(ahead_ms - self._set_ms) >= CLOCK_STEP_MS:
-            self._set_ms = ahead_ms
-        return self._set_ms

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ottla.machine.kit import ClockSteps
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
@@ -71,7 +72,7 @@ class LivePartition:
         self._owner = owner
         self._timer: Any = None
         self._timer_ms = 0
-        self._clock_set_ms = owner.services.clocks.set_ms()
+        self._clock_steps = ClockSteps(owner.services.clocks.moment())
 
     @property
     def rules(self) -> GroupRules:
@@ -81,9 +82,8 @@ class LivePartition:
         """Its state, under the rules and with the log start of now."""
         state = self.state
         assert state is not None, "it is loaded"
-        by_ms = self._owner.services.clocks.set_ms() - self._clock_set_ms
+        by_ms = self._clock_steps.since(self._owner.services.clocks.moment())
         if by_ms:
-            self._clock_set_ms += by_ms
             self._timer_ms += by_ms
             state.clock_set(by_ms)
         rules = self.rules.records
