@@ -24,11 +24,25 @@ Cli = Callable[..., Run]
         ("consume t --last -3", "greater than or equal to"),
         ("up --ephemeral --data elsewhere", "give one of them"),
         ("group list --type banana", "'banana' is none of classic"),
+        ("topic creat", "Did you mean 'create'?"),
+        ("topic create", "Missing argument"),
+        ("nope", "No such command 'nope'"),
+        ("--nope", "No such option"),
     ],
 )
 def test_refused(words: str, told: str) -> None:
+    """One line says what is wrong, another where to look; no boxes."""
     run = invoke(*words.split())
-    assert run.code == 2 and told in " ".join(run.err.replace("│", " ").split())
+    error, hint = run.err.splitlines()
+    assert run.code == 2 and error.startswith("error: ") and told in error
+    named = " ".join(["ottla", *(word for word in words.split()[:2] if word in ("consume", "up", "group", "list"))])
+    assert hint.startswith(f"hint: `{named}") and hint.endswith("--help` shows how it is used")
+
+
+def test_without_words_the_help_is_shown() -> None:
+    for words in ([], ["topic"]):
+        run = invoke(*words)
+        assert run.code in (0, 2) and "Usage: " in run.out + run.err and "error" not in run.err
 
 
 def test_an_empty_topic() -> None:

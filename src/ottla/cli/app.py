@@ -4,7 +4,7 @@ Rules:
 - Importing this module imports Typer and the signatures of the commands, nothing else: every command imports what it
   needs when it runs, so that `ottla --help` answers at once.
 - What a user can cause (a broker that is not there, a wrong name, a full disk) is one red line with a hint and exit
-  code 1; wrong usage is exit code 2; a traceback means that Ottla itself is wrong.
+  code 1; wrong usage is the same with exit code 2; a traceback means that Ottla itself is wrong.
 - A reader that goes away (`| head`) ends no change: see `outlet`.
 """
 
@@ -36,11 +36,19 @@ from ottla.cli import (
     wire,
 )
 from ottla.cli.outlet import UnreadError, unwritten
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal import CommandError, print_error
+
+_USAGE: Any = typer.BadParameter.__base__  # the class of all wrong usage; Typer has no name for it that stays
 
 
 class _Guarded(TyperGroup):
     """The root group: turns expected errors into one line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except _USAGE as error:
+            raise _misused(error, ctx) from None
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -56,12 +64,23 @@ class _Guarded(TyperGroup):
             raise typer.Exit(0) from None
         except (typer.Exit, typer.Abort):
             raise
+        except _USAGE as error:
+            raise _misused(error, ctx) from None
         except Exception as error:
             from ottla.cli.failures import EXPECTED, report
 
             if not isinstance(error, EXPECTED):
                 raise
             raise typer.Exit(report(error)) from error
+
+
+def _misused(error: Any, root: Any) -> Exception:
+    """What ends a command that was not used as it must be, once it is told."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return error  # its message is the help
+    command = error.ctx.command_path if error.ctx else f"{root.command_path} {root.invoked_subcommand}"
+    print_error(error.format_message(), f"`{command} --help` shows how it is used")
+    return typer.Exit(error.exit_code)
 
 
 def _check_written() -> None:
