@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, invoke
+from tests.support.node import OttlaNode
 from tests.support.waiting import WAIT_S
 
 from ottla.cli.docs import render
@@ -57,6 +58,21 @@ def test_verify_sound(data: Path) -> None:
     assert [each for each in found.json["findings"] if each["severity"] == "error"] == []
     alone = invoke("log", "verify", str(data / "t-0"))
     assert alone.code == 0 and "✓ sound" in alone.out and "40 records" in alone.out
+
+
+def test_verify_beside_a_running_node(ottla: Cli, ottla_broker: Broker, tmp_path: Path) -> None:
+    ottla("topic", "create", "t")
+    ottla("produce", "t", "v")
+    data = ottla_broker.data_dir
+    for path in (data, data / "t-0"):
+        done = invoke("log", "verify", str(path))
+        assert done.code == 0 and done.err.startswith(f"warning: a node uses {path} now: ") and "✓ sound" in done.out
+    node = OttlaNode(tmp_path / "another").start()
+    try:
+        assert "warning: a node uses" in invoke("log", "verify", str(node.data_dir)).err
+    finally:
+        node.stop()
+    assert invoke("log", "verify", str(node.data_dir)).err == ""
 
 
 def test_verify_finds_a_flipped_bit(data: Path) -> None:

@@ -20,7 +20,6 @@ from ottla.cli.terminal import CommandError
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.groups import PartitionLag
-    from ottla.model.ids import TopicPartition
 
 app = typer.Typer(help="Look at groups, how far behind they are, and where they go on.", no_args_is_help=True)
 
@@ -70,7 +69,10 @@ def _total(lags: list[PartitionLag]) -> dict[str, Any]:
 
 @app.command()
 def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """Show members, committed offsets and lag of a group."""
+    """Show members of a group, how far it has come, and its lag.
+
+    Before a share group's start everything is finished; of what comes behind it, the lag counts what is not.
+    """
     from ottla.cli.output import out, print_json, print_table
     from ottla.client.admin import Admin
 
@@ -89,7 +91,7 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
         columns = ["member", "instance", "client", "host", "partitions"]
         print_table(columns, [[each[name] for name in columns] for each in found["members"]])
     if found["partitions"]:
-        columns = ["topic", "partition", "committed", "end", "lag", "lag_seconds", "member"]
+        columns = list(found["partitions"][0])
         rows = [[each[name] for name in columns] for each in found["partitions"]]
         print_table(columns, rows, right=columns[1:-1])
 
@@ -99,7 +101,16 @@ async def _describe(admin: Admin, group: str) -> dict[str, Any]:
     owners = {each: member.member_id for member in described.members for each in member.partitions}
     if described.kind == "share":
         places = await admin.shares.places(group)
-        partitions = [_share_row(each.partition, each.start, each.lag, owners) for each in places]
+        partitions = [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "start": each.start,
+                "lag": each.lag,
+                "members": [one.member_id for one in described.members if each.partition in one.partitions],
+            }
+            for each in places
+        ]
     else:
         partitions = [
             {
@@ -130,19 +141,6 @@ async def _describe(admin: Admin, group: str) -> dict[str, Any]:
             for each in described.members
         ],
         "partitions": partitions,
-    }
-
-
-def _share_row(partition: TopicPartition, start: int | None, lag: int | None, owners: Any) -> dict[str, Any]:
-    """Several members may share a partition, so none is its owner; the end follows from what is left."""
-    return {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "committed": start,
-        "end": None,
-        "lag": lag,
-        "lag_seconds": None,
-        "member": owners.get(partition),
     }
 
 

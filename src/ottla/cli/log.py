@@ -89,10 +89,17 @@ def verify(
     quick: Annotated[bool, typer.Option("--quick", "-q", help="Do not look into the records.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check every batch, index, snapshot and checkpoint. Exit code 1 when data or answers would be wrong."""
+    """Check every batch, index, snapshot and checkpoint. Exit code 1 when data or answers would be wrong.
+
+    Beside a running node, what it is changing at that moment may look wrong.
+    """
     from ottla.cli.output import print_json
+    from ottla.cli.terminal import print_warning
     from ottla.log.findings import Severity, Totals
 
+    for path in paths:
+        if _is_in_use(path):
+            print_warning(f"a node uses {path} now: what it changes meanwhile may look wrong")
     totals = Totals()
     found: list[Finding] = []
     with _progress(paths, totals) as advance:
@@ -119,6 +126,13 @@ def verify(
     else:
         _print_verdict(totals, errors, len(found) - errors)
     raise typer.Exit(1 if errors else 0)
+
+
+def _is_in_use(path: Path) -> bool:
+    from ottla.cli import log_lines
+    from ottla.server.system import is_in_use
+
+    return is_in_use(str(path.absolute().parent if log_lines.is_partition(path) else path))
 
 
 def _verify(path: Path, totals: Totals, *, deep: bool, advance: Callable[[], None]) -> Iterator[Finding]:

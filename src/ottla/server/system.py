@@ -54,6 +54,24 @@ def lock_directory(path: str) -> Callable[[], None]:
     return unlock
 
 
+def is_in_use(path: str) -> bool:
+    """Whether a node uses this data directory now."""
+    place = os.path.realpath(path)
+    if place in _locked:
+        return True
+    try:
+        descriptor = os.open(f"{place}/{LOCK}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EACCES, errno.EAGAIN)
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def is_writable(path: str) -> bool:
     """Whether something of some size can be put on a disk, and taken away again."""
     probe = f"{path}/{PROBE}"
