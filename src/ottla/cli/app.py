@@ -74,7 +74,7 @@ class _Guarded(TyperGroup):
             raise typer.Exit(report(error)) from error
 
 
-def _misused(error: Any, root: Any) -> Exception:
+def _misused(error: Any, root: Any) -> Any:
     """What ends a command that was not used as it must be, once it is told."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return error  # its message is the help

@@ -99,6 +99,7 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
 async def _describe(admin: Admin, group: str) -> dict[str, Any]:
     described = await admin.groups.describe(group)
     owners = {each: member.member_id for member in described.members for each in member.partitions}
+    partitions: list[dict[str, Any]]
     if described.kind == "share":
         places = await admin.shares.places(group)
         partitions = [
