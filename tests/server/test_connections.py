@@ -112,7 +112,7 @@ def test_a_slow_reader_of_a_fetch_holds_no_memory(ottla_broker: Broker) -> None:
 
 
 def test_busy_producers_share_a_small_memory(ottla_broker_factory: Factory) -> None:
-    """More of them than there is memory for: none is left out."""
+    """More of them than there is memory for, each with a part of it: none is left out."""
     size_bytes = 500_000
     broker = ottla_broker_factory(
         **{"queued.max.request.bytes": 2 * size_bytes, "socket.request.max.bytes": 2 * size_bytes}
@@ -148,13 +148,13 @@ def test_unfinished_giants_do_not_starve_the_others(
     ottla_broker_factory: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "STALLED_FRAME_S", 1)
-    budget = {"queued.max.request.bytes": 10 * limits.MIB, "socket.request.max.bytes": 10 * limits.MIB}
+    budget = {"queued.max.request.bytes": limits.MIB, "socket.request.max.bytes": limits.MIB}
     broker = ottla_broker_factory(**budget)
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t")
-        giants = [RawConnection(broker.bootstrap) for _ in range(6)]
+        giants = [RawConnection(broker.bootstrap) for _ in range(8)]
         for giant in giants:
-            giant.send(struct.pack(">i", 9 * limits.MIB) + bytes(100_000))
+            giant.send(struct.pack(">i", limits.MIB) + bytes(300_000))
         eventually(lambda: door(broker).memory.waiting, "memory is short")
         assert produce(connection, "t", [b"x" * 900_000]) == (0, 0), "it had to wait, and got its turn"
         for giant in giants:

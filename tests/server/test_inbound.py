@@ -53,62 +53,145 @@ def test_absurd_lengths_are_refused_before_anything_is_allocated(size: int) -> N
     assert memory.used_bytes == 0
 
 
-def test_a_giant_frame_earns_its_memory_byte_by_byte() -> None:
+@pytest.mark.parametrize("size", [limits.RECEIVE_BUFFER_BYTES + 1, limits.MIB, 4 * limits.MIB, 100 * limits.MIB])
+def test_a_frame_earns_its_memory_with_the_bytes_that_came(size: int) -> None:
     memory = RequestMemory(1 << 30)
     buffer = InboundBuffer(memory, 100 * limits.MIB)
-    feed(buffer, struct.pack(">i", 100 * limits.MIB) + b"x" * 1000)
-    assert memory.used_bytes <= limits.RECEIVE_EAGER_BYTES
-    feed(buffer, b"x" * (6 * limits.MIB))
-    assert memory.used_bytes <= 4 * limits.RECEIVE_EAGER_BYTES
+    feed(buffer, struct.pack(">i", size) + b"x")
+    buffer.space()
+    assert memory.used_bytes == 0, "a length is only a claim"
+    came, step = 5, 50_000
+    while came + step < min(size, 6 * limits.MIB):
+        feed(buffer, b"x" * step)
+        came += step
+        assert memory.used_bytes <= 2 * came + limits.RECEIVE_BUFFER_BYTES
 
 
 def test_without_budget_there_is_no_space_until_somebody_gives_back() -> None:
     memory = RequestMemory(2 * limits.MIB)
-    first, second = InboundBuffer(memory, 1 << 24), InboundBuffer(memory, 1 << 24)
+    favoured, second = partly_read(memory), InboundBuffer(memory, 1 << 24)
     big = framed(b"x" * (limits.MIB * 3 // 2))
-    feed(first, big[:100])
-    first.space()
-    feed(second, big[:100])
+    feed(second, big[: limits.RECEIVE_BUFFER_BYTES])
     assert second.space() is None
-    memory.wait(second.wish_bytes, second.granted)
-    first.release()
+    memory.wait(second.wish_bytes, second, second.granted)
+    assert memory.waiting
+    favoured.release()
     assert not memory.waiting
     assert second.space() is not None
-    assert feed(second, big[100:]) == [big[4:]]
+    assert feed(second, big[limits.RECEIVE_BUFFER_BYTES :]) == [big[4:]]
+
+
+def partly_read(memory: RequestMemory) -> InboundBuffer:
+    """One that holds the beginning of a frame and is favoured, since the budget does not suffice for it."""
+    buffer = InboundBuffer(memory, 1 << 24)
+    assert memory.reserve(memory.limit_bytes, OTHER)
+    feed(buffer, framed(b"x" * limits.MIB)[: limits.RECEIVE_BUFFER_BYTES])
+    assert buffer.space() is None
+    memory.wait(buffer.wish_bytes, buffer, buffer.granted)
+    assert buffer.space() is not None, "the first one gets on all the same"
+    return buffer
+
+
+class Keeps:
+    """Somebody who gives nothing back."""
+
+    def shrink(self) -> None:
+        pass
+
+
+OTHER = Keeps()
 
 
 def test_memory_goes_to_whoever_waits_longest() -> None:
     memory = RequestMemory(100)
-    assert memory.reserve(60)
+    first, large, small = Keeps(), Keeps(), Keeps()
+    assert memory.reserve(60, OTHER)
     granted: list[str] = []
-    memory.wait(80, lambda size: granted.append(f"large {size}"))
-    memory.wait(10, lambda size: granted.append(f"small {size}"))
-    assert not memory.reserve(10), "somebody waits"
-    memory.release(30)
-    assert granted == [], "the small one does not overtake"
-    memory.release(30)
-    assert granted == ["large 80", "small 10"]
+    memory.wait(50, first, lambda size: granted.append(f"first {size}"))
+    memory.wait(80, large, lambda size: granted.append(f"large {size}"))
+    memory.wait(10, small, lambda size: granted.append(f"small {size}"))
+    assert granted == ["first 50"], "one may exceed the budget"
+    assert not memory.reserve(10, OTHER), "somebody waits"
+    assert memory.reserve(10, first), "until it has all that it needs"
+    memory.release(30, OTHER)
+    assert granted == ["first 50"], "the small one does not overtake"
+    memory.release(60, first)
+    assert granted == ["first 50", "large 80"], "the next one may exceed it"
+    memory.release(30, OTHER)
+    assert granted == ["first 50", "large 80", "small 10"]
     assert memory.used_bytes == 90
 
 
 def test_who_gives_up_waiting_makes_way() -> None:
     memory = RequestMemory(100)
-    assert memory.reserve(60)
+    favoured, leaves, stays = Keeps(), Keeps(), Keeps()
+    assert memory.reserve(60, OTHER)
+    memory.wait(50, favoured, print)
+    memory.release(60, OTHER)
     granted: list[int] = []
-    memory.wait(80, print)
-    memory.wait(40, granted.append)
-    memory.forget(print)
-    memory.forget(print)
+    memory.wait(80, leaves, print)
+    memory.wait(40, stays, granted.append)
+    assert not granted
+    memory.forget(leaves)
+    memory.forget(leaves)
     assert granted == [40]
+
+
+def test_frames_that_have_begun_do_not_wait_for_each_other() -> None:
+    """Each holds a part of the budget and needs more; one after the other comes to its end."""
+    memory = RequestMemory(limits.MIB)
+    data = framed(b"x" * limits.MIB)
+    buffers = dict.fromkeys((InboundBuffer(memory, 1 << 24) for _ in range(4)), 0)  # how much each has read
+    finished = 0
+    while buffers:
+        readable = [buffer for buffer in buffers if not buffer.wish_bytes]
+        assert readable, "one of them gets on"
+        for buffer in readable:
+            space = buffer.space()
+            if space is None:
+                memory.wait(buffer.wish_bytes, buffer, buffer.granted)
+                continue
+            read = min(len(space), len(data) - buffers[buffer], 10_000)
+            buffer.end += read
+            buffers[buffer] += read
+            if buffers[buffer] == len(data):
+                buffer.release()
+                del buffers[buffer]
+                finished += 1
+            assert memory.used_bytes <= memory.limit_bytes + len(data)
+    assert finished == 4
+    assert memory.used_bytes == 0 and not memory.waiting
+
+
+def test_only_a_frame_that_comes_too_slowly_while_others_wait_holds_them_up() -> None:
+    memory = RequestMemory(100 * limits.MIB)
+    slow, fast, quiet = buffers = [InboundBuffer(memory, 1 << 24) for _ in range(3)]
+    for buffer in buffers:
+        feed(buffer, framed(b"x" * 10 * limits.MIB)[: 5 * limits.MIB])  # there is room for what follows
+    now_s = 1000.0
+
+    def held_up(seconds: int) -> list[InboundBuffer]:
+        nonlocal now_s
+        found: dict[InboundBuffer, None] = {}
+        for _ in range(seconds):
+            now_s += 1
+            if memory.waiting:
+                feed(slow, b"x" * 1000)
+                feed(fast, b"x" * limits.RECEIVE_BYTES_PER_S_MIN)
+            found.update((buffer, None) for buffer in buffers if buffer.holds_up(now_s))
+        return list(found)
+
+    assert held_up(2 * limits.STALLED_FRAME_S) == [], "nobody else needs it"
+    memory.wait(100 * limits.MIB, OTHER, print)  # favoured
+    memory.wait(100 * limits.MIB, Keeps(), print)
+    assert held_up(limits.STALLED_FRAME_S) == []
+    assert held_up(2) == [slow, quiet]
 
 
 def test_a_lone_request_larger_than_the_budget_is_let_through() -> None:
     memory = RequestMemory(100)
-    assert memory.reserve(1)
-    granted: list[int] = []
-    memory.wait(1000, granted.append)
-    memory.release(1)
-    assert granted == [1000]
+    assert memory.reserve(1000, OTHER)
+    assert not memory.reserve(1, Keeps())
 
 
 def test_while_others_wait_nothing_is_read_beyond_a_frame() -> None:
@@ -116,11 +199,12 @@ def test_while_others_wait_nothing_is_read_beyond_a_frame() -> None:
     buffer = InboundBuffer(memory, 1 << 24)
     body = b"x" * limits.MIB
     feed(buffer, framed(body)[:100])
-    buffer.space()  # grows
-    memory.wait(1 << 40, print)
-    assert buffer.missing == len(body) + 4 - 100
+    feed(buffer, framed(body)[100:-100])
+    memory.wait(1 << 40, OTHER, print)  # favoured
+    memory.wait(1 << 40, Keeps(), print)
+    assert buffer.missing == 100
     assert len(buffer.space() or b"") == buffer.missing
-    assert feed(buffer, framed(body)[100:]) == [body]
+    assert feed(buffer, framed(body)[-100:]) == [body]
     buffer.shrink()
     assert not buffer.holds_memory
 
@@ -128,16 +212,18 @@ def test_while_others_wait_nothing_is_read_beyond_a_frame() -> None:
 def test_a_buffer_without_a_frame_is_taken_back_when_others_need_it() -> None:
     memory = RequestMemory(2 * limits.MIB)
     idle, busy, third = (InboundBuffer(memory, 1 << 24) for _ in range(3))
-    assert feed(idle, framed(b"x" * limits.MIB)) == [b"x" * limits.MIB]
-    feed(busy, framed(b"x" * limits.MIB)[:-1])
+    data = framed(b"x" * limits.MIB)
+    assert feed(idle, data) == [data[4:]]
+    feed(busy, data[:-1])
     assert idle.holds_memory and busy.holds_memory
-    feed(third, framed(b"x" * limits.MIB)[:100])
+    feed(third, data[: limits.RECEIVE_BUFFER_BYTES])
     assert third.space() is None
-    memory.wait(third.wish_bytes, third.granted)
+    memory.wait(third.wish_bytes, third, third.granted)
     assert not memory.waiting, "at once"
     assert busy.holds_memory and not idle.holds_memory
-    assert feed(third, framed(b"x" * limits.MIB)[100:]) == [b"x" * limits.MIB]
-    assert feed(busy, b"x") == [b"x" * limits.MIB]
+    assert feed(third, data[limits.RECEIVE_BUFFER_BYTES :]) == [data[4:]]
+    assert feed(busy, b"x") == [data[4:]]
+    assert memory.used_bytes <= memory.limit_bytes
 
 
 def test_a_quiet_connection_gives_its_large_buffer_back() -> None:

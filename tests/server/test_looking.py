@@ -28,6 +28,7 @@ from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
+from ottla.server.inbound import InboundBuffer
 from ottla.testing.broker import Broker
 
 MANY = 5_000  # more records than are looked at on the loop
@@ -225,9 +226,10 @@ def test_a_held_request_is_accounted_for_until_it_is_done(
         assert values(connection, 1) == []  # a round trip later the loop is idle
         held = memory.used_bytes
         assert held >= len(large) - limits.RECEIVE_BUFFER_BYTES
-        memory.wait(memory.limit_bytes, lambda _: None)  # somebody who wants it all; nobody can give it back
-        assert memory.used_bytes == held
-        memory.waiting.clear()
+        hungry = InboundBuffer(memory, 1)
+        memory.wait(1, hungry, lambda _: None)  # nobody can give anything back
+        assert memory.used_bytes == held + 1
+        memory.release(1, hungry)
         gate.open.set()
         assert code_and_offset(pipe.answer()) == (ErrorCode.NONE, 0)
     eventually(lambda: memory.used_bytes == 0)

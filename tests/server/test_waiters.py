@@ -9,6 +9,7 @@ import pytest
 
 from ottla.model import limits
 from ottla.server.answer import Later
+from ottla.server.inbound import InboundBuffer
 from ottla.server.memory import RequestMemory
 from ottla.server.waiters import Waiters
 
@@ -129,10 +130,11 @@ def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it(
     assert memory.used_bytes == 60 * limits.PARKED_KEY_BYTES
     assert [timer.delay for timer in clock.timers] == [100, 100, 0], "it does not wait"
     granted: list[int] = []
-    memory.wait(80 * limits.PARKED_KEY_BYTES, granted.append)
+    hungry = InboundBuffer(memory, 1)
+    memory.wait(80 * limits.PARKED_KEY_BYTES, hungry, granted.append)
     clock.timers[-1].fire()
     assert ended == ["large"] and granted == [80 * limits.PARKED_KEY_BYTES]
-    memory.release(granted[0])
+    memory.release(granted[0], hungry)
     gone = poll("gone", 60)
     gone.abandon()
     assert memory.used_bytes == 0 and not memory.holders

@@ -111,7 +111,7 @@ class Connection:
             if space is None:
                 self._pause_reading()
                 self._waits_for_memory = True
-                self._memory.wait(self._inbound.wish_bytes, self._granted)
+                self._memory.wait(self._inbound.wish_bytes, self._inbound, self._granted)
                 break
             try:
                 received = self.sock.recv_into(space)
@@ -436,19 +436,17 @@ class Connection:
         # Who waits for us is not idle; who does not take our answers is.
         if 0 <= max_idle_s < quiet_s and (self._sending.blocked or not self._slots):
             self.close()
-        elif quiet_s > limits.STALLED_FRAME_S and self._stalls and self._memory.waiting:
-            log.warning("closing %s: it holds memory others wait for", self.context.connection.remote_address)
+        elif self._inbound.holds_up(now):
+            log.warning(
+                "closing %s: others wait for memory, and its request comes too slowly",
+                self.context.connection.remote_address,
+            )
             self.close()
         elif quiet_s > limits.BUFFER_KEEP_S:
             self._inbound.shrink()
         if self._looked_at != self.last_active:
             self._looked_at = self.last_active
             self._look()
-
-    @property
-    def _stalls(self) -> bool:
-        """Whether it holds memory for a frame that does not come to its end."""
-        return self._inbound.holds_memory and not self._inbound.pinned
 
     def close(self) -> None:
         if self._flush_due:
@@ -460,7 +458,7 @@ class Connection:
         self._sending.close()
         self.sock.close()
         if self._waits_for_memory:
-            self._memory.forget(self._granted)
+            self._memory.forget(self._inbound)
         if not self.context.holds:
             self._inbound.release()
         for slot in self._slots:

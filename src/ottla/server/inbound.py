@@ -1,12 +1,13 @@
 """InboundBuffer: the receive buffer of one connection, in which requests are parsed where they lie.
 
-Memory follows the bytes that really arrived: a frame that announces 100 MiB makes the buffer double as data comes,
-never at once. Views handed out stay valid until the next `space` call; the bytearray is replaced, never resized. While
-it is `pinned` nobody asks for space, and it is not given back.
+Memory follows the bytes that really arrived: whatever length a frame announces, the buffer doubles as its bytes come,
+and what it grows by is reserved then. Views handed out stay valid until the next `space` call; the bytearray is
+replaced, never resized. While it is `pinned` nobody asks for space, and it is not given back.
 """
 
 from __future__ import annotations
 
+from math import inf
 from struct import Struct
 
 from ottla.model import limits
@@ -23,6 +24,8 @@ class InboundBuffer:
     __slots__ = (
         "_memory",
         "_reserved",
+        "_seen_bytes",
+        "_seen_s",
         "buffer",
         "capacity",
         "end",
@@ -42,7 +45,8 @@ class InboundBuffer:
         self.start = self.end = 0
         self.missing = 0  # bytes the frame at `start` still lacks
         self.pinned = False  # a request that was handed out is still being carried out
-        self.wish_bytes = 0  # what `space` was refused
+        self.wish_bytes = 0  # what `space` was refused and waits for
+        self._seen_s, self._seen_bytes = inf, 0  # when its frame was last seen to come fast enough, and how much of it
 
     def _use(self, buffer: bytearray) -> None:
         self.buffer = buffer
@@ -54,20 +58,19 @@ class InboundBuffer:
         if self.start == self.end:
             self.start = self.end = 0
         held = self.end - self.start
-        wanted = held + max(self.missing, limits.RECEIVE_READ_BYTES_MIN)
+        # While others wait not beyond this frame, so that the buffer is empty behind it and can be given to them.
+        exactly = self.missing and self._memory.waiting
+        wanted = held + (self.missing if exactly else max(self.missing, limits.RECEIVE_READ_BYTES_MIN))
         if self.start + wanted > self.capacity and not self._make_room(held, self._target(held, wanted)):
             return None
-        if self.missing and self._memory.waiting:
-            # Not beyond this frame, so that the buffer is empty behind it and can be given to the others.
-            return self.view[self.end : self.end + self.missing]
-        return self.view[self.end :]
+        return self.view[self.end : self.end + self.missing] if exactly else self.view[self.end :]
 
     def _make_room(self, held: int, target: int) -> bool:
         """Moves what is held to the front of a buffer of `target` bytes; False if there is no memory for it."""
         if target > self.capacity:
             grown = target - limits.RECEIVE_BUFFER_BYTES - self._reserved
             if grown > 0:
-                if not self._memory.reserve(grown):
+                if not self._memory.reserve(grown, self):
                     self.wish_bytes = grown
                     return False
                 self.granted(grown)
@@ -82,15 +85,14 @@ class InboundBuffer:
     def granted(self, size_bytes: int) -> None:
         """So much of the budget is ours."""
         self._reserved += size_bytes
+        self.wish_bytes = 0
         self._memory.holders[self] = None
 
     def _target(self, held: int, wanted: int) -> int:
-        """The capacity to have now: at once for ordinary frames, doubling behind the data for giants."""
-        if wanted <= limits.RECEIVE_EAGER_BYTES:
-            return max(wanted, limits.RECEIVE_BUFFER_BYTES)
-        if self.capacity >= limits.RECEIVE_EAGER_BYTES and self.capacity - held >= limits.RECEIVE_READ_BYTES_MIN:
+        """The capacity to have now: a full buffer doubles and a little more, up to what the frame needs."""
+        if wanted <= self.capacity or self.capacity - held >= limits.RECEIVE_READ_BYTES_MIN:
             return self.capacity
-        return min(wanted, max(limits.RECEIVE_EAGER_BYTES, 2 * self.capacity))
+        return max(min(wanted, 2 * self.capacity + limits.RECEIVE_BUFFER_BYTES), limits.RECEIVE_BUFFER_BYTES)
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its length prefix, or None; then `missing` tells how much is awaited."""
@@ -114,6 +116,21 @@ class InboundBuffer:
     def holds_memory(self) -> bool:
         return self._reserved > 0
 
+    def holds_up(self, now_s: float) -> bool:
+        """Asked about once a second: whether others wait for memory that a frame holds which comes too slowly."""
+        held = self.end - self.start
+        came_bytes = held - self._seen_bytes
+        if (
+            not (self._reserved and self._memory.waiting)
+            or self.pinned
+            or self.wish_bytes
+            or came_bytes < 0  # it is another frame
+            or came_bytes >= limits.RECEIVE_BYTES_PER_S_MIN * (now_s - self._seen_s)
+        ):
+            self._seen_s, self._seen_bytes = now_s, held
+            return False
+        return now_s - self._seen_s > limits.STALLED_FRAME_S
+
     def shrink(self) -> None:
         """Gives the buffer back when nothing is held; the next bytes get a small one again."""
         if self.capacity and self.start == self.end and not self.pinned:
@@ -125,4 +142,4 @@ class InboundBuffer:
         reserved, self._reserved = self._reserved, 0
         if reserved:
             del self._memory.holders[self]
-            self._memory.release(reserved)
+            self._memory.release(reserved, self)

@@ -84,7 +84,7 @@ class Waiters:
 
     def _reserve(self, waiter: _Waiter) -> bool:
         size_bytes = len(waiter.keys) * limits.PARKED_KEY_BYTES
-        if self._memory is None or not self._memory.reserve(size_bytes):
+        if self._memory is None or not self._memory.reserve(size_bytes, waiter):
             return self._memory is None
         waiter.reserved_bytes = size_bytes
         self._memory.holders[waiter] = None
@@ -133,7 +133,7 @@ class Waiters:
         self.waited_for -= len(waiter.keys)
         if waiter.reserved_bytes and self._memory is not None:
             del self._memory.holders[waiter]
-            self._memory.release(waiter.reserved_bytes)
+            self._memory.release(waiter.reserved_bytes, waiter)
         for key in waiter.keys:
             waiting = self._by_key.get(key)
             if waiting is not None:

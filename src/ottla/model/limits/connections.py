@@ -11,16 +11,16 @@ QUEUED_REQUEST_BYTES_MAX = 512 * MIB
 RECEIVE_BUFFER_BYTES = 64 * KIB
 # Less free room than this and the receive buffer is tidied or grown first: tiny reads cost a system call each.
 RECEIVE_READ_BYTES_MIN = 4 * KIB
-# A frame up to this size gets its buffer at once; a larger one must send bytes to earn memory (it doubles).
-RECEIVE_EAGER_BYTES = 4 * MIB
 # What is read from one connection before the others have their turn, and before those who wait for it are told.
 RECEIVE_PER_TURN_BYTES = MIB
 # What the connection to a leader keeps for the next answer; more is given back.
 RECEIVE_KEPT_BYTES_MAX = 4 * MIB
 # A grown receive buffer is given back after this long without traffic.
 BUFFER_KEEP_S = 5
-# An unfinished frame that holds memory others wait for is dropped after this long without a byte.
-STALLED_FRAME_S = 15
+# While others wait for memory, a connection is closed whose unfinished frame holds some and comes more slowly than this
+# for so long. The favoured one may hold up those who wait, so it must send 1 MiB within some seconds.
+RECEIVE_BYTES_PER_S_MIN = 256 * KIB
+STALLED_FRAME_S = 5
 # A file range up to this size is read and sent with its headers: one packet instead of three system calls.
 INLINE_SLICE_BYTES_MAX = 16 * KIB
 # iovec entries per sendmsg: Linux takes 1,024 (IOV_MAX).
