@@ -64,7 +64,7 @@ class Run:
                 self._step(Flushed())
             elif isinstance(effect, Committed):
                 while self.applied < effect.high_watermark:
-                    items = self.store.read_items(self.applied, effect.high_watermark)
+                    items = list(self.store.read_items(self.applied, effect.high_watermark))
                     self.applied = items[-1].offset + 1
                     self._apply(items)
 

@@ -24,7 +24,7 @@ from ottla.server.directories import open_directories
 from ottla.server.member import Member
 from ottla.server.node import Ports
 from ottla.server.partitions import Partitions
-from ottla.server.slices import Slices
+from ottla.server.slices import Slices, in_one_go
 from ottla.sim.disk import SimDisk
 from ottla.wire import api, compile
 from ottla.wire.message import Request
@@ -88,7 +88,7 @@ class Admin:
             all_usable=True,
             node_id=self.host.node_id,
         )
-        self.partitions.load(self.host.state)
+        in_one_go(self.partitions.changes.loading(self.host.state))
         self.changes: list[Any] = []
         self.host.on_change = self._changed
         channel: Any = ControllerChannel(self.loop)
@@ -117,7 +117,7 @@ class Admin:
     def _changed(self, changes: list[Any]) -> None:
         self.changes.extend(changes)
         self.configs.forget()
-        self.partitions.apply(changes)
+        in_one_go(self.partitions.changes.following(changes))
 
     def ask(self, request: Request, version: int | None = None) -> Any:
         """The answer in `version`, or in the highest one served."""

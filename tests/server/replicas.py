@@ -33,7 +33,7 @@ from ottla.server.handlers.list_offsets import list_offsets
 from ottla.server.partitions import Partitions
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
-from ottla.server.slices import Slices
+from ottla.server.slices import Slices, in_one_go
 from ottla.server.waiters import Waiters
 from ottla.sim.disk import SimDisk
 from ottla.wire import api, compile
@@ -73,7 +73,7 @@ class Side:
         self.partitions = Partitions(
             self.directories, self.configs.log_config, now_ms, 1 << 20, all_usable=True, node_id=node_id
         )
-        self.partitions.load(state)
+        in_one_go(self.partitions.changes.loading(state))
         loop = asyncio.get_running_loop()
         self.waiters = Waiters(loop)
         self.services: Any = SimpleNamespace(
@@ -115,9 +115,9 @@ class Side:
 
     def changed(self, changes: Sequence[Any]) -> None:
         self.configs.forget()
-        self.partitions.apply(changes)
+        in_one_go(self.partitions.changes.following(changes))
         if self.services.replication is not None:
-            self.services.replication.follow(changes)
+            in_one_go(self.services.replication.following(changes))
 
     def log(self, topic: str = "t", index: int = 0) -> Any:
         return self.partitions.find(topic, index).log

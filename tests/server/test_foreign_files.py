@@ -21,6 +21,7 @@ from ottla.server.identity import IdentityError, write_identity
 from ottla.server.partitions import Partitions
 from ottla.server.placing import settle_futures
 from ottla.server.removal import Doomed, mark_deleted, remove_all
+from ottla.server.slices import in_one_go
 from ottla.server.vacancy import check_vacant
 from ottla.sim.disk import SimDisk
 from ottla.testing.broker import Broker as Node
@@ -53,7 +54,7 @@ def joined(disk: SimDisk, clock: list[int]) -> Partitions:
     state = ClusterState()
     for node_id in (1, 2):
         state.brokers[node_id] = Broker(node_id, 0, ID, (), (), None, fenced=False)
-    partitions.load(state)
+    in_one_go(partitions.changes.loading(state))
     return partitions
 
 
@@ -91,7 +92,7 @@ def test_partitions_of_a_directory_that_was_never_formatted_are_set_aside_only()
     state = ClusterState()
     for node_id in (1, 2):
         state.brokers[node_id] = Broker(node_id, 0, ID, (), (), None, fenced=False)
-    partitions.load(state)
+    in_one_go(partitions.changes.loading(state))
     assert len(partitions.removal) == 0
     assert disk.list("") == [f"gone-0.{ID.hex()}-stray"]
     assert clock == [0]

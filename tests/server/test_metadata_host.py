@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
 from ottla.model.resources import Resource
 from ottla.server.identity import BOOTSTRAP, IdentityError
-from ottla.server.partitions import Partitions
+from ottla.server.replica_changes import ReplicaChanges
+from ottla.server.slices import in_one_go
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -82,13 +84,13 @@ def test_changes_reach_the_partitions_before_the_reply() -> None:
 def test_a_mistake_with_one_topic_keeps_no_other_from_its_partitions(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    add = Partitions._add
+    add = ReplicaChanges._add
 
-    def failing(self: Partitions, topic: Topic, *args: Any, **named: Any) -> None:
+    def failing(self: ReplicaChanges, topic: Topic, *args: Any, **named: Any) -> Iterator[None]:
         assert topic.name != "bad", "a mistake of ours"
-        add(self, topic, *args, **named)
+        return add(self, topic, *args, **named)
 
-    monkeypatch.setattr(Partitions, "_add", failing)
+    monkeypatch.setattr(ReplicaChanges, "_add", failing)
     admin = Admin()
     admin.submit(CreateTopics((NewTopic("bad", 1, 1), NewTopic("good", 1, 1))))
     assert "PartitionsAdded could not be followed" in caplog.text
@@ -213,7 +215,7 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
         admin.member.controller.close()
         item = Item(admin.host.end_offset, 1, 0, Entry(journal.RemoveTopicRecord(topic_id=bytes(16))))
         with pytest.raises(JournalError):
-            admin.host.committed([item.content], item.epoch, item.offset + 1)
+            in_one_go(admin.host.taking([item.content], item.epoch, item.offset + 1))
 
     def by_a_command(admin: Admin) -> None:
         with pytest.raises(JournalError):
@@ -225,7 +227,7 @@ def test_a_record_that_cannot_be_applied_is_the_end() -> None:
         cause(admin)
         assert ends == [1] and not admin.member.controller.active
         before = admin.host.end_offset
-        admin.host.committed([Entry(journal.NoOpRecord())], 1, before + 1)
+        in_one_go(admin.host.taking([Entry(journal.NoOpRecord())], 1, before + 1))
         assert admin.host.end_offset == before
         with pytest.raises(JournalError):
             asyncio.run(admin.host.until(lambda: False))

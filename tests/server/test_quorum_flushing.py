@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +27,11 @@ CONFIG = StoreConfig(segment_bytes=8 << 20, segment_ms=1 << 40, bytes_between_sn
 class Listener:
     """Hears what consensus tells the node, and does nothing about it."""
 
-    def committed(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> None: ...
+    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Iterator[None]:
+        return iter(())
 
-    def load_snapshot(self, items: Any, offset: int, epoch: int) -> None: ...
+    def loading_snapshot(self, items: Any, offset: int, epoch: int) -> Iterator[None]:
+        return iter(())
 
     def lead(self, epoch: int) -> None: ...
 

@@ -19,6 +19,7 @@ from ottla.records.build import build_batch
 from ottla.replica.terms import Terms
 from ottla.server.replication import fetcher
 from ottla.server.sessions import Sessions
+from ottla.server.slices import in_one_go
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -177,7 +178,7 @@ def test_a_partition_that_fails_does_not_hold_up_the_others() -> None:
         # The follower hears of an election that the leader has not heard of yet.
         ahead = pair.follower.partitions.find("t", 1)
         ahead.follow(Terms(LEADER, 5, 9, (LEADER, FOLLOWER), (LEADER, FOLLOWER)))
-        pair.replication.reload(pair.state)
+        in_one_go(pair.replication.reloading(pair.state))
         pair.leader.produce(index=0)
         pair.leader.produce(index=1)
         await pair.same(index=0)

@@ -17,6 +17,7 @@ from ottla.server.handlers.alter_replica_log_dirs import alter_replica_log_dirs
 from ottla.server.handlers.describe_log_dirs import describe_log_dirs
 from ottla.server.replication.log_dirs import LogDirs
 from ottla.server.replication.replication import Replication
+from ottla.server.slices import in_one_go
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -181,7 +182,7 @@ def test_a_cut_during_the_copying_is_followed() -> None:
         ours = pair.follower.partitions.find("t", 0)
         ours.truncate_to(6)
         ours.high_watermark = 6
-        pair.replication.reload(pair.state)
+        in_one_go(pair.replication.reloading(pair.state))
         release.set()
         await eventually(lambda: other(pair) != target)
         assert content(ours.log)

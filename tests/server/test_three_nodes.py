@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from ottla.server.node import Node, system_ports
 from ottla.server.partitions import Partitions
 from ottla.server.process import loop_factory
 from ottla.server.recovery import recover
+from ottla.server.replica_changes import ReplicaChanges
+from ottla.server.slices import in_one_go
 from ottla.wire import api
 from ottla.wire.frame import request_frame
 from ottla.wire.journal.cluster_metadata import ConfigRecord
@@ -335,7 +337,7 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recovering, go_on = threading.Event(), threading.Event()
-    load = Partitions.load
+    loading = ReplicaChanges.loading
 
     def slowly(partitions: Partitions, *how: Any, **more: Any) -> None:
         if partitions.node_id == 3:
@@ -344,12 +346,12 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
             recovering.clear()
         recover(partitions, *how, **more)
 
-    def alone(self: Partitions, state: Any) -> None:
-        assert self.node_id != 3 or not recovering.is_set(), "two threads are at it"
-        load(self, state)
+    def alone(self: ReplicaChanges, state: Any) -> Iterator[None]:
+        assert self._node_id != 3 or not recovering.is_set(), "two threads are at it"
+        return loading(self, state)
 
     monkeypatch.setattr("ottla.server.node.recover", slowly)
-    monkeypatch.setattr(Partitions, "load", alone)
+    monkeypatch.setattr(ReplicaChanges, "loading", alone)
 
     async def test() -> None:
         *two, third = settings(tmp_path, 3)
@@ -362,7 +364,7 @@ def test_a_snapshot_that_comes_during_recovery_waits_for_its_end(
                 await until(lambda: late.metadata.end_offset == nodes[1].metadata.end_offset)
                 host = late.metadata
                 items = [Item(at, 1, 0, entry) for at, entry in enumerate(snapshot(host.state.copy()))]
-                host.load_snapshot(items, host.end_offset, host.epoch)
+                in_one_go(host.loading_snapshot(items, host.end_offset, host.epoch))
                 go_on.set()
                 await starting
                 assert late.partitions.topic_id("late") == host.state.topics["late"].id
@@ -402,9 +404,8 @@ def test_settings_come_with_the_start_and_with_snapshots(tmp_path: Path) -> None
             behind = host.state.copy()
             for kind, name, key, value in settings_of(2000, 98, 8):
                 behind.apply(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value))
-            host.load_snapshot(
-                [Item(at, 1, 0, entry) for at, entry in enumerate(snapshot(behind))], host.end_offset, host.epoch
-            )
+            items = [Item(at, 1, 0, entry) for at, entry in enumerate(snapshot(behind))]
+            in_one_go(host.loading_snapshot(items, host.end_offset, host.epoch))
             assert limits_of(nodes[2]) == (2000, 98, 8)
 
     run(test)

@@ -25,7 +25,7 @@ Factory = Callable[..., Broker]
 
 def all_opened(broker: Broker) -> bool:
     assert broker.node is not None
-    return not broker.node.partitions._unopened
+    return not broker.node.partitions.unopened
 
 
 def test_idle_partitions_are_not_looked_at(ottla_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
             with node.connect() as connection:
                 create(connection, "t", PARTITIONS)
             partitions: Any = node.node.partitions
-            eventually(lambda: not partitions._unopened, "all are opened")
+            eventually(lambda: not partitions.unopened, "all are opened")
             yield Kept(node, made[0], jobs)
 
 

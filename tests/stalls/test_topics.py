@@ -14,7 +14,7 @@ from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 
 # The controller decides and applies a topic in one go: the largest that may be asked for, 10,000 partitions, takes up
 # to 80 ms on a busy machine.
-MANY = PARTITIONS_PER_REQUEST_MAX // 2
+MANY = PARTITIONS_PER_REQUEST_MAX
 
 
 @pytest.fixture(scope="module")

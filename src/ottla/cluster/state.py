@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ottla.cluster.entities import (
@@ -49,7 +49,7 @@ class ClusterState:
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.topic_by_id: dict[bytes, Topic] = {}
-        self.colliding: dict[str, list[str]] = {}  # collision key → the topics that have it, in order of creation
+        self.colliding: dict[str, tuple[str, ...]] = {}  # collision key → the topics that have it, in order of creation
         self.configs: dict[Resource, dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.brokers: dict[int, Broker] = {}
@@ -66,7 +66,6 @@ class ClusterState:
         self._early: dict[bytes, dict[int, PartitionState]] = {}  # partitions that came before a lower index did
         self._transaction: list[Any] | None = None
         self._appliers: dict[type, Callable[[Any], Sequence[Change]]] = {
-            journal.PartitionRecord: self._partition,
             journal.TopicRecord: self._topic,
             journal.RemoveTopicRecord: self._remove_topic,
             journal.PartitionChangeRecord: self._partition_change,
@@ -98,10 +97,9 @@ class ClusterState:
             topic.name: Topic(topic.name, topic.id, topic.partitions.copy()) for topic in self.topics.values()
         }
         new.topic_by_id = {topic.id: topic for topic in new.topics.values()}
-        new.colliding = {key: names.copy() for key, names in self.colliding.items()}
         new.configs = {resource: values.copy() for resource, values in self.configs.items()}
         new.quotas = {entity: values.copy() for entity, values in self.quotas.items()}
-        for name in ("features", "brokers", "controllers", "acls", "scram", "tokens"):
+        for name in ("colliding", "features", "brokers", "controllers", "acls", "scram", "tokens"):
             setattr(new, name, getattr(self, name).copy())
         new.next_producer_id, new.producer_ids = self.next_producer_id, self.producer_ids
         new.partition_count = self.partition_count
@@ -135,48 +133,54 @@ class ClusterState:
 
     def apply(self, record: Any) -> Sequence[Change]:
         """Apply one journal record and say what it changed."""
-        kind = type(record)
-        if self._transaction is not None:
-            return self._in_transaction(kind, record)
-        if kind is journal.BeginTransactionRecord:
-            self._transaction = []
-            return _NOTHING
-        applier = self._appliers.get(kind)
-        if applier is None:
-            raise JournalError(f"{kind.__name__} cannot stand here")
-        return applier(record)
+        return tuple(self.apply_all((record,)))
 
     def apply_all(self, records: Iterable[Any]) -> list[Change]:
         """`apply` for many, with partitions that are new one after the other told of together."""
-        changes: list[Change] = []
-        new: list[journal.PartitionRecord] = []
-        for record in records:
-            if type(record) is journal.PartitionRecord and self._transaction is None:
-                if new and record.topic_id != new[-1].topic_id:
-                    changes.extend(self._partitions(new))
-                    new = []
-                new.append(record)
-                continue
-            if new:
-                changes.extend(self._partitions(new))
-                new = []
-            changes.extend(self.apply(record))
-        if new:
-            changes.extend(self._partitions(new))
-        return changes
+        return self.apply_effective(self.effective(records))
 
-    def _in_transaction(self, kind: type, record: Any) -> Sequence[Change]:
-        assert self._transaction is not None
-        if kind is journal.BeginTransactionRecord:
-            raise JournalError("a transaction begins inside another")
-        if kind is journal.AbortTransactionRecord:
-            self._transaction = None
-            return _NOTHING
-        if kind is not journal.EndTransactionRecord:
-            self._transaction.append(record)
-            return _NOTHING
-        held, self._transaction = self._transaction, None
-        return self.apply_all(held)
+    def effective(self, records: Iterable[Any]) -> list[Any]:
+        """The records that take effect now: those of a transaction do when it ends. Each record is named here once."""
+        found: list[Any] = []
+        for record in records:
+            kind = type(record)
+            if kind is journal.BeginTransactionRecord:
+                if self._transaction is not None:
+                    raise JournalError("a transaction begins inside another")
+                self._transaction = []
+            elif self._transaction is None:
+                found.append(record)
+            elif kind is journal.AbortTransactionRecord:
+                self._transaction = None
+            elif kind is journal.EndTransactionRecord:
+                found.extend(self._transaction)
+                self._transaction = None
+            else:
+                self._transaction.append(record)
+        return found
+
+    def apply_effective(self, records: Sequence[Any], made: Mapping[int, PartitionState] | None = None) -> list[Change]:
+        """Apply what takes effect. `made` are states of new partitions that were made before, by the place of their
+        record among `records`."""
+        changes: list[Change] = []
+        at = 0
+        while at < len(records):
+            record = records[at]
+            if type(record) is journal.PartitionRecord:
+                end = _end_of_run(records, at)
+                states = [
+                    (made.get(place) if made is not None else None) or self.new_partition(records[place])
+                    for place in range(at, end)
+                ]
+                changes.extend(self._partitions(record.topic_id, states))
+                at = end
+                continue
+            applier = self._appliers.get(type(record))
+            if applier is None:
+                raise JournalError(f"{type(record).__name__} cannot stand here")
+            changes.extend(applier(record))
+            at += 1
+        return changes
 
     # --- topics and partitions -----------------------------------------------------------------------------------
 
@@ -186,7 +190,8 @@ class ClusterState:
         topic = Topic(record.name, record.topic_id)
         self.topics[topic.name] = topic
         self.topic_by_id[topic.id] = topic
-        self.colliding.setdefault(collision_key(topic.name), []).append(topic.name)
+        key = collision_key(topic.name)
+        self.colliding[key] = (*self.colliding.get(key, ()), topic.name)
         return (TopicCreated(topic),)
 
     def _remove_topic(self, record: journal.RemoveTopicRecord) -> Sequence[Change]:
@@ -194,21 +199,17 @@ class ClusterState:
         if topic is None:
             raise JournalError(f"unknown topic {record.topic_id.hex()} is removed")
         del self.topics[topic.name]
-        names = self.colliding[collision_key(topic.name)]
-        names.remove(topic.name)
-        if not names:
-            del self.colliding[collision_key(topic.name)]
+        key = collision_key(topic.name)
+        self.colliding[key] = tuple(name for name in self.colliding[key] if name != topic.name)
+        if not self.colliding[key]:
+            del self.colliding[key]
         self.configs.pop(Resource(2, topic.name), None)
         self._early.pop(topic.id, None)
         self.partition_count -= len(topic.partitions)
         self.index.remove_topic(topic.id, len(topic.partitions))
         return (TopicDeleted(topic),)
 
-    def _partition(self, record: journal.PartitionRecord) -> Sequence[Change]:
-        topic = self.topic_by_id.get(record.topic_id)
-        if topic is None:
-            raise JournalError(f"partition {record.partition_id} of unknown topic {record.topic_id.hex()}")
-        state = self._state_of(record)
+    def _partition(self, topic: Topic, state: PartitionState) -> Sequence[Change]:
         partitions = topic.partitions
         if state.index == len(partitions):
             partitions.append(state)
@@ -224,25 +225,26 @@ class ClusterState:
         self._early.setdefault(topic.id, {})[state.index] = state
         return _NOTHING
 
-    def _partitions(self, records: Sequence[journal.PartitionRecord]) -> Sequence[Change]:
+    def _partitions(self, topic_id: bytes, states: Sequence[PartitionState]) -> Sequence[Change]:
         """Of one topic. Those that continue it, as nearly all do, are taken at once."""
-        topic = self.topic_by_id.get(records[0].topic_id)
-        if topic is None or topic.id in self._early:
-            return [change for record in records for change in self._partition(record)]
-        added: list[PartitionState] = []
-        for index, record in enumerate(records, len(topic.partitions)):
-            if record.partition_id != index:
-                break
-            added.append(self._state_of(record))
+        topic = self.topic_by_id.get(topic_id)
+        if topic is None:
+            raise JournalError(f"partition {states[0].index} of unknown topic {topic_id.hex()}")
+        if topic.id in self._early:
+            return [change for state in states for change in self._partition(topic, state)]
+        first = len(topic.partitions)
+        count = next((number for number, state in enumerate(states) if state.index != first + number), len(states))
+        added = states[:count]
         topic.partitions.extend(added)
-        self.partition_count += len(added)
+        self.partition_count += count
         self.index.add_all(topic.id, added)
         changes: list[Change] = [PartitionsAdded(topic, tuple(added))] if added else []
-        for record in records[len(added) :]:
-            changes.extend(self._partition(record))
+        for state in states[count:]:
+            changes.extend(self._partition(topic, state))
         return changes
 
-    def _state_of(self, record: journal.PartitionRecord) -> PartitionState:
+    def new_partition(self, record: journal.PartitionRecord) -> PartitionState:
+        """The state that a partition's record describes. Nothing changes yet."""
         share = self._share
         return PartitionState(
             record.partition_id,
@@ -429,3 +431,12 @@ class ClusterState:
 
 def _ignore(_: Any) -> Sequence[Change]:
     return _NOTHING
+
+
+def _end_of_run(records: Sequence[Any], at: int) -> int:
+    """Behind the last of the new partitions of one topic that begin at `at`."""
+    topic_id = records[at].topic_id
+    for end in range(at + 1, len(records)):
+        if type(records[end]) is not journal.PartitionRecord or records[end].topic_id != topic_id:
+            return end
+    return len(records)

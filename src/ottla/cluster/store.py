@@ -176,12 +176,13 @@ class Store:
     def quorum_records(self) -> list[QuorumRecord]:
         return self._quorum_records
 
-    def read_items(self, offset: int, end: int) -> list[Item]:
-        """Some of the items from `offset` on, all below `end`, which is the end of a batch."""
+    def read_items(self, offset: int, end: int) -> Iterator[Item]:
+        """Some of the items from `offset` on, at least one, all below `end`, which is the end of a batch. What follows
+        is read already when the first is there: the log may be cut meanwhile."""
         found = self.log.read(offset, SCAN_READ_BYTES, max_offset=end)
         if found.slice is None:
             raise JournalError(f"the metadata log has nothing at offset {offset}")
-        return [item for item in journal.items(memoryview(found.slice.read())) if item.offset >= offset]
+        return (item for item in journal.items(memoryview(found.slice.read())) if item.offset >= offset)
 
     @property
     def start_offset(self) -> int:

@@ -1,8 +1,9 @@
 """MetadataHost: the cluster's state as this node knows it: everything that is committed, and nothing else.
 
-Records come from the quorum in order, each once, on every node; what they changed goes to `on_change`. Whoever was told
-that a topic exists can use it at once on the node that told it: the active controller's replies leave after the
-records behind them have arrived here.
+Records come from the quorum in order, each once, on every node; what they changed goes to `on_change`. Very many are
+taken in slices (`cluster/stages.py`); each slice is followed before the next one is taken. Whoever was told that a
+topic exists can use it at once on the node that told it: the active controller's replies leave after the records behind
+them have arrived here.
 
 A record that cannot be applied (a damaged journal, one of a release to come, a mistake of ours) is the end: a node that
 went on would know of a cluster that does not exist.
@@ -12,18 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, cast
 
 from ottla.cluster.entities import Change, PartitionsAdded
 from ottla.cluster.entry import Entry
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
+from ottla.cluster.stages import in_stages
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.server.identity import Identity
+from ottla.server.slices import Steps, in_one_go
 from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:
@@ -35,8 +38,9 @@ log = logging.getLogger(__name__)
 class MetadataHost:
     """What the quorum tells. `state` may be read at any time and kept by nobody: a snapshot puts another in its place.
 
-    `on_change` hears what changed, `on_reload` that the state is another one, `on_lead` that this node leads (True) or
-    no longer does, `on_leader` that somebody does, `on_committed` how far everything is committed and applied.
+    `on_change` hears what changed, `on_reload` that the state is another one, both perhaps in slices; `on_lead` that
+    this node leads (True) or no longer does, `on_leader` that somebody does, `on_committed` how far everything is
+    committed and applied.
     """
 
     quorum: Quorum  # set when it is opened: it needs this one to tell
@@ -47,8 +51,8 @@ class MetadataHost:
         self.directory_ids = identity.directory_ids
         self.state = ClusterState()
         self.end_offset = 0  # everything below is applied
-        self.on_change: Callable[[list[Change]], None] = _ignore
-        self.on_reload: Callable[[], None] = _do_nothing
+        self.on_change: Callable[[list[Change]], Iterator[None] | None] = _ignore
+        self.on_reload: Callable[[], Iterator[None] | None] = _do_nothing
         self.on_lead: Callable[[bool], None] = _ignore
         self.on_leader: Callable[[], None] = _do_nothing
         self.on_committed: Callable[[int], None] = _ignore
@@ -56,6 +60,7 @@ class MetadataHost:
         # While a sole voter decides on this very state: what that changed since it was last asked.
         self.applied: Callable[[], list[Change]] | None = None
         self._has_failed = False
+        self._is_taking = False  # records, slice by slice: the state is none that ever was committed
         self._now_ms = now_ms
         self._last_epoch = 0  # of the last record that was applied
         self._holds = 0
@@ -92,26 +97,33 @@ class MetadataHost:
 
     # --- from the quorum
 
-    def committed(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> None:
+    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Steps:
         if self._has_failed:
             return
         if self._holds:
             self._held.append((entries, epoch, high_watermark))
         else:
-            self._take(entries, epoch, high_watermark)
+            yield from self._taking(entries, epoch, high_watermark)
 
-    def load_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> None:
+    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Steps:
+        """The new state is made beside the old one, which everybody sees meanwhile."""
+        if self._has_failed:
+            return
         state = ClusterState()
+        entries = (item.content for item in items if isinstance(item.content, Entry))
         try:
-            state.apply_all(item.content.record for item in items if isinstance(item.content, Entry))
+            while some := [entry.record for entry in islice(entries, limits.METADATA_RECORDS_PER_SLICE)]:
+                state.apply_all(some)
+                if len(some) == limits.METADATA_RECORDS_PER_SLICE:
+                    yield
         except JournalError:
             self.fail()
             raise
+        self.close()
         self.state = state
         self.end_offset, self._last_epoch = offset, epoch
         self._held.clear()
-        self.close()
-        self.on_reload()
+        yield from self._telling(self.on_reload)
         self._wake()
 
     def lead(self, epoch: int) -> None:
@@ -135,7 +147,7 @@ class MetadataHost:
     def release(self) -> None:
         self._holds -= 1
         while self._held and not self._holds:
-            self._take(*self._held.pop(0))
+            in_one_go(self._taking(*self._held.pop(0)))
 
     def fail(self) -> None:
         """The state has something else than the journal."""
@@ -160,27 +172,33 @@ class MetadataHost:
 
     # --- inside
 
-    def _take(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> None:
+    def _taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Steps:
+        self._is_taking = True
         try:
             if self.applied is None:
-                changes = self.state.apply_all(entry.record for entry in entries)
+                stages = in_stages(self.state, [entry.record for entry in entries])
             else:
-                changes = self.applied()
+                stages = iter([self.applied()])
+            for number, changes in enumerate(stages):
+                if number:
+                    yield
+                if changes:
+                    yield from self._telling(self.on_change, _merged(changes))
         except Exception:
             self.fail()
             raise
+        finally:
+            self._is_taking = False
         self._last_epoch, self.end_offset = epoch, high_watermark
-        if changes:
-            self._tell(_merged(changes))
         self.on_committed(high_watermark)
         self._wake()
         if self.quorum.snapshot_due:
             self._write_snapshot()
 
-    def _tell(self, changes: list[Change]) -> None:
+    def _telling(self, follow: Callable[..., Iterator[None] | None], *told: list[Change]) -> Steps:
         """Whoever fails to follow must not keep the state from going on."""
         try:
-            self.on_change(changes)
+            yield from follow(*told) or ()
         except Exception:
             log.exception("a change of the cluster could not be followed")
 
@@ -192,7 +210,7 @@ class MetadataHost:
     def _write_snapshot(self) -> None:
         """While everything else goes on; a large one of a copy. Never of the middle of a transaction: what would be
         read behind it could not stand alone."""
-        if self._writing is not None or self._held or self._has_failed or self.state.in_transaction:
+        if self._writing is not None or self._held or self._has_failed or self.state.in_transaction or self._is_taking:
             return
         is_small = self.state.partition_count <= limits.SNAPSHOT_AT_ONCE_PARTITIONS
         entries = list(snapshot(self.state)) if is_small else snapshot(self.state.copy())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property
 from importlib import import_module
@@ -49,7 +49,7 @@ from ottla.server.recovery import Watch, recover
 from ottla.server.refusals import check_start
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
-from ottla.server.slices import Slices
+from ottla.server.slices import Slices, Steps, in_one_go
 from ottla.server.spark_readers import SparkReaders
 from ottla.server.stalls import Stalls
 from ottla.server.upkeep import Upkeep
@@ -161,6 +161,7 @@ class Node:
         self._steps_back.append(self.services.coordination.close)
         self._steps_back.append(self.services.slices.close)
         self.partitions.on_change = self.services.waiters.notify
+        self.member.quorum.soon = self.services.slices.soon
         if self.is_broker:
             self._replicate(loop)
         self.member.controller.on_active = self.liveness.active
@@ -259,7 +260,7 @@ class Node:
         self._steps_back.append(self.member.quorum.stop)
         self._follow_configs()
         self._loaded = True
-        self.partitions.load(self.metadata.state)
+        in_one_go(self.partitions.changes.loading(self.metadata.state))
         self._recover_logs()
         for endpoint in self._endpoints:
             self._listen(endpoint, loop)
@@ -310,13 +311,13 @@ class Node:
         # Now everything is known that was decided before, so what has no place in the metadata has none at all.
         self._follow_configs()
         self._loaded = True
-        self.partitions.load(self.metadata.state)
+        in_one_go(self.partitions.changes.loading(self.metadata.state))
         late = await self._recover(loop)
         for endpoint in endpoints:
             self._listen(endpoint, loop)
         self._begin(loop)
         if late:
-            self._changed(late)
+            in_one_go(self._changed(late))
         await self.lifecycle.unfence()
         self._steps_back.append(self.lifecycle.leave)
 
@@ -330,7 +331,7 @@ class Node:
         self.metadata.on_reload = self._reloaded
         if self.metadata.state is not loaded:  # a snapshot took its place
             self._follow_configs()
-            self.partitions.load(self.metadata.state)
+            in_one_go(self.partitions.changes.loading(self.metadata.state))
         return late
 
     def _recover_logs(self) -> None:
@@ -379,32 +380,34 @@ class Node:
         self.configs.forget()
         self.door.configure(self.configs.broker)
 
-    def _changed(self, changes: Any) -> None:
+    def _changed(self, changes: Any) -> Steps:
+        """In slices; meanwhile nothing else changes in the metadata."""
         self._before_loading(changes)
         services = self.services
         assert services.replication is not None, "it is a broker"
-        follow: Callable[[Any], None]
+        follow: Callable[[Any], Iterator[None] | None]
         for follow in (
-            self.partitions.apply,
-            services.replication.follow,
+            self.partitions.changes.following,
+            services.replication.following,
             self.upkeep.follow,
             services.coordination.tell,
             self.lifecycle.follow,
         ):
             try:
-                follow(changes)
+                yield from follow(changes) or ()
             except Exception:  # the others have to go on
                 log.exception("a change of the cluster could not be followed")
 
-    def _reloaded(self) -> None:
+    def _reloaded(self) -> Steps:
         """A snapshot took the place of the state: everybody looks at all of it."""
         state = self.metadata.state
         self._follow_configs()
         if self.services.replication is not None and self._loaded:
-            gone = self.partitions.gone_from(state)
-            self.partitions.load(state)
+            changes = self.partitions.changes
+            gone = changes.gone_from(state)
+            yield from changes.loading(state)
             self.upkeep.follow(map(TopicDeleted, gone))
-            self.services.replication.reload(state)
+            yield from self.services.replication.reloading(state)
             self.services.coordination.reload(state)
 
     # --- stopping

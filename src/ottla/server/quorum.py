@@ -3,7 +3,8 @@
 The shell of `raft.node`: timers, connections and fsync are here, every decision is there.
 
 Rules:
-- The listener hears every committed record once, in order: a snapshot first where there is one.
+- The listener hears every committed record once, in order: a snapshot first where there is one. Very many are taken in
+  slices (ADR 0028); that this node leads is said behind them, that it no longer does at once.
 - A record is committed when a majority has it on disk. The fsync is a worker's; only while a node starts a sole voter
   does everything in the call that asks for it: append, fsync, commit, deliver.
 - What consensus decided and must remember (a vote, a cut) is on disk before its effects are carried out. Events that
@@ -51,11 +52,14 @@ log = logging.getLogger(__name__)
 class QuorumListener(Protocol):
     """Who runs on the journal: the host of the cluster's state."""
 
-    def committed(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> None:
-        """The next committed records, the last of them of `epoch`; `high_watermark` is the offset behind them."""
+    def taking(self, entries: Sequence[Entry], epoch: int, high_watermark: int) -> Iterator[None]:
+        """Take the next committed records, in slices. The last of them is of `epoch`, `high_watermark` is the offset
+        behind them."""
+        ...
 
-    def load_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> None:
-        """Begin anew with the state of everything below `offset`; the items can be read once."""
+    def loading_snapshot(self, items: Iterable[Item], offset: int, epoch: int) -> Iterator[None]:
+        """Begin anew with the state of everything below `offset`, in slices; the items can be read once."""
+        ...
 
     def lead(self, epoch: int) -> None:
         """This node leads; everything before its epoch was delivered."""
@@ -83,6 +87,9 @@ class Quorum:
         self._sending = Sending(peers, self._step)
         self._flushing = Flushing(store, ports.executor, self._step)
         self._delivery = Delivery(store)
+        self._delivering: Iterator[None] | None = None  # under way, in slices
+        self._to_lead: effects.Lead | None = None  # when all of that is delivered
+        self.soon: Callable[[Callable[[], None]], object] | None = None  # for the next slice; the loop's own if None
         self._do: dict[type, Callable[[Any], object]] = {
             effects.Send: self._sending.send,
             effects.Reply: lambda effect: effect.token.set(effect.response),
@@ -135,6 +142,8 @@ class Quorum:
                 await self._sending.idle(self.node.config.request_timeout_ms)
             if self._timer is not None:
                 self._timer.cancel()
+        for _ in self._delivering or ():
+            pass  # what has begun is carried out: a deleted topic's directories, say
         self._sending.close()
         self._flushing.close()
         await self._flushing.idle()
@@ -368,19 +377,39 @@ class Quorum:
         self._deliver(snapshot.offset)
 
     def _deliver(self, high_watermark: int) -> None:
-        """What is committed to the listener; what the disk does not give now comes later."""
+        """What is committed to the listener, in slices once others are served; what the disk does not give now comes
+        later."""
+        self._delivery.committed_offset = max(self._delivery.committed_offset, high_watermark)
+        if self._delivering is None:
+            self._delivering = self._delivery.steps(self.listener)
+            self._deliver_some()
+
+    def _deliver_some(self) -> None:
+        assert self._loop is not None, "not started"
         try:
-            self._delivery.deliver(high_watermark, self.listener)
+            for _ in self._delivering or ():
+                if not self._flushing.in_place:
+                    (self.soon or self._loop.call_soon)(self._deliver_some)
+                    return
         except StorageError as error:
             log.error("the metadata log cannot be read: %s", error)
-            assert self._loop is not None, "not started"
             self._loop.call_later(JOURNAL_PAUSE_MS / 1000, self._deliver_rest)
+        except BaseException:
+            self._delivering = None
+            raise
+        self._delivering = None
+        to_lead, self._to_lead = self._to_lead, None
+        if to_lead is not None:
+            self._lead(to_lead)
 
     def _deliver_rest(self) -> None:
         if not self._stopping:
             self._deliver(self.node.high_watermark)
 
     def _lead(self, effect: effects.Lead) -> None:
+        if self._delivering is not None:
+            self._to_lead = effect
+            return
         if self._delivery.next_offset < self.node.high_watermark:
             self._step(events.JournalFailed())  # who does not know everything cannot decide anything
             return
@@ -392,6 +421,7 @@ class Quorum:
         if not self.is_alone:
             log.info("the quorum is led by node %d in epoch %d", effect.leader_id, effect.epoch)
         self._delivery.forget()
+        self._to_lead = None
         self.listener.follow(effect.leader_id, effect.epoch)
 
     def _doubt(self, effect: effects.Doubt) -> None:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ottla.server.answer import Large, Later, Sliced
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+# Work without a result that yields where a slice ends.
+Steps: TypeAlias = Generator[None, None, None]
 
 
 class Slices:
@@ -97,6 +100,24 @@ class Slices:
     async def _rest(self, steps: Generator[None, None, T]) -> Large[T]:
         await self.turn()
         return Large(await self.finish(steps))
+
+
+class Tally:
+    """Counts what was done in a slice of work that yields by itself."""
+
+    __slots__ = ("_done", "_per_slice")
+
+    def __init__(self, per_slice: int) -> None:
+        self._per_slice = per_slice
+        self._done = 0
+
+    def is_full(self, more: int = 1) -> bool:
+        """Whether the slice has done enough with `more` that was just done; then the next one begins."""
+        self._done += more
+        if self._done < self._per_slice:
+            return False
+        self._done = 0
+        return True
 
 
 def in_one_go(steps: Generator[None, None, T]) -> T:

@@ -38,5 +38,7 @@ PARTITIONS_PRODUCED_PER_SLICE = 100
 PARTITIONS_CREATED_PER_SLICE = 500
 PARTITIONS_DESCRIBED_PER_SLICE = 2_000
 PARTITIONS_FETCHED_PER_SLICE = 1_000
+# Records of the cluster's metadata that are decided, decoded, applied, followed or written to a snapshot in one slice.
+METADATA_RECORDS_PER_SLICE = 500
 # A snapshot of the cluster with more partitions than this is written piece by piece, of a copy: some 20 ms are no harm.
 SNAPSHOT_AT_ONCE_PARTITIONS = 5_000

@@ -38,6 +38,7 @@ from ottla.server.peers import broker_address
 from ottla.server.placing import assigned_directory
 from ottla.server.replication.quotas import Quotas
 from ottla.server.replication.session import Key
+from ottla.server.slices import Steps, Tally, in_one_go
 
 if TYPE_CHECKING:
     from ottla.server.replication.assignments import Assignments
@@ -58,6 +59,7 @@ class Replication:
         self._leader_of: dict[Key, int] = {}  # of what is followed
         self._unopened: dict[Key, int] = {}  # → leader
         self._opening: asyncio.Task[None] | None = None
+        self._slice = Tally(limits.METADATA_RECORDS_PER_SLICE)
         self._executor = executor
         self._isr_changes: IsrChanges | None = None
         self._assignments: Assignments | None = None
@@ -100,32 +102,40 @@ class Replication:
     def start(self, state: ClusterState) -> None:
         if any(directory.futures for directory in self._partitions.directories):
             self.log_dirs.start()
-        self.reload(state)
+        in_one_go(self.reloading(state))
 
-    def reload(self, state: ClusterState) -> None:
+    def reloading(self, state: ClusterState) -> Steps:
         """The cluster's state is another as a whole."""
         self.quotas.configure()
         for key in tuple(self._leader_of):
             topic = state.topic_by_id.get(key.topic_id)
             if topic is None or key.index >= len(topic.partitions):
                 self._gone(key)
-        for topic in state.topics.values():
+                if self._slice.is_full():
+                    yield
+        for topic in tuple(state.topics.values()):
             for partition in topic.partitions:
                 self._follow(topic, partition)
-        self._hear_of_all(state)
+                if self._slice.is_full():
+                    yield
+        yield from self._hear_of_all(state)
 
-    def follow(self, changes: Sequence[Change]) -> None:
+    def following(self, changes: Sequence[Change]) -> Steps:
         """The cluster changed, and `Partitions` knows."""
         self.quotas.follow(changes)
         for change in changes:
             match change:
                 case PartitionsAdded(topic, states):
-                    self._follow_new(topic, states)
+                    yield from self._follow_new(topic, states)
                 case PartitionChanged(topic, _, new):
                     self._follow(topic, new)
+                    if self._slice.is_full():
+                        yield
                 case TopicDeleted(topic):
                     for state in topic.partitions:
                         self._gone(Key(topic.id, state.index))
+                        if self._slice.is_full():
+                            yield
                 case BrokerChanged(_, new) if new is not None and not new.fenced:
                     self._heard_of(new.id)
             if isinstance(change, BrokerChanged) and change.old is not None and change.old.active:
@@ -154,10 +164,12 @@ class Replication:
 
     # --- roles
 
-    def _follow_new(self, topic: Topic, states: Sequence[PartitionState]) -> None:
+    def _follow_new(self, topic: Topic, states: Sequence[PartitionState]) -> Steps:
         """Those that only this node has, where the cluster says, are nobody else's affair."""
         sole = (self._node_id,)
         for state in states:
+            if self._slice.is_full():
+                yield
             if state.replicas == sole and state.leader == self._node_id:
                 directory = self._partitions.directory_of(TopicPartition(topic.name, state.index))
                 if directory is not None and state.directories == (directory.id,) and not directory.offline:
@@ -242,12 +254,14 @@ class Replication:
             if in_sync is not None and broker_id in in_sync.followers and broker_id not in in_sync.isr:
                 self.consider(partition)
 
-    def _hear_of_all(self, state: ClusterState) -> None:
+    def _hear_of_all(self, state: ClusterState) -> Steps:
         """Any broker may have come or left, and nobody says which: as `_heard_of` and `_may_have_left`, of all."""
         active = {broker.id for broker in state.brokers.values() if broker.active}
         for fetcher in self._fetchers.values():
             fetcher.hurry()
         for partition in self._partitions.opened():
+            if self._slice.is_full():
+                yield
             in_sync = partition.in_sync
             if in_sync is None:
                 continue
