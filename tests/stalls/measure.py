@@ -165,14 +165,24 @@ class MeasuredNode:
     def __enter__(self) -> MeasuredNode:
         self._recorder = recorded()
         self.recording = self._recorder.__enter__()
-        self._thread.start()
-        self._ready.wait(60)
-        if self._failure is not None:
-            raise self._failure
+        self.begin()
+        self.until_ready()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+        self._recorder.__exit__(None, None, None)
+
+    def begin(self) -> None:
+        """Starts the node, and does not wait for it."""
+        self._thread.start()
+
+    def until_ready(self) -> None:
+        self._ready.wait(60)
+        if self._failure is not None:
+            raise self._failure
+
+    def end(self) -> None:
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.node.request_stop)
         self._thread.join()
-        self._recorder.__exit__(None, None, None)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ottla.cluster.entry import Entry, decode, encode
 from ottla.cluster.state import JournalError
 from ottla.model.errors import ApiError
-from ottla.model.limits import RECORDS_PER_METADATA_BATCH_MAX
+from ottla.model.limits import METADATA_RECORDS_PER_SLICE, RECORDS_PER_METADATA_BATCH_MAX
 from ottla.records.batch import check, headers
 from ottla.records.build import values_batch
 from ottla.records.control import ControlType, control_batch, control_type
@@ -50,14 +50,20 @@ class Item(NamedTuple):
 
 
 def entry_batches(
-    entries: Iterable[Entry], *, base_offset: int, epoch: int, now_ms: int
+    entries: Iterable[Entry],
+    *,
+    base_offset: int,
+    epoch: int,
+    now_ms: int,
+    records_max: int | None = None,
 ) -> Iterator[tuple[bytearray, int]]:
     """Entries as batches, each with the number of records in it."""
+    records_max = records_max or RECORDS_PER_METADATA_BATCH_MAX
     pending: list[bytes] = []
     size_bytes = 0
     for entry in entries:
         value = encode(entry)
-        full = len(pending) == RECORDS_PER_METADATA_BATCH_MAX
+        full = len(pending) == records_max
         if full or (pending and size_bytes + len(value) + _RECORD_OVERHEAD_BYTES > BATCH_BYTES_MAX):
             yield _batch(pending, base_offset, epoch, now_ms), len(pending)
             base_offset += len(pending)
@@ -88,12 +94,16 @@ def atomic(entries: Sequence[Entry], *, base_offset: int, epoch: int, now_ms: in
 def snapshot_batches(
     entries: Iterable[Entry], *, epoch: int, last_timestamp: int, now_ms: int, quorum: Sequence[Control] = ()
 ) -> Iterator[bytearray]:
-    """A whole snapshot, piece by piece. `quorum` are the control records (voters, kraft.version) to carry over."""
+    """A whole snapshot, piece by piece, each as large as one slice writes. `quorum` are the control records (voters,
+    kraft.version) to carry over."""
     header = control.SnapshotHeaderRecord(version=_SNAPSHOT_VERSION, last_contained_log_timestamp=last_timestamp)
     first = [(ControlType.SNAPSHOT_HEADER, compile.encode(header, 0)), *((item.type, item.value) for item in quorum)]
     yield control_batch(first, timestamp=now_ms, base_offset=0, leader_epoch=epoch)
     offset = len(first)
-    for batch, count in entry_batches(entries, base_offset=offset, epoch=epoch, now_ms=now_ms):
+    batches = entry_batches(
+        entries, base_offset=offset, epoch=epoch, now_ms=now_ms, records_max=METADATA_RECORDS_PER_SLICE
+    )
+    for batch, count in batches:
         yield batch
         offset += count
     footer = compile.encode(control.SnapshotFooterRecord(version=_SNAPSHOT_VERSION), 0)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ottla.cluster.decision import Deciding, Decision, gathered
 from ottla.cluster.entities import Change
-from ottla.cluster.entry import Entry
+from ottla.cluster.entry import Entry, encode
 from ottla.cluster.sessions import Gone, Heard
+from ottla.cluster.stages import in_stages
 from ottla.cluster.state import ClusterState
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
+from ottla.machine.stepped import Steps, finished
+from ottla.model.limits import METADATA_RECORDS_PER_SLICE
 
 
 class Command(Protocol):
     """Anything in `cluster/commands`."""
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]: ...
+    def decide(self, view: View, now_ms: int) -> Decision: ...
 
 
 class ClusterMachine:
@@ -30,13 +34,32 @@ class ClusterMachine:
         return self.view.state
 
     def decide(self, command: Command, now_ms: int) -> Result[Entry]:
-        return command.decide(self.view, now_ms)
+        return finished(command.decide(self.view, now_ms))
+
+    def deciding(self, command: Command, now_ms: int) -> Deciding:
+        offset = self.view.next_offset()
+        decided = command.decide(self.view, now_ms)
+        result = decided if isinstance(decided, Result) else (yield from decided)
+        if len(result.records) > METADATA_RECORDS_PER_SLICE:
+            written = (entry._replace(value=encode(entry)) for entry in result.records)
+            result = result._replace(records=(yield from gathered(written)))
+        if self.view.next_offset() != offset:  # the quorum wrote something of its own, and epochs are offsets
+            return self.decide(command, now_ms)
+        return result
 
     def apply(self, record: Entry) -> Sequence[Change]:
         return self.view.state.apply(record.record)
 
     def apply_all(self, records: Sequence[Entry]) -> Sequence[Change]:
         return self.view.state.apply_all(entry.record for entry in records)
+
+    def applying(self, records: Sequence[Entry]) -> Steps[list[Change]]:
+        changes: list[Change] = []
+        for number, some in enumerate(in_stages(self.view.state, [entry.record for entry in records])):
+            if number:
+                yield
+            changes.extend(some)
+        return changes
 
     def note(self, note: Heard | Gone) -> None:
         self.view.sessions.note(note)

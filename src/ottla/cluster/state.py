@@ -93,10 +93,8 @@ class ClusterState:
     def copy(self) -> ClusterState:
         """One that can be changed without changing this one. What cannot change is shared: all but the lists of it."""
         new = ClusterState()
-        new.topics = {
-            topic.name: Topic(topic.name, topic.id, topic.partitions.copy()) for topic in self.topics.values()
-        }
-        new.topic_by_id = {topic.id: topic for topic in new.topics.values()}
+        for name, topic in self.topics.items():
+            new.topics[name] = new.topic_by_id[topic.id] = Topic(name, topic.id, topic.partitions.copy())
         new.configs = {resource: values.copy() for resource, values in self.configs.items()}
         new.quotas = {entity: values.copy() for entity, values in self.quotas.items()}
         for name in ("colliding", "features", "brokers", "controllers", "acls", "scram", "tokens"):

@@ -78,6 +78,9 @@ class Runner(Generic[CommandT, RecordT]):
             self._hold(reply, error)
             return
         self._carry_out(result)
+        self._reply(result, reply)
+
+    def _reply(self, result: Result[RecordT], reply: Reply) -> None:
         if isinstance(result.reply, Parked):
             assert result.reply.token not in self._parked, f"two commands wait under {result.reply.token!r}"
             self._parked[result.reply.token] = reply
@@ -139,17 +142,30 @@ class Runner(Generic[CommandT, RecordT]):
 
     def _run_due(self, steady_ms: int) -> None:
         for _ in range(limits.TIMERS_AT_ONCE):
-            if (deadline_ms := self.next_deadline_ms) is None or deadline_ms > steady_ms:
+            due = self._take_due(steady_ms)
+            if due is None:
                 break
-            _, _, key = heapq.heappop(self._deadlines)
-            del self._place[key]
-            _, command = self._timers.pop(key)
+            key, command = due
             try:
                 self._carry_out(self._decide(command))
             except Exception:
-                if key not in self._timers:
-                    self._set(key, steady_ms + limits.TIMER_RETRY_MS, command)
+                self._put_off(key, steady_ms, command)
                 raise
+
+    def _take_due(self, steady_ms: int) -> tuple[Hashable, Any] | None:
+        """The next timer that is due, with its command; it is set no longer."""
+        deadline_ms = self.next_deadline_ms
+        if deadline_ms is None or deadline_ms > steady_ms:
+            return None
+        _, _, key = heapq.heappop(self._deadlines)
+        del self._place[key]
+        _, command = self._timers.pop(key)
+        return key, command
+
+    def _put_off(self, key: Hashable, steady_ms: int, command: Any) -> None:
+        """Its command failed: it is due again soon."""
+        if key not in self._timers:
+            self._set(key, steady_ms + limits.TIMER_RETRY_MS, command)
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -188,7 +204,10 @@ class Runner(Generic[CommandT, RecordT]):
             raise
 
     def _change(self, result: Result[RecordT]) -> None:
-        changes = self.machine.apply_all(result.records) if result.records else ()
+        self._changed(self.machine.apply_all(result.records) if result.records else (), result)
+
+    def _changed(self, changes: Sequence[Any], result: Result[RecordT]) -> None:
+        """Its records are applied, and that changed so much."""
         if changes:
             self._observe(list(changes))
         for note in result.notes:

@@ -17,7 +17,7 @@ from ottla.client.errors import ClientError, NotConnected, RequestTimedOut
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
-from ottla.server.answer import FAILED, Later
+from ottla.server.answer import FAILED, Large, Later
 from ottla.server.context import Context, Peer
 from ottla.server.producer_ids import ProducerIds
 from ottla.server.served import SERVED_TO_CONTROLLERS
@@ -114,7 +114,7 @@ class ControllerChannel:
                 raise RequestTimedOut(f"{type(request).name} was not committed in time") from None
         if answer is FAILED:
             raise ClientError(f"{type(request).name} failed")
-        return answer
+        return answer.response if isinstance(answer, Large) else answer
 
     def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
         """What became of them, once this node knows of those that were made."""

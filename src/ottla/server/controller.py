@@ -5,6 +5,10 @@ not committed yet. Replies leave when their records are committed and this node'
 the lead is lost the copy is thrown away and whoever waits is told NOT_CONTROLLER: the next active controller knows
 whether the command was carried out.
 
+Commands are carried out one after the other. A long one (thousands of partitions) is carried out in slices, and those
+behind it wait meanwhile: its records are applied to the state that it was decided on. If the lead is lost before its
+records are appended, it has not happened.
+
 While a sole voter starts, an append is committed when it returns, so the reply is there when `submit` returns. It needs
 no copy either: it decides on the committed state itself, until it serves others.
 """
@@ -13,9 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.cluster.commands.start import Activate
@@ -25,12 +31,13 @@ from ottla.cluster.machine import ClusterMachine, Command
 from ottla.cluster.view import View
 from ottla.log.disk import StorageError
 from ottla.machine.kit import Moment
-from ottla.machine.runner import Runner
+from ottla.machine.stepped import SteppedRunner
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import BitSource
 from ottla.server.answer import Answer, Later
 from ottla.server.configs import Configs
 from ottla.server.metadata import MetadataHost
+from ottla.server.slices import Steps
 
 if TYPE_CHECKING:
     from ottla.server.quorum import Quorum
@@ -59,7 +66,9 @@ class ActiveController:
         self._bootstrap = bootstrap
         self._now_ms = now_ms
         self._rng = rng
-        self._runner: Runner[Command, Entry] | None = None
+        self._runner: SteppedRunner[Command, Entry] | None = None
+        self._jobs: deque[_Job] = deque()  # the first one is under way
+        self._is_waking = False  # timers that are due are among them
         self._carrying_out = 0  # commands, one within another
         self._told: bool | None = None  # whether this node leads, as it was told meanwhile
         self._changes: list[Change] = []  # made to the state that is shared, and not told yet
@@ -86,24 +95,66 @@ class ActiveController:
     def submit(self, command: Command) -> Later[Any]:
         """The reply, or the ApiError that refused the command as a whole; at once while a sole voter starts."""
         later: Later[Any] = Later()
-        runner = self._runner
-        if runner is None:
+        if self._runner is None:
             later.set(self._not_controller())
             return later
-        with self._undisturbed(runner):
-            try:
-                runner.submit(command, self._moment(), lambda value: _answer(later, value))
-            except StorageError as error:
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, StorageError):
                 log.error("the metadata log cannot be written: %s", error)
-                later.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-            except ApiError as error:  # the quorum's: it is about to say that another leads
+                error = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+            if isinstance(error, ApiError):  # one of the quorum: it is about to say that another leads
                 later.set(error)
+            elif is_here:
+                raise error
+            else:
+                log.error("a command of the active controller failed", exc_info=error)
+                later.fail()
+
+        is_here = True
+        reply = partial(_answer, later)
+        self._do(_Job(lambda runner: runner.submitting(command, self._moment(), reply), failed))
+        is_here = False
         return later
 
+    def _do(self, job: _Job) -> None:
+        self._jobs.append(job)
+        if len(self._jobs) == 1:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """With the first job, and those behind it, until a slice ends."""
+        while self._jobs and self._runner is not None:
+            job = self._jobs[0]
+            try:
+                with self._undisturbed(self._runner):
+                    self._run(job, self._runner)
+            except Exception:  # a mistake of ours: the others go on
+                if self._jobs:
+                    self._quorum.next_slice(self._go_on)
+                raise
+            if self._jobs and self._jobs[0] is job:
+                self._quorum.next_slice(self._go_on)
+                return
+
+    def _run(self, job: _Job, runner: SteppedRunner[Command, Entry]) -> None:
+        """Does the next slice of a job, or all of it while nobody else is served; then it is the first no longer."""
+        try:
+            if job.steps is None:
+                job.steps = job.begin(runner)
+            for _ in job.steps:
+                if not self._quorum.is_in_place:
+                    return
+        except Exception as error:
+            self._jobs.popleft()
+            job.failed(error)
+        else:
+            self._jobs.popleft()
+
     @contextmanager
-    def _undisturbed(self, runner: Runner[Command, Entry]) -> Iterator[None]:
-        """While a command is carried out. What the quorum says meanwhile (that records are committed, that the lead is
-        lost) comes afterwards: the state has all of a command or nothing.
+    def _undisturbed(self, runner: SteppedRunner[Command, Entry]) -> Iterator[None]:
+        """While a command, or a slice of one, is carried out. What the quorum says meanwhile (that records are
+        committed, that the lead is lost) comes afterwards.
         """
         self._split()
         self._metadata.hold()
@@ -164,7 +215,8 @@ class ActiveController:
             lambda: self._quorum.end_offset,
             quorum=self._quorum,
         )
-        runner: Runner[Command, Entry] = Runner(ClusterMachine(view), self._quorum.append, self._observe)
+        machine = ClusterMachine(view)
+        runner: SteppedRunner[Command, Entry] = SteppedRunner(machine, self._quorum.append, self._observe)
         runner.next_offset = self._quorum.end_offset
         runner.committed_offset = self._metadata.end_offset
         self._view, self._runner = view, runner
@@ -193,6 +245,8 @@ class ActiveController:
 
     def _resign(self) -> None:
         runner, self._runner, self._view = self._runner, None, None
+        jobs, self._jobs = self._jobs, deque()
+        self._is_waking = False
         self._metadata.applied = None
         self._changes.clear()
         if self._timer is not None:
@@ -200,12 +254,16 @@ class ActiveController:
             self._timer = self._timer_ms = None
         if runner is not None:
             runner.resign(self._not_controller())
+        for job in jobs:
+            if job.steps is not None:
+                job.steps.close()
+            job.failed(self._not_controller())
 
     def _committed(self, high_watermark: int) -> None:
         if self._runner is not None:
             self._runner.commit(high_watermark)
 
-    def _check(self, runner: Runner[Command, Entry]) -> None:
+    def _check(self, runner: SteppedRunner[Command, Entry]) -> None:
         """A mistake of ours was met after an append: the copy lacks something that the journal has, and is made anew.
         Where there is no copy there is nothing to make one of."""
         if runner.broken and runner is self._runner:
@@ -227,7 +285,7 @@ class ActiveController:
     # --- timers
 
     def _arm(self) -> None:
-        if self._loop is None or self._runner is None:
+        if self._loop is None or self._runner is None or self._is_waking:
             return
         deadline_ms = self._runner.next_deadline_ms
         if deadline_ms == self._timer_ms:
@@ -246,18 +304,38 @@ class ActiveController:
 
     def _wake(self) -> None:
         self._timer = self._timer_ms = None
-        runner = self._runner
-        if runner is None:
-            return
-        with self._undisturbed(runner):
-            try:
-                runner.wake(self._moment())
-            except StorageError as error:
-                log.error("the metadata log cannot be written: %s", error)
-            except ApiError as error:
-                log.warning("what was due in the cluster was put off: %s", error)
-            except Exception:
-                log.exception("what was due in the cluster failed")
+        if self._runner is not None:
+            self._is_waking = True
+            self._do(_Job(self._waking, self._put_off))
+
+    def _waking(self, runner: SteppedRunner[Command, Entry]) -> Steps:
+        try:
+            yield from runner.waking(self._moment())
+        finally:
+            self._is_waking = False
+
+    def _put_off(self, error: Exception) -> None:
+        if self._runner is None:
+            return  # the next controller does it
+        if isinstance(error, StorageError):
+            log.error("the metadata log cannot be written: %s", error)
+        elif isinstance(error, ApiError):
+            log.warning("what was due in the cluster was put off: %s", error)
+        else:
+            log.error("what was due in the cluster failed", exc_info=error)
+
+
+class _Job:
+    """A command or timers that are due: what is done with them, and who hears that it failed."""
+
+    __slots__ = ("begin", "failed", "steps")
+
+    def __init__(
+        self, begin: Callable[[SteppedRunner[Command, Entry]], Steps], failed: Callable[[Exception], None]
+    ) -> None:
+        self.begin = begin
+        self.failed = failed
+        self.steps: Steps | None = None  # when it has begun
 
 
 def _answer(later: Later[Any], value: Any) -> None:

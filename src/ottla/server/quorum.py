@@ -274,6 +274,11 @@ class Quorum:
         """Give up the epoch: the leader's state machine could not carry out what was appended."""
         self._step(events.JournalFailed())
 
+    def next_slice(self, slice_: Callable[[], None]) -> None:
+        """Has the next slice of long work on the metadata done when it is its turn."""
+        assert self._loop is not None, "not started"
+        (self.soon or self._loop.call_soon)(slice_)
+
     # --- the version of the quorum
 
     def upgrade_refusal(self, level: int) -> str | None:
@@ -389,7 +394,7 @@ class Quorum:
         try:
             for _ in self._delivering or ():
                 if not self._flushing.in_place:
-                    (self.soon or self._loop.call_soon)(self._deliver_some)
+                    self.next_slice(self._deliver_some)
                     return
         except StorageError as error:
             log.error("the metadata log cannot be read: %s", error)

@@ -109,24 +109,27 @@ class ReplicaChanges:
     def _add(self, topic: Topic, states: Sequence[PartitionState], *, existing: bool = False) -> Steps:
         partitions = self._partitions
         held = partitions.hold(topic)
-        count = max(held.count, states[-1].index + 1 if states else 0)
-        here = [each for each in states if self._node_id in each.replicas]
-        if len(self._directories) == 1 and partitions.all_usable and not partitions.preferred:
-            directory = self._directories[0]
-            names = dict.fromkeys(TopicPartition(topic.name, state.index) for state in here)
-            directory.partitions.update(names)
-            partitions.place.update(dict.fromkeys(names, directory))
-            partitions.unopened.update(names)
-            held.count = count
-            if self._slice.is_full(len(names) // 10):
+        for at in range(0, len(states), limits.METADATA_RECORDS_PER_SLICE):
+            some = states[at : at + limits.METADATA_RECORDS_PER_SLICE]
+            here = [each for each in some if self._node_id in each.replicas]
+            if len(self._directories) == 1 and partitions.all_usable and not partitions.preferred:
+                self._place_all(topic, here)
+                cost = len(some) // 10
+            else:
+                for state in here:
+                    self._place(topic, state, existing=existing)
+                cost = len(some)
+            held.count = max(held.count, some[-1].index + 1)
+            if self._slice.is_full(cost):
                 yield
-        else:
-            for state in here:
-                held.count = max(held.count, state.index)
-                self._place(topic, state, existing=existing)
-                if self._slice.is_full():
-                    yield
-        held.count = count
+
+    def _place_all(self, topic: Topic, here: Sequence[PartitionState]) -> None:
+        """In the only directory there is."""
+        directory, partitions = self._directories[0], self._partitions
+        names = dict.fromkeys(TopicPartition(topic.name, state.index) for state in here)
+        directory.partitions.update(names)
+        partitions.place.update(dict.fromkeys(names, directory))
+        partitions.unopened.update(names)
 
     def _place(self, topic: Topic, state: PartitionState, *, existing: bool) -> None:
         partitions = self._partitions

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
+from ottla.cluster.decision import Deciding, gathered
 from ottla.cluster.entities import Placed, Topic
 from ottla.cluster.entry import Entry
 from ottla.cluster.snapshot import new_partition_entries
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
+from ottla.machine.stepped import Steps
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, PARTITIONS_PER_TOPIC_MAX
 
@@ -39,7 +41,7 @@ class CreatePartitions:
     topics: tuple[Growth, ...]
     validate_only: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Deciding:
         times = Counter(topic.name for topic in self.topics)
         twice = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         outcomes = [Grown(name, twice) for name, count in times.items() if count > 1]
@@ -48,7 +50,7 @@ class CreatePartitions:
             if times[growth.name] > 1:
                 continue
             try:
-                records.extend(_grow(view, growth, PARTITIONS_PER_REQUEST_MAX - len(records)))
+                records += yield from _grow(view, growth, PARTITIONS_PER_REQUEST_MAX - len(records))
                 outcomes.append(Grown(growth.name, None))
             except _TooManyError:
                 raise
@@ -64,15 +66,16 @@ class _TooManyError(ApiError):
         super().__init__(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
-def _grow(view: View, growth: Growth, left: int) -> list[Entry]:
+def _grow(view: View, growth: Growth, left: int) -> Steps[list[Entry]]:
     topic = view.state.topics.get(growth.name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     level = view.state.metadata_version
-    return list(new_partition_entries(topic.id, _new_partitions(view, topic, growth, left), level))
+    placed = yield from _new_partitions(view, topic, growth, left)
+    return (yield from gathered(new_partition_entries(topic.id, placed, level)))
 
 
-def _new_partitions(view: View, topic: Topic, growth: Growth, left: int) -> list[Placed]:
+def _new_partitions(view: View, topic: Topic, growth: Growth, left: int) -> Steps[list[Placed]]:
     have = len(topic.partitions)
     more = growth.count - have
     if more == 0:
@@ -95,7 +98,9 @@ def _new_partitions(view: View, topic: Topic, growth: Growth, left: int) -> list
             f"Attempted to add {more} additional partition(s), but only {len(growth.assignments)} assignment(s) were "
             "specified.",
         )
-    return [
-        place_by_hand(view, have + index, replicas, replication_factor)
-        for index, replicas in enumerate(growth.assignments)
-    ]
+    return (
+        yield from gathered(
+            place_by_hand(view, have + index, replicas, replication_factor)
+            for index, replicas in enumerate(growth.assignments)
+        )
+    )

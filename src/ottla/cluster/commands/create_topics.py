@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.cluster.commands.assign import place_automatically, place_by_hand
+from ottla.cluster.decision import Deciding, gathered
 from ottla.cluster.entities import Placed
 from ottla.cluster.entry import Entry
 from ottla.cluster.snapshot import config_entry, new_partition_entries
 from ottla.cluster.view import View
 from ottla.machine.kit import Result
+from ottla.machine.stepped import Steps
 from ottla.model.config_checks import check_topic_config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, random_uuid
-from ottla.model.limits import PARTITIONS_PER_REQUEST_MAX, TOPICS_PER_REQUEST_MAX
+from ottla.model.limits import METADATA_RECORDS_PER_SLICE, PARTITIONS_PER_REQUEST_MAX, TOPICS_PER_REQUEST_MAX
 from ottla.model.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
 from ottla.model.resources import Resource, ResourceType
 from ottla.wire.journal import cluster_metadata as journal
@@ -52,7 +54,7 @@ class CreateTopics:
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Deciding:
         if len(self.topics) > TOPICS_PER_REQUEST_MAX:
             raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of topics per request.")
         check_total(topic.partitions for topic in self.topics)
@@ -63,7 +65,7 @@ class CreateTopics:
             if times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
                 continue
             try:
-                outcomes.append(_create(view, topic, records))
+                outcomes.append((yield from _create(view, topic, records)))
             except ApiError as error:
                 outcomes.append(TopicOutcome(topic.name, error))
         for name, count in times.items():
@@ -83,17 +85,17 @@ def check_total(partitions: Iterable[int]) -> None:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def _create(view: View, topic: NewTopic, records: list[Entry]) -> TopicOutcome:
+def _create(view: View, topic: NewTopic, records: list[Entry]) -> Steps[TopicOutcome]:
     _check_name(view, topic.name)
     configs = _configs(topic)
     check_topic_config(view.config(), configs)
-    partitions = _by_hand(view, topic) if topic.assignments else _automatic(view, topic)
+    partitions = (yield from _by_hand(view, topic)) if topic.assignments else _automatic(view, topic)
     topic_id = random_uuid(view.rng)
     level = view.state.metadata_version
     records.append(Entry(journal.TopicRecord(name=topic.name, topic_id=topic_id)))
     resource = Resource(ResourceType.TOPIC, topic.name)
     records.extend(config_entry(resource, name, value) for name, value in configs.items())
-    records.extend(new_partition_entries(topic_id, partitions, level))
+    records += yield from gathered(new_partition_entries(topic_id, partitions, level))
     return TopicOutcome(topic.name, None, topic_id, len(partitions), len(partitions[0][1].replicas))
 
 
@@ -115,7 +117,7 @@ def _configs(topic: NewTopic) -> dict[str, str]:
     return {name: value for name, value in topic.configs if value is not None}
 
 
-def _by_hand(view: View, topic: NewTopic) -> list[Placed]:
+def _by_hand(view: View, topic: NewTopic) -> Steps[list[Placed]]:
     prefix = "A manual partition assignment was specified, but"
     if topic.replication_factor != DEFAULT:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} replication factor was not set to -1.")
@@ -123,7 +125,9 @@ def _by_hand(view: View, topic: NewTopic) -> list[Placed]:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} numPartitions was not set to -1.")
     found: dict[int, Placed] = {}
     replication_factor = None
-    for index, replicas in topic.assignments:
+    for number, (index, replicas) in enumerate(topic.assignments, start=1):
+        if number % METADATA_RECORDS_PER_SLICE == 0:
+            yield
         if index in found:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from ottla.cluster.decision import Deciding
 from ottla.cluster.elect import Election, Elections
 from ottla.cluster.entities import NO_LEADER
 from ottla.cluster.entry import Entry
 from ottla.cluster.view import View
 from ottla.machine.kit import Result, Timer
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import ELECTIONS_PER_TURN_MAX
+from ottla.model.limits import ELECTIONS_PER_TURN_MAX, METADATA_RECORDS_PER_SLICE
 
 PREFERRED, UNCLEAN = 0, 1  # on the wire
 _KINDS = {PREFERRED: Election.PREFERRED, UNCLEAN: Election.UNCLEAN}
@@ -36,13 +37,15 @@ class ElectLeaders(NamedTuple):
     kind: int
     partitions: tuple[tuple[str, int], ...] | None
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Deciding:
         if self.kind not in _KINDS:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {self.kind}")
         elections = Elections(view)
         records: list[Entry] = []
         outcomes: list[Elected] = []
         for name, index in self._asked(view) if self.partitions is None else self.partitions:
+            if (len(outcomes) + 1) % METADATA_RECORDS_PER_SLICE == 0:
+                yield
             try:
                 records.append(_elect(view, elections, self.kind, name, index))
                 outcomes.append(Elected(name, index, None))

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
+from ottla.cluster.decision import Deciding, Decision, gathered
 from ottla.cluster.elect import Elections
 from ottla.cluster.entities import Broker
 from ottla.cluster.entry import Entry
@@ -50,11 +52,15 @@ class FenceBroker(NamedTuple):
     broker_id: int
     epoch: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Decision:
         broker = view.state.brokers.get(self.broker_id)
         if broker is None or broker.epoch != self.epoch or broker.fenced:
             return Result(reply=False)
-        return Result(list(fence(view, broker)), True, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
+        return self._fencing(view, broker)
+
+    def _fencing(self, view: View, broker: Broker) -> Deciding:
+        records = yield from gathered(fence(view, broker))
+        return Result(records, True, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
 
 class EndSession(NamedTuple):
@@ -68,7 +74,7 @@ class EndSession(NamedTuple):
     epoch: int
     end_ms: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Decision:
         broker = view.state.brokers.get(self.broker_id)
         timeout_ms: int = view.defaults.get("broker.session.timeout.ms")
         if broker is not None and broker.epoch == self.epoch and now_ms - self.end_ms > timeout_ms // 2:
@@ -82,15 +88,17 @@ class UnregisterBroker(NamedTuple):
 
     broker_id: int
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Deciding:
         broker = view.state.brokers.get(self.broker_id)
         if broker is None:
             raise ApiError(
                 ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {self.broker_id} is not currently registered"
             )
         elections, index = Elections(view, leaving=broker.id), view.state.index
-        records = list(elections.sweep(index.by_isr.get(broker.id, ())))
-        records += elections.sweep(index.by_elr.get(broker.id, ()))
+        swept = chain(
+            elections.sweep(index.by_isr.get(broker.id, ())), elections.sweep(index.by_elr.get(broker.id, ()))
+        )
+        records = yield from gathered(swept)
         gone = journal.UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
         return Result([*records, Entry(gone)], timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import chain
 from typing import NamedTuple
 
 from ottla.cluster import features
 from ottla.cluster.commands.fence import fence, unfence, watch
+from ottla.cluster.decision import Deciding, Decision, gathered
 from ottla.cluster.elect import Elections
 from ottla.cluster.entities import Broker
 from ottla.cluster.entry import Entry
@@ -49,16 +51,26 @@ class BrokerHeartbeat:
     offline_directories: tuple[bytes, ...] = ()
     cordoned: tuple[bytes, ...] | None = None
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Decision:
         broker = view.checked_broker(self.broker_id, self.epoch)
-        caught_up = self.metadata_offset >= broker.epoch
         now = _phase(broker)
-        then = self._next(view, broker, now, caught_up)
-        records: list[Entry] = []
+        then = self._next(view, broker, now, self._is_caught_up(broker))
         left = self._left(view, broker)
+        records = self._directories(view, broker, left)
+        if then is now and left == broker.directories:
+            return self._result(view, broker, then, list(records), now_ms)
         if then is not now:
-            records.extend(_turn(view, broker._replace(directories=left or broker.directories), then))
-        records.extend(self._directories(view, broker, left))
+            records = chain(_turn(view, broker._replace(directories=left or broker.directories), then), records)
+        return self._moving(view, broker, then, records, now_ms)
+
+    def _moving(self, view: View, broker: Broker, then: _Phase, records: Iterator[Entry], now_ms: int) -> Deciding:
+        """Leaders change, of thousands of partitions perhaps."""
+        return self._result(view, broker, then, (yield from gathered(records)), now_ms)
+
+    def _is_caught_up(self, broker: Broker) -> bool:
+        return self.metadata_offset >= broker.epoch
+
+    def _result(self, view: View, broker: Broker, then: _Phase, records: list[Entry], now_ms: int) -> Result[Entry]:
         fenced = then in (_Phase.FENCED, _Phase.MAY_STOP)
         leaving_at = None
         if then is _Phase.LEAVING:
@@ -68,7 +80,7 @@ class BrokerHeartbeat:
                 leaving_at = view.next_offset() + len(records) - 1
         return Result(
             records,
-            Heartbeat(caught_up, fenced, then is _Phase.MAY_STOP),
+            Heartbeat(self._is_caught_up(broker), fenced, then is _Phase.MAY_STOP),
             timers=[no_session(broker.id) if fenced else watch(view, broker, now_ms)],
             notes=[Heard(broker.id, broker.epoch, now_ms, self.metadata_offset, leaving_at)],
         )

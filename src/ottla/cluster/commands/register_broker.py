@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ottla.cluster import features
+from ottla.cluster.decision import Deciding, gathered
 from ottla.cluster.elect import Elections
 from ottla.cluster.entities import FIRST_DIRECTORY, Broker
 from ottla.cluster.entry import Entry
@@ -31,7 +32,7 @@ class RegisterBroker:
     broker: Broker
     previous_epoch: int = -1
 
-    def decide(self, view: View, now_ms: int) -> Result[Entry]:
+    def decide(self, view: View, now_ms: int) -> Deciding:
         level = view.state.metadata_version
         old = view.state.brokers.get(self.broker.id)
         again = old is not None and old.incarnation_id == self.broker.incarnation_id
@@ -52,7 +53,8 @@ class RegisterBroker:
         # The registration comes first: a broker that has read up to its epoch has read that it is registered.
         records = [broker_entry(broker, level)]
         clean = old is not None and old.epoch == self.previous_epoch
-        records.extend(_without(view, broker.id, clean=clean or level < features.ELIGIBLE_LEADERS))
+        clean = clean or level < features.ELIGIBLE_LEADERS
+        records += yield from gathered(_without(view, broker.id, clean=clean))
         return Result(records, broker.epoch, timers=[no_session(broker.id)], notes=[Gone(broker.id)])
 
 

@@ -6,6 +6,8 @@ from ottla.model.limits.units import MIB
 REPLICA_RETRY_MS = 10
 # Before an AlterPartition that failed as a whole is sent again.
 ALTER_PARTITION_RETRY_MS = 50
+# Partitions that one AlterPartition of ours names: what is more waits for its answer.
+ISR_CHANGES_PER_REQUEST_MAX = 500
 # Replicas whose directory is told in one AssignReplicasToDirs (Kafka's number), and the pause after a failure.
 ASSIGNMENTS_PER_REQUEST_MAX = 2_250
 ASSIGNMENT_RETRY_MS = 50

@@ -8,10 +8,12 @@ from __future__ import annotations
 from itertools import groupby
 
 from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrOutcome, Member
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 _Asked = AlterPartitionRequest.TopicData.PartitionData
@@ -19,7 +21,11 @@ _Topic = AlterPartitionResponse.TopicData
 _FIRST_WITH_EPOCHS = 3
 
 
-@handles(AlterPartitionRequest, on="controller")
+@handles(
+    AlterPartitionRequest,
+    on="controller",
+    portions=Portions("topics.partitions", "topics.partitions", limits.METADATA_RECORDS_PER_SLICE),
+)
 def alter_partition(request: AlterPartitionRequest, context: Context) -> Answer[AlterPartitionResponse]:
     changes = tuple(
         IsrChange(

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 _Directory = AssignReplicasToDirsResponse.DirectoryData
 
 
-@handles(AssignReplicasToDirsRequest, on="controller")
+@handles(
+    AssignReplicasToDirsRequest,
+    on="controller",
+    portions=Portions(
+        "directories.topics.partitions", "directories.topics.partitions", limits.METADATA_RECORDS_PER_SLICE
+    ),
+)
 def assign_replicas_to_dirs(
     request: AssignReplicasToDirsRequest, context: Context
 ) -> Answer[AssignReplicasToDirsResponse]:

@@ -1,8 +1,9 @@
 """IsrChanges: what the partitions led here want the controller to decide about their in-sync replicas.
 
-One AlterPartition is under way at a time and carries all that was proposed until it left. A request that fails as a
-whole is sent again a little later, with what is still to be proposed; a proposal ends with the controller's answer or
-with newer terms from the metadata, whichever comes first. Followers that fell behind are looked for by the clock.
+One AlterPartition is under way at a time and carries what was proposed until it left, up to a bound. A request that
+fails as a whole is sent again a little later, with what is still to be proposed; a proposal ends with the controller's
+answer or with newer terms from the metadata, whichever comes first. Followers that fell behind are looked for by the
+clock.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from itertools import islice
 
 from ottla.client.errors import ClientError, error_code
 from ottla.model import limits
@@ -83,11 +85,11 @@ class IsrChanges:
         finally:
             self._sending = None
 
-    def _take_proposals(self) -> _Proposed:
-        due, self._due = self._due, {}
+    def _take_proposals(self, had: int = 0) -> _Proposed:
         partitions = self._services.partitions
         found: dict[Key, tuple[Partition, Proposal]] = {}
-        for partition in due:
+        for partition in tuple(islice(self._due, max(0, limits.ISR_CHANGES_PER_REQUEST_MAX - had))):
+            del self._due[partition]
             topic_id = partitions.topic_id(partition.topic)
             if topic_id is not None and partitions.holds(partition):
                 proposal = partition.isr_proposal(self._services.steady_ms())
@@ -102,7 +104,7 @@ class IsrChanges:
             for key, (partition, proposal) in proposed.items()
             if self._is_pending(partition, proposal)
         }
-        return {**left, **self._take_proposals()}
+        return {**left, **self._take_proposals(len(left))}
 
     def _is_pending(self, partition: Partition, proposal: Proposal) -> bool:
         in_sync = partition.in_sync

@@ -30,7 +30,7 @@ from ottla.cluster.entities import (
 )
 from ottla.cluster.state import ClusterState
 from ottla.model import limits
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.replica.partition import Partition
 from ottla.server.context import Services
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from ottla.server.replication.log_dirs import LogDirs
 
 log = logging.getLogger(__name__)
+
+_GONE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 class Replication:
@@ -239,6 +241,8 @@ class Replication:
                     try:
                         self._fetch_from(leader_id, key, self._partitions.find_by_id(*key))
                     except ApiError as error:
+                        if error.code in _GONE:
+                            continue  # it is about to be said that it was deleted, or has moved
                         log.error("partition %d of %s cannot be followed: %s", key.index, key.topic_id.hex(), error)
                 await asyncio.sleep(0)
         finally:

@@ -1,0 +1,21 @@
+"""What a command decides: at once, or in steps if it may be of thousands of partitions (see `machine/stepped.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias, TypeVar
+
+from ottla.cluster.entry import Entry
+from ottla.machine.kit import Result
+from ottla.machine.stepped import Steps, collected
+from ottla.model.limits import METADATA_RECORDS_PER_SLICE
+
+T = TypeVar("T")
+
+Deciding: TypeAlias = Steps[Result[Entry]]
+Decision: TypeAlias = Result[Entry] | Deciding
+
+
+def gathered(items: Iterable[T]) -> Steps[list[T]]:
+    """All of the items, as many in each step as one slice may handle."""
+    return collected(items, METADATA_RECORDS_PER_SLICE)
