@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from tests.schemas.protobuf.generated import ONE_OPTION, files
 from tests.schemas.protobuf.sources import proto2, understood
 
-from ottla.schemas.protobuf.elements import File, Option
+from ottla.schemas.protobuf.elements import Aggregate, File, Option
 from ottla.schemas.protobuf.parser import parse_file
-from ottla.schemas.protobuf.printer import print_file
+from ottla.schemas.protobuf.printer import merged, print_file
 
 ORDERS = """
 // Orders of the shop.
@@ -267,3 +267,27 @@ def test_tags_are_found_however_they_are_written() -> None:
     )
     expected = [("M", False, ("SECRET",)), ("M.a", True, ("PII", "GDPR")), ("M.N.b", True, ("PII",))]
     assert schema.tags == understood(schema.serialized).tags == expected
+
+
+def test_options_that_are_set_very_often_are_merged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value is looked at some times at most, however many there are under one name."""
+    count = 300
+    fields = " ".join(f"int32 f{number} = {number + 10};" for number in range(count))
+    head = f"""syntax = "proto3"; import "google/protobuf/descriptor.proto";
+      extend google.protobuf.FileOptions {{ Limits limits = 50001; }}
+      message Limits {{ repeated int32 words = 1; Limits inner = 2; {fields} }}
+    """
+    looked_at = 0
+
+    def counting(value: Aggregate) -> Aggregate:
+        nonlocal looked_at
+        looked_at += len(value.entries)
+        return merged(value)
+
+    monkeypatch.setattr("ottla.schemas.protobuf.normalizing.merged", counting)
+    for path in ("words", "inner.words", "f{0}", "inner.inner.f{0}"):
+        looked_at = 0
+        options = [f"option (limits).{path.format(number)} = {7000 + number};" for number in range(count)]
+        text = understood(head + "\n".join(options)).normalized
+        assert all(f" {7000 + number}" in text for number in range(count))
+        assert looked_at <= 20 * count

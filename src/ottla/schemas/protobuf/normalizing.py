@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import reduce
 
 from ottla.model.limits import INT32_MAX
 from ottla.schemas.protobuf.elements import (
@@ -156,7 +155,7 @@ class _Normalizer:
         for name, same in found.items():
             field = self._extensions.get(name[0].name) if name[0].is_extension else None
             if field is not None and field.label is not Label.REPEATED:
-                out.append(reduce(lambda one, two: self._merge(field, one, two), same))
+                out.append(replace(same[-1], value=self._last(field, [option.value for option in same])))
             else:
                 out += same
         return tuple(replace(option, value=self._value(option.value, scope)) for option in out)
@@ -175,26 +174,33 @@ class _Normalizer:
             value = Aggregate(((key, value),))
         return Option((NamePart(full, True),), value, option.position)
 
-    def _merge(self, field: Field, one: Option, two: Option) -> Option:
-        if isinstance(one.value, Aggregate) and isinstance(two.value, Aggregate):
-            return replace(two, value=self._merge_messages(field, one.value, two.value))
-        return two
+    def _last(self, field: Field, values: Sequence[Value]) -> Value:
+        """What a field that has one value has after it was set to all of these: the last one counts, but messages that
+        follow each other are merged. All at once: an option may be set thousands of times."""
+        messages: list[Aggregate] = []
+        for value in values:
+            if isinstance(value, Aggregate):
+                messages.append(value)
+            else:
+                messages.clear()
+        return self._merge_messages(field, messages) if len(messages) > 1 else values[-1]
 
-    def _merge_messages(self, field: Field, one: Aggregate, two: Aggregate) -> Aggregate:
+    def _merge_messages(self, field: Field, messages: Sequence[Aggregate]) -> Aggregate:
         kind = self._messages.get(field.type[1:])
         fields = {each.name: each for each in kind.fields} if kind is not None else {}
-        entries = dict(merged(one).entries)
-        for key, value in merged(two).entries:
-            entries[key] = self._merge_values(fields.get(key), entries[key], value) if key in entries else value
-        return Aggregate(tuple(entries.items()))
+        found: dict[str, list[Value]] = {}
+        for message in messages:
+            for key, value in merged(message).entries:
+                found.setdefault(key, []).append(value)
+        return Aggregate(tuple((key, self._merge_values(fields.get(key), values)) for key, values in found.items()))
 
-    def _merge_values(self, field: Field | None, one: Value, two: Value) -> Value:
+    def _merge_values(self, field: Field | None, values: Sequence[Value]) -> Value:
+        if len(values) == 1:
+            return values[0]
         if field is not None and field.label is not Label.REPEATED and field.key is None:
-            if isinstance(one, Aggregate) and isinstance(two, Aggregate):
-                return self._merge_messages(field, one, two)
-            return two
-        both = [each for value in (one, two) for each in (value.values if isinstance(value, Items) else (value,))]
-        return Items(tuple(dict.fromkeys(both)))
+            return self._last(field, values)
+        all_ = [each for value in values for each in (value.values if isinstance(value, Items) else (value,))]
+        return Items(tuple(dict.fromkeys(all_)))
 
     def _value(self, value: Value, scope: str) -> Value:
         if isinstance(value, Literal):
