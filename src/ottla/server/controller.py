@@ -143,7 +143,7 @@ class ActiveController:
             if job.steps is None:
                 job.steps = job.begin(runner)
             for _ in job.steps:
-                if not self._quorum.is_in_place:
+                if self._quorum.works_in_slices:
                     return
         except Exception as error:
             self._jobs.popleft()

@@ -82,6 +82,7 @@ class Quorum:
         self._timer_ms = 0  # when it wakes
         self._stopping = False
         self.failure: StorageError | None = None  # the last one
+        self._is_serving = False
         self._held: list[effects.Effect] | None = None  # until what was decided is on disk
         self._events: deque[events.Event] = deque()  # that came meanwhile
         self._sending = Sending(peers, self._step)
@@ -132,6 +133,7 @@ class Quorum:
     def begin_to_serve(self) -> None:
         """The start is over: from now on every fsync is a worker's, if there are any."""
         self._flushing.begin_to_serve()
+        self._is_serving = True
 
     async def stop(self) -> None:
         """Leave; a leader says so first, that another may follow at once."""
@@ -192,6 +194,11 @@ class Quorum:
     def commits_at_once(self) -> bool:
         """Whether an append is committed when it returns."""
         return self.is_alone and self._flushing.in_place
+
+    @property
+    def works_in_slices(self) -> bool:
+        """Whether long work on the metadata lets others have their turn."""
+        return self._is_serving and not self.commits_at_once
 
     @property
     def high_watermark(self) -> int:
@@ -393,7 +400,7 @@ class Quorum:
         assert self._loop is not None, "not started"
         try:
             for _ in self._delivering or ():
-                if not self._flushing.in_place:
+                if self.works_in_slices:
                     self.next_slice(self._deliver_some)
                     return
         except StorageError as error:
