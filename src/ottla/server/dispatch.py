@@ -17,11 +17,13 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from ottla.model.limits import ELEMENTS_AT_ONCE_MAX
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.portions import Portions, in_portions
 from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
 from ottla.wire import api, compile, header
+from ottla.wire.compile import WireError
 from ottla.wire.frame import framed, framed_in_steps
 from ottla.wire.message import Request, Response
 
@@ -45,6 +47,7 @@ class Served(NamedTuple):
     request: type[Request]
     on: Listeners = "broker"
     forwarded: bool = False
+    few: bool = False  # elements, always
 
 
 ENDPOINTS: dict[int, Served] = {}  # of the handlers that were imported
@@ -60,11 +63,13 @@ def handles(
     on: Listeners = "broker",
     forwarded: bool = False,
     portions: Portions | None = None,
+    few: bool = False,
 ) -> Callable[[Callable[[RequestT, Context], Answer[ResponseT]]], Callable[[RequestT, Context], Answer[ResponseT]]]:
     """Registers a handler; `versions` narrows what the message declares (its unstable last version is never served).
 
     `on` says which listeners serve it, `forwarded` that the active controller is the one to handle it, `portions` that
-    one with very many items is handled bit by bit.
+    one with very many items is handled bit by bit, `few` that one with very many has no meaning and closes the
+    connection.
     """
     low, high = request.versions
     if request.latest_unstable:
@@ -78,7 +83,7 @@ def handles(
     ) -> Callable[[RequestT, Context], Answer[ResponseT]]:
         assert request.key not in ENDPOINTS, f"{request.name} has two handlers"
         served = handler if portions is None else in_portions(portions, handler)
-        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, served, request, on, forwarded)
+        ENDPOINTS[request.key] = Served(request.key, request.name, low, high, served, request, on, forwarded, few)
         return handler
 
     return register
@@ -133,6 +138,8 @@ class Route:
 
     def decode_in_steps(self, frame: memoryview, position: int) -> Generator[None, None, Request]:
         """The request of a frame for which `decode` raised Crowded."""
+        if self.endpoint.few:
+            raise WireError(f"{self.endpoint.name} never has more than {ELEMENTS_AT_ONCE_MAX} elements")
         request, _ = yield from compile.step_decoder(self.endpoint.request, self.version)(frame, position)
         return request
 

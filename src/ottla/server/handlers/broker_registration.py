@@ -12,7 +12,7 @@ from ottla.server.dispatch import handles
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
 
-@handles(BrokerRegistrationRequest, on="controller")
+@handles(BrokerRegistrationRequest, on="controller", few=True)
 def broker_registration(request: BrokerRegistrationRequest, context: Context) -> Answer[BrokerRegistrationResponse]:
     if request.cluster_id != context.cluster_id:
         return BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)

@@ -13,7 +13,7 @@ from ottla.server.dispatch import handles
 from ottla.wire.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 
 
-@handles(ControllerRegistrationRequest, on="controller")
+@handles(ControllerRegistrationRequest, on="controller", few=True)
 def controller_registration(
     request: ControllerRegistrationRequest, context: Context
 ) -> Answer[ControllerRegistrationResponse]:

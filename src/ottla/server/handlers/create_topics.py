@@ -5,7 +5,10 @@ v4 defaults for partitions and replication factor (-1)   v5 the answer tells the
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from ottla.cluster.commands.create_topics import DEFAULT, CreateTopics, NewTopic, TopicOutcome, check_total
+from ottla.machine.stepped import collected
 from ottla.model import limits
 from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
@@ -36,10 +39,13 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> Answer[Crea
     try:
         check_total(counts)
     except ApiError as error:
-        return CreateTopicsResponse(
-            topics=[_answer(TopicOutcome(each.name, error), (), None) for each in request.topics]
-        )
+        return context.services.slices.answer(_refused(request, error))
     return _create_in_portions(request, context)
+
+
+def _refused(request: CreateTopicsRequest, error: ApiError) -> Generator[None, None, CreateTopicsResponse]:
+    refused = (_answer(TopicOutcome(each.name, error), (), None) for each in request.topics)
+    return CreateTopicsResponse(topics=(yield from collected(refused, limits.PARTITIONS_DESCRIBED_PER_SLICE)))
 
 
 def _create(request: CreateTopicsRequest, context: Context) -> Answer[CreateTopicsResponse]:

@@ -20,7 +20,7 @@ TopicAnswer = DescribeQuorumResponse.TopicData
 PartitionAnswer = TopicAnswer.PartitionData
 
 
-@handles(DescribeQuorumRequest, on="both", forwarded=True)
+@handles(DescribeQuorumRequest, on="both", forwarded=True, few=True)
 def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(CLUSTER_METADATA_TOPIC, [0])]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from ottla.cluster.entities import PartitionState, Topic
+from ottla.machine.stepped import collected
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
+from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.nodes import ListenerView
@@ -19,11 +24,20 @@ TopicAnswer = DescribeTopicPartitionsResponse.Topic
 PartitionAnswer = TopicAnswer.Partition
 Cursor = DescribeTopicPartitionsResponse.Cursor
 
+_TOPICS_PER_SLICE = limits.PARTITIONS_DESCRIBED_PER_SLICE
+
 
 @handles(DescribeTopicPartitionsRequest)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context
-) -> DescribeTopicPartitionsResponse:
+) -> Answer[DescribeTopicPartitionsResponse]:
+    return context.services.slices.answer(_describing(request, context))
+
+
+def _describing(
+    request: DescribeTopicPartitionsRequest, context: Context
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+    """How many partitions are described is bounded; how many topics are asked for that are not there is not."""
     state = context.metadata.state
     named = [topic.name for topic in request.topics]
     cursor = request.cursor
@@ -31,9 +45,8 @@ def describe_topic_partitions(
     names = sorted(name for name in dict.fromkeys(named or state.topics) if name >= first)
     if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in names)):
         # The page must start at a topic that was asked for, at a partition that can be.
-        return DescribeTopicPartitionsResponse(
-            topics=[_missing(name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for name in dict.fromkeys(named)]
-        )
+        wrong = (_missing(name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for name in dict.fromkeys(named))
+        return DescribeTopicPartitionsResponse(topics=(yield from collected(wrong, _TOPICS_PER_SLICE)))
     limit = max(1, min(context.settings.get("max.request.partition.size.limit"), request.response_partition_limit))
     answers: list[TopicAnswer] = []
     for name in names:
@@ -44,6 +57,8 @@ def describe_topic_partitions(
         topic = state.topics.get(name)
         if topic is None:
             if named:
+                if (len(answers) + 1) % _TOPICS_PER_SLICE == 0:
+                    yield
                 invalid = topic_name_problem(name) is not None
                 answers.append(
                     _missing(

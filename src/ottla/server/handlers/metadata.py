@@ -22,7 +22,7 @@ from ottla.server.dispatch import handles
 from ottla.server.internal_topics import new_topic
 from ottla.server.nodes import ListenerView, listed_brokers, some_broker
 from ottla.server.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from ottla.server.portions import Portions
+from ottla.server.portions import Portions, in_portions
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TopicAsk = MetadataRequest.Topic
@@ -33,8 +33,15 @@ _FIRST_WITH_LISTENERS = 6  # before it, there was no word for a leader without t
 _FIRST_WITH_IDS = 12  # versions 10 and 11 have the field, but an id there was never answered
 
 
-@handles(MetadataRequest, portions=Portions("topics", "topics", limits.ITEMS_PER_SLICE))
+@handles(MetadataRequest)
 def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
+    if request.topics is not None and len(request.topics) > limits.ITEMS_PER_SLICE:
+        # Once each, over all portions: a topic of thousands of partitions must not be told of in every one of them.
+        request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
+    return _metadata_in_portions(request, context)
+
+
+def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
     version = context.request_version
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     # In version 0 an empty list meant all topics; since then that is null.
@@ -57,6 +64,9 @@ def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataRespo
         # The answer is from before, as Kafka's: the topics are not there yet, and whoever asks again finds them.
         _create(missing, context)
     return answer
+
+
+_metadata_in_portions = in_portions(Portions("topics", "topics", limits.ITEMS_PER_SLICE), _metadata)
 
 
 def _respond(

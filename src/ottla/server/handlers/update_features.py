@@ -15,7 +15,7 @@ from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFea
 _KNOWN = frozenset(Upgrade)
 
 
-@handles(UpdateFeaturesRequest, on="both", forwarded=True)
+@handles(UpdateFeaturesRequest, on="both", forwarded=True, few=True)
 def update_features(request: UpdateFeaturesRequest, context: Context) -> Answer[UpdateFeaturesResponse]:
     updates = tuple(
         FeatureUpdate(update.feature, update.max_version_level, _direction(update, context.request_version))
