@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.server.admin import DIALLED, Admin
 
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.records.build import build_batch
@@ -60,6 +61,12 @@ class TestMetadata:
         for version, none in ((13, None), (1, None), (0, [])):
             answer = admin.ask(MetadataRequest(topics=none), version)
             assert [topic.name for topic in answer.topics] == ["t", "u"]
+
+    def test_a_topic_that_is_named_very_often_is_told_of_once(self, admin: Admin) -> None:
+        admin.create("often", 3)
+        named = [MetadataRequest.Topic(name="often")] * (2 * limits.ITEMS_PER_SLICE)
+        answer = admin.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False), 12)
+        assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("often", 3)]
 
     def test_no_topics(self, admin: Admin) -> None:
         answer = admin.ask(MetadataRequest(topics=[]), 13)

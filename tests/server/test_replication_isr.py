@@ -13,6 +13,7 @@ from ottla.model.errors import ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.replication.isr_changes import IsrChanges
 from ottla.server.replication.replication import Replication
+from ottla.server.slices import in_one_go
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
@@ -115,7 +116,7 @@ def test_a_follower_joins_when_a_snapshot_tells_that_its_broker_is_back() -> Non
         replication.start(pair.state)
         assert leading.isr() == (LEADER,)
         pair.state.apply(journal.BrokerRegistrationChangeRecord(broker_id=FOLLOWER, broker_epoch=12, fenced=-1))
-        replication.reload(pair.state)
+        in_one_go(replication.reloading(pair.state))
         await eventually(lambda: set(leading.isr()) == {LEADER, FOLLOWER}, "the follower is in sync")
         await replication.close()
         await leading.close()
