@@ -26,6 +26,7 @@ from ottla.sim.group_check import GroupBook
 from ottla.sim.grouping import GroupPlan, Watcher, consumer_options, draw_group, identity, partition_bounds
 from ottla.sim.ledger import CommittedReader, Found, Ledger, Name, read_all_committed
 from ottla.sim.process import Lives, Stage
+from ottla.sim.transactional import Changed
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings
 
 TARGET = "copies"
@@ -166,7 +167,7 @@ class Copier:
                 await transaction.send_offsets(offsets, member)
                 await self._hesitate()
                 del company.ledger.refused[name]  # from here on nobody knows until it is said
-        except _Changed:
+        except Changed:
             company.book.withdrawn(attempt)
             for partition in [each for each in got if each in consumer.assignment]:
                 consumer.seek(partition, got[partition][0].offset)
@@ -191,15 +192,11 @@ class Copier:
             return
         chance = self._rng.random()
         if chance < 0.05:
-            raise _Changed
+            raise Changed
         if chance < 0.08:
             await asyncio.sleep(TRANSACTION_TIMEOUT_MS / 1000 * self._rng.uniform(0.9, 1.5))
         elif chance < 0.3:
             await asyncio.sleep(self._rng.expovariate(5))
-
-
-class _Changed(Exception):
-    """The application changed its mind: abort."""
 
 
 class CopyCompany:

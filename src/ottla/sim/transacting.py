@@ -18,7 +18,8 @@ from ottla.sim.faults import Chaos
 from ottla.sim.ledger import CommittedReader, Found, Ledger, Name, read_all_committed
 from ottla.sim.run import WORK_SECONDS_MAX, Simulation
 from ottla.sim.scenario import POWER_FAULTS, Durability, Fault, Scenario, scenario
-from ottla.sim.workload import PATIENCE_SECONDS, Surroundings, create_topic
+from ottla.sim.transactional import Changed, take_over
+from ottla.sim.workload import Surroundings, create_topic
 
 TRANSACTION_TIMEOUT_MS = 20_000
 
@@ -42,8 +43,7 @@ class TransactingClient:
             except (ClientError, ApiError) as error:
                 self._around.tell(f"producer {self._number} begins anew: {error}")
                 await asyncio.sleep(self._rng.uniform(0.1, 1.0))
-        # Whatever was left open is ended by the last of us.
-        await self._take_over()
+        await take_over(f"producer-{self._number}", self._producer, self._ledger.violations.append)
 
     def _producer(self) -> Producer:
         options = ProducerOptions(
@@ -70,28 +70,11 @@ class TransactingClient:
                     if rng.random() < 0.2:
                         await asyncio.sleep(rng.expovariate(10))
                 if rng.random() < 0.3:
-                    raise _Changed
+                    raise Changed
                 del ledger.refused[name]  # from here on nobody knows until it is said
-        except _Changed:
+        except Changed:
             return
         ledger.committed[name] = None
-
-    async def _take_over(self) -> None:
-        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-        while True:
-            try:
-                async with self._producer() as producer:
-                    await producer.init_transactions()
-                return
-            except (ClientError, ApiError) as error:
-                if asyncio.get_running_loop().time() > deadline:
-                    self._ledger.violations.append(f"nobody can take over producer-{self._number}: {error}")
-                    return
-                await asyncio.sleep(1)
-
-
-class _Changed(Exception):
-    """The application changed its mind: abort."""
 
 
 def transacting(seed: int) -> Scenario:

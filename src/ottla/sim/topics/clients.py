@@ -21,6 +21,7 @@ from ottla.sim.check import Payload
 from ottla.sim.ledger import COMMITTED, Name
 from ottla.sim.topics.check import HEADER, TopicBook, content_of
 from ottla.sim.topics.plan import KeyedWriterPlan, TopicPlan, TopicsPlan
+from ottla.sim.transactional import Changed, take_over
 from ottla.sim.workload import PATIENCE_SECONDS, Surroundings, records_of
 
 TRANSACTION_TIMEOUT_MS = 60_000  # longer than any run disturbs one
@@ -60,7 +61,7 @@ class KeyedWriter:
                     self._around.history.blame(f"writer {self._own.number} failed, though only clocks jump: {error!r}")
                 await asyncio.sleep(self._rng.uniform(0.1, 0.5))
         if self._own.transactional:
-            await self._take_over()
+            await take_over(f"keyed-{self._own.number}", self._producer, self._around.history.blame)
 
     def _producer(self) -> Producer:
         own = self._own
@@ -120,33 +121,15 @@ class KeyedWriter:
                     if rng.random() < 0.2:
                         await asyncio.sleep(rng.expovariate(10))
                 if rng.random() < self._own.abort_rate:
-                    raise _Changed
+                    raise Changed
                 self._book.ending(name)
-        except _Changed:
+        except Changed:
             return
         self._book.committed += 1
         for sequence, future in sent:
             if future.done() and not future.cancelled() and future.exception() is None:
                 metadata = future.result()
                 self._book.acked(Payload(self._own.number, metadata.partition, sequence), metadata.offset)
-
-    async def _take_over(self) -> None:
-        """Whatever was left open is ended by the last of us."""
-        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-        while True:
-            try:
-                async with self._producer() as producer:
-                    await producer.init_transactions()
-                return
-            except (ClientError, ApiError) as error:
-                if asyncio.get_running_loop().time() > deadline:
-                    self._around.history.blame(f"nobody can take over keyed-{self._own.number}: {error}")
-                    return
-                await asyncio.sleep(1)
-
-
-class _Changed(Exception):
-    """The application changed its mind: abort."""
 
 
 class CommittedFollower:
