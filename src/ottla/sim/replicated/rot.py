@@ -4,7 +4,8 @@ What is promised: damage is noticed when the node starts. It cuts the end of the
 with an older snapshot, or refuses to start with a JournalError; then it gets empty disks. It is never silently wrong.
 
 What is not: a voter that loses the end of its log lacks what it had said it has. Nothing is lost by that as long as
-all other voters have it, so this strikes only then. And the leader epoch of a batch is covered by no checksum, as with
+all other voters have it, so this strikes only then; and only if all of those vote: with two in doubt (ADR 0022) there
+would be no majority, and no leader ever. And the leader epoch of a batch is covered by no checksum, as with
 Kafka.
 """
 
@@ -45,6 +46,7 @@ def may_strike(machine: Machine, machines: Sequence[Machine]) -> bool:
         for each, quorum in others
         if quorum is not None
         and each.running
+        and not quorum.in_doubt
         and voters.has(quorum.node.me)
         and quorum.epoch == leader.epoch
         and quorum.store.flushed_offset >= max(own.end_offset, leader.end_offset)
