@@ -12,6 +12,9 @@ from tests.sim.test_topics import one_topic
 
 from ottla.log.durable import Durable
 from ottla.log.log import Log
+from ottla.log.recover import _Recovery
+from ottla.replica.partition import Partition
+from ottla.server.durability import Syncer
 from ottla.sim.replicated.run import ClusterSimulation
 from ottla.sim.replicated.scenario import ClusterScenario, topical, with_topics
 from ottla.sim.run import Outcome
@@ -60,10 +63,10 @@ def failing_syncs(seed: int) -> ClusterScenario:
 
 
 def thinned(seed: int) -> ClusterScenario:
-    """Followers copy what their leader compacted, and the policy changes before they are killed."""
-    topics = one_topic(seed, changes=("policy",)).topics
-    plan = replace(topics, records=100)
-    return with_topics(harsh(seed, Fault.KILL_SEVERAL, Fault.KILL, records=5, chaos_seconds=6.0), plan)
+    """Followers that were away copy what their leader compacted, and the policy changes before they are killed."""
+    plan = replace(one_topic(seed, changes=("policy",)).topics, records=400, pause_between_changes_seconds=0.8)
+    made = with_topics(harsh(seed, Fault.KILL, Fault.KILL_SEVERAL, records=5, chaos_seconds=10.0), plan)
+    return replace(made, pause_between_faults_seconds=1.2, second_look=False, clean_end=False)
 
 
 @pytest.mark.parametrize("make", [late_syncs, failing_syncs, thinned])
@@ -95,3 +98,21 @@ def test_a_life_that_trusts_what_the_one_before_failed_to_sync(monkeypatch: pyte
     honest = Log._recover
     monkeypatch.setattr(Log, "_recover", trusting)
     assert finds(failing_syncs, "is on disk, but", seeds=range(5, 12))
+
+
+def test_followers_are_cut_at_the_gaps_that_they_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was. Only leaders sync what they rolled here: what is synced is believed, gaps and all."""
+    seal, honest = Syncer.seal, _Recovery._is_out_of_place
+
+    def seal_as_leader(self: Syncer, partition: Partition) -> None:
+        if partition.is_leader:
+            seal(self, partition)
+
+    def strict(self: Any, batch: Any, next_offset: int, *more: Any) -> bool:
+        gap = batch.header.base_offset > next_offset and not self._config.compact
+        return gap or honest(self, batch, next_offset, *more)
+
+    monkeypatch.setattr(Syncer, "seal", seal_as_leader)
+    assert not ClusterSimulation(thinned(1)).run().violations
+    monkeypatch.setattr(_Recovery, "_is_out_of_place", strict)
+    assert finds(thinned, "was committed", seeds=range(1, 4))

@@ -17,9 +17,9 @@ TRANSACTION = Name(0, 1)
 class Story:
     """A topic with one partition, and a book about it."""
 
-    def __init__(self, configs: dict[str, str] | None = None) -> None:
+    def __init__(self, configs: dict[str, str] | None = None, *, replicated: bool = False) -> None:
         self.wrong: list[str] = []
-        self.book = TopicBook(self.wrong.append)
+        self.book = TopicBook(self.wrong.append, replicated=replicated)
         self.book.made("k", 1, PLAIN if configs is None else configs)
         self.log: dict[int, ConsumedRecord] = {}
 
@@ -85,6 +85,15 @@ def test_a_tombstone_may_go_with_what_it_deletes(gone: tuple[int, ...]) -> None:
     for offset in gone:
         del story.log[offset]
     assert ("revived" in story.judge()) == (gone == (4,))
+
+
+@pytest.mark.parametrize("replicated", [False, True])
+def test_a_follower_copies_what_came_after_a_tombstone_that_went(replicated: bool) -> None:
+    story = Story(COMPACT, replicated=replicated)
+    for offset, tombstone in ((0, False), (1, True), (2, False)):
+        story.write(offset, story.send(offset, tombstone=tombstone))
+    del story.log[1]
+    assert ("revived" in story.judge()) == (not replicated)
 
 
 def test_what_was_aborted_is_never_returned() -> None:

@@ -9,7 +9,8 @@ Claims:
    is unharmed; nothing of a topic that was deleted is found in the one made anew;
 2. none lost: what has a place at or above the log start is there, unless its topic was ever compacted and a newer
    committed record of the same key is there, or a newer tombstone was;
-3. none revived: where a tombstone is gone, so is everything before it that has its key;
+3. none revived: where a tombstone is gone, so is everything before it that has its key. (A follower that was away
+   copies what its leader compacted, behind what it has: there a newer record of the key does as well.)
 4. stable: a place never shows another record;
 5. none aborted: a record of a transaction whose producer never asked for the commit is never returned;
 6. once and in order: the records of one producer are there at most once, and in the order in which they were sent;
@@ -265,13 +266,14 @@ class TopicBook:
             if offset < start_offset or offset in found:
                 continue
             sent = self.sent[payload]
+            copied = self._replicated and newest.get(sent.key, -1) > offset  # by one that never saw it
             covered = max(newest.get(sent.key, -1), tombstones.get(sent.key, -1) + 1) > offset
             if not topic.compacted or not covered:
                 self._blame(
                     f"{name(partition)}: lost: {payload}, key {sent.key!r}, was committed at offset {offset}; the key's"
                     f" newest record is at {newest.get(sent.key)}"
                 )
-            elif sent.is_tombstone and first.get(sent.key, offset) < offset:
+            elif sent.is_tombstone and first.get(sent.key, offset) < offset and not copied:
                 self._blame(
                     f"{name(partition)}: revived: the tombstone of {sent.key!r} at {offset} is gone, but not the record"
                     f" at {first[sent.key]}"
