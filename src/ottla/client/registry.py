@@ -181,7 +181,7 @@ class SchemaRegistry:
         failure: Exception | None = None
         for attempt in range(self.options.attempts):
             if attempt:
-                time.sleep(self.options.backoff_s * 2 ** (attempt - 1))
+                self._pause(self.options.backoff_s * 2 ** (attempt - 1))
             for url in self.options.urls:
                 try:
                     return self._ask_one(url, method, path, body)
@@ -197,26 +197,35 @@ class SchemaRegistry:
         raise RegistryUnreachable(f"the schema registry at {where} does not answer: {failure}") from failure
 
     def _ask_one(self, url: str, method: str, path: str, body: Any) -> Any:
+        text = None if body is None else json.dumps(body).encode()
+        status, reason, data = self._exchange(url, method, path, text)
+        if len(data) > REGISTRY_ANSWER_BYTES_MAX:
+            raise RegistryError(status, 0, f"an answer of more than {REGISTRY_ANSWER_BYTES_MAX} bytes")
+        try:
+            decoded = json.loads(data)
+        except ValueError:
+            raise RegistryError(status, 0, data[:200].decode("utf-8", "replace") or reason) from None
+        if status >= 300:
+            said = decoded if isinstance(decoded, dict) else {}
+            raise RegistryError(status, said.get("error_code", 0), said.get("message", reason))
+        return decoded
+
+    # --- what a simulation does in another way ---
+
+    def _exchange(self, url: str, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
+        """One request over HTTP: status, reason and (at most a byte too much of) the body of the answer."""
         parts = urlsplit(url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=self.options.timeout_s)
         try:
-            text = None if body is None else json.dumps(body).encode()
-            connection.request(method, parts.path + path, text, self._headers(url))
+            connection.request(method, parts.path + path, body, self._headers(url))
             answer = connection.getresponse()
-            data = answer.read(REGISTRY_ANSWER_BYTES_MAX + 1)
+            return answer.status, answer.reason, answer.read(REGISTRY_ANSWER_BYTES_MAX + 1)
         finally:
             connection.close()
-        if len(data) > REGISTRY_ANSWER_BYTES_MAX:
-            raise RegistryError(answer.status, 0, f"an answer of more than {REGISTRY_ANSWER_BYTES_MAX} bytes")
-        try:
-            decoded = json.loads(data)
-        except ValueError:
-            raise RegistryError(answer.status, 0, data[:200].decode("utf-8", "replace") or answer.reason) from None
-        if answer.status >= 300:
-            said = decoded if isinstance(decoded, dict) else {}
-            raise RegistryError(answer.status, said.get("error_code", 0), said.get("message", answer.reason))
-        return decoded
+
+    def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def _headers(self, url: str) -> dict[str, str]:
         headers = {"Accept": f"{_CONTENT_TYPE}, application/json", "Content-Type": _CONTENT_TYPE}

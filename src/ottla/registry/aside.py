@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ottla.model import limits
@@ -46,22 +46,16 @@ class Aside:
         try:
             while not self._open.is_set():
                 await self._open.wait()
-            under_way = self._threads.submit(work)
+            under_way = asyncio.get_running_loop().run_in_executor(self._threads, work)
         except BaseException:
             self._free.release()
             raise
         self._inside += 1
         self._empty.clear()
-        loop = asyncio.get_running_loop()
+        under_way.add_done_callback(self._leave)
+        return await asyncio.shield(under_way)  # a thread cannot be called back
 
-        def ended(_: Future[Any]) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop may have ended before
-                loop.call_soon_threadsafe(self._leave)
-
-        under_way.add_done_callback(ended)
-        return await asyncio.wrap_future(under_way)
-
-    def _leave(self) -> None:
+    def _leave(self, _: asyncio.Future[Any]) -> None:
         self._free.release()
         self._inside -= 1
         if not self._inside:

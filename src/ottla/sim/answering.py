@@ -10,9 +10,12 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from ottla.sim.coordinated import CoordinatedSimulation, cast, coordinated
+from ottla.sim.coordinated import Cast, CoordinatedSimulation, cast, coordinated
+from ottla.sim.decoding.company import DecodingCompany
 from ottla.sim.grouping import draw_group
 from ottla.sim.scenario import Fault, Scenario
+
+DECODING_RATE = 0.5  # of the runs with a schema registry, and consumers that decode with it
 
 
 def answering(seed: int) -> Scenario:
@@ -34,10 +37,26 @@ def answering(seed: int) -> Scenario:
 
 
 class AnsweringSimulation(CoordinatedSimulation):
-    """As its parent; there is always somebody who needs more than one answer."""
+    """As its parent; there is always somebody who needs more than one answer, in half of the runs a registry's too."""
 
-    def __init__(self, scenario: Scenario, tell: Callable[[str], None] | None = None) -> None:
-        company = cast(scenario.seed)
-        if not company.groups and company.copying is None and company.sharing is None:
-            company = replace(company, groups=(draw_group(random.Random(f"group {scenario.seed}"), "group-0"),))
+    def __init__(
+        self,
+        scenario: Scenario,
+        tell: Callable[[str], None] | None = None,
+        company: Cast | None = None,
+        *,
+        decodes: bool | None = None,
+    ) -> None:
+        """`company` and `decodes`: who takes part, and whether anybody decodes; else the seed says."""
+        if company is None:
+            company = cast(scenario.seed)
+            if not company.groups and company.copying is None and company.sharing is None:
+                company = replace(company, groups=(draw_group(random.Random(f"group {scenario.seed}"), "group-0"),))
         super().__init__(scenario, tell, company)
+        if decodes is None:
+            decodes = random.Random(f"decoding {scenario.seed}").random() < DECODING_RATE
+        if decodes:
+            self.companies.append(DecodingCompany(self.stage, self._slow_down))
+
+    def _slow_down(self, client_id: str) -> None:
+        self.machine.script.add("Fetch", None, 2, close=False, delay="2s", after=False, client_id=client_id)

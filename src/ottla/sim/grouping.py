@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ottla.client.admin import Admin
 from ottla.client.consumer import Consumer
@@ -90,10 +91,23 @@ def identity(member: GroupMetadata) -> str:
     return member.group_instance_id or member.member_id
 
 
+class CommitBook(Protocol):
+    """Who wants to know what a group has committed."""
+
+    @property
+    def group(self) -> str: ...
+
+    def floors(self) -> dict[TopicPartition, int]:
+        """What is certain now."""
+
+    def found(self, offsets: Mapping[TopicPartition, int], floors: Mapping[TopicPartition, int]) -> None:
+        """What the coordinator said, and what was certain before it was asked."""
+
+
 class Watcher:
     """Asks for the committed offsets of a group again and again."""
 
-    def __init__(self, stage: Stage, book: GroupBook) -> None:
+    def __init__(self, stage: Stage, book: CommitBook) -> None:
         self._stage = stage
         self._book = book
         self._rng = stage.stream(f"watcher of {book.group}")

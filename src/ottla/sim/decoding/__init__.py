@@ -1,0 +1,1 @@
+"""A schema registry, who registers with it, and consumers that decode with it: a part of a run (`company`)."""

@@ -1,0 +1,216 @@
+"""The desk of the registry: where its instances are, who of them answers, and what goes wrong with an answer.
+
+What HTTP does is left out. A registration is handed to an instance as its routes would; a lookup is the real client's
+(`client.registry`), run by a worker, which asks one instance after the other and tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ottla.client.cluster import Cluster
+from ottla.client.fetching import ConsumedRecord
+from ottla.client.registry import RegistryOptions, SchemaRegistry
+from ottla.log.disk import StorageError
+from ottla.registry.identity import Identity, client_id_of
+from ottla.registry.leader import Election, ElectionOptions
+from ottla.registry.port import Unavailable
+from ottla.registry.store import StoreOptions, TopicStore
+from ottla.schemas.registry import lookups
+from ottla.schemas.registry.commands import Register
+from ottla.schemas.registry.entities import Draft
+from ottla.schemas.registry.machine import RegistryMachine
+from ottla.sim.decoding.book import DecodingBook
+from ottla.sim.loop import HOST, Host, SimLoop
+from ottla.sim.process import Stage
+
+REGISTER_SECONDS_MAX = 25.0
+_STORE = StoreOptions("_schemas", 1, timeout_ms=6_000)
+_ELECTION = ElectionOptions("registry", session_timeout_ms=6_000, rebalance_timeout_ms=8_000)
+
+
+class Stumbled(StorageError):
+    """A record could not be taken in, by chance: a story may show the traceback."""
+
+
+class NoAnswer(OSError):
+    """In time, or at all."""
+
+
+def schema_text(field: str) -> str:
+    """A schema that can be told from all others by its field."""
+    return json.dumps({"type": "record", "name": "R", "fields": [{"name": field, "type": "string"}]})
+
+
+def field_of(text: str) -> str:
+    field: str = json.loads(text)["fields"][0]["name"]
+    return field
+
+
+class _Store(TopicStore):
+    """One that stumbles over the next record if it is told to, and has to read its topic anew."""
+
+    stumbles = False
+
+    def _apply(self, machine: RegistryMachine, record: ConsumedRecord) -> None:
+        if self.stumbles:
+            self.stumbles = False
+            raise Stumbled(errno.EIO, "out of memory")
+        super()._apply(machine, record)
+
+
+@dataclass(slots=True)
+class _Life:
+    """One process of an instance."""
+
+    name: str
+    store: _Store
+    host: Host
+
+
+class Desk:
+    """See the module. `trouble`, if there is any, is asked before each lookup and may raise or answer."""
+
+    def __init__(self, stage: Stage, book: DecodingBook, instances: int) -> None:
+        self._stage = stage
+        self._book = book
+        self.identities = [Identity(f"registry-{number}", 8081) for number in range(instances)]
+        self._lives: dict[int, _Life] = {}
+        self._born = 0
+        self.trouble: Callable[[], tuple[int, str] | None] = lambda: None
+
+    # -- instances
+
+    async def run(self, number: int) -> None:
+        """One life of an instance; ends by cancellation, or never."""
+        identity = self.identities[number]
+        rng = self._stage.stream(f"registry {number} {self._born}")
+        cluster = Cluster(self._stage.around.options(client_id_of(identity), rng))
+        election = Election(cluster, identity, _ELECTION)
+        store = _Store(cluster, election, _ELECTION.group_id, _STORE)
+        host = HOST.get()
+        assert host is not None
+        self._born += 1
+        life = self._lives[number] = _Life(f"{host.name} (life {self._born})", store, host)
+        store.start()
+        election.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if self._lives.get(number) is life:
+                del self._lives[number]
+            await election.stop()
+            await store.stop()
+            await cluster.close()
+
+    def crashed(self, number: int) -> None:
+        self._lives.pop(number, None)
+
+    def stumble(self, number: int) -> None:
+        """Over the next record."""
+        if number in self._lives:
+            self._lives[number].store.stumbles = True
+
+    async def ready(self, number: int) -> None:
+        """Until an instance that was started has read everything once."""
+        await self._lives[number].store.loaded()
+
+    # -- clients
+
+    async def register(self, number: int, field: str) -> int:
+        """The id. Raises NoAnswer, NotLeader, Unavailable."""
+        life = self._lives.get(number)
+        if life is None or not life.host.alive:
+            raise NoAnswer("nobody listens")
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        answer = loop.task_of(life.host, life.store.submit(Register(f"subject-{field}", Draft(schema_text(field)))))
+        done, _ = await asyncio.wait([answer], timeout=REGISTER_SECONDS_MAX)
+        if not done:
+            answer.cancel()
+            raise NoAnswer("no answer in time")
+        schema_id: int = answer.result().id
+        self._book.registered(schema_id, field)
+        return schema_id
+
+    def look_up(self, url: str, schema_id: int) -> tuple[int, str]:
+        """The status and the text of an answer."""
+        identity = urlsplit(url).hostname
+        number = next(number for number, each in enumerate(self.identities) if each.host == identity)
+        life = self._lives.get(number)
+        if life is None or not life.host.alive or life.host.paused:
+            raise NoAnswer("nobody listens")
+        wrong = self.trouble()
+        if wrong is not None:
+            return wrong
+        try:
+            found = lookups.with_id(life.store.state, schema_id, None)
+        except Unavailable as error:
+            return 500, _refusal(50001, str(error))
+        self._book.looked_up(life.name, schema_id, None if found is None else field_of(found.text))
+        if found is None:
+            return 404, _refusal(40403, f"Schema {schema_id} not found")
+        return 200, json.dumps({"schema": found.text})
+
+    def client(self) -> SchemaRegistry:
+        urls = [each.url for each in self.identities]
+        return _Client(self, RegistryOptions.of(",".join(urls), attempts=2))
+
+
+class _Client(SchemaRegistry):
+    """The real one, over the desk. What would take time is a worker's business, which takes as long as it likes."""
+
+    def __init__(self, desk: Desk, options: RegistryOptions) -> None:
+        super().__init__(options)
+        self._desk = desk
+
+    def _exchange(self, url: str, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
+        status, text = self._desk.look_up(url, int(path.removeprefix("/schemas/ids/")))
+        return status, "", text.encode()
+
+    def _pause(self, seconds: float) -> None:
+        """The clock stands still within a step."""
+
+
+def _refusal(code: int, message: str) -> str:
+    return json.dumps({"error_code": code, "message": message})
+
+
+class Trouble:
+    """Lookups that fail or get no answer in time, some at a time; instances that read their topic anew, and slowly."""
+
+    def __init__(self, desk: Desk, slow_down: Callable[[str], None], rng: random.Random) -> None:
+        """`slow_down`: the next fetches of a client take a while."""
+        self._desk = desk
+        self._slow_down = slow_down
+        self._rng = rng
+        self.lookups = 0
+        self._left = 0
+
+    async def run(self) -> None:
+        self._desk.trouble = self._meet
+        try:
+            while True:
+                await asyncio.sleep(self._rng.uniform(0.5, 4.0))
+                self._left = self._rng.choice((0, 1, 4, 12))
+                if self._rng.random() < 0.5:
+                    number = self._rng.randrange(len(self._desk.identities))
+                    self._desk.stumble(number)
+                    self._slow_down(client_id_of(self._desk.identities[number]))
+        finally:
+            self._desk.trouble = lambda: None
+
+    def _meet(self) -> tuple[int, str] | None:
+        if not self._left:
+            return None
+        self._left -= 1
+        self.lookups += 1
+        if self._rng.random() < 0.5:
+            raise NoAnswer("no answer in time")
+        return self._rng.choice(((503, ""), (500, _refusal(50001, "the topic cannot be read")), (429, "")))
