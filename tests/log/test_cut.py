@@ -163,6 +163,13 @@ def test_a_cut_reads_a_bounded_part_of_the_log(plain: bool, monkeypatch: pytest.
     assert made.next_offset == end - 1 and len(made.producers) == 3
 
 
+def test_without_marks_it_would_read_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: the test above finds it. (The simulator does not: its logs are short, and reading takes no time.)"""
+    monkeypatch.setattr(log, "MARK_INTERVAL_BYTES", 1 << 40)
+    with pytest.raises(AssertionError):
+        test_a_cut_reads_a_bounded_part_of_the_log(False, monkeypatch)
+
+
 def test_times_that_never_grow_do_not_make_a_cut_long(monkeypatch: pytest.MonkeyPatch) -> None:
     made = open_log(config=LogConfig(index_interval_bytes=100))
     append(made, batch(timestamp=NOW_MS + 100))

@@ -140,6 +140,13 @@ def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it(
     assert memory.used_bytes == 0 and not memory.holders
 
 
+def test_a_poll_that_reserves_nothing_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: the test above finds it. (The simulator does not: no memory is short there.)"""
+    monkeypatch.setattr(Waiters, "_reserve", lambda self, waiter: True)
+    with pytest.raises(AssertionError):
+        test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it()
+
+
 def test_there_is_a_limit_to_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it, produces to very many partitions would fill the memory while they wait for other replicas."""
     monkeypatch.setattr(limits, "WAITED_FOR_MAX", 100)

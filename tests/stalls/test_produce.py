@@ -11,10 +11,12 @@ from tests.server.talk import create, produce_request
 from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.raw import Closed
 
+from ottla.log.look import Look
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
+from ottla.server.looking import Looking
 from ottla.wire.frame import request_frame
 
 VERSION = 9
@@ -100,6 +102,20 @@ def test_very_many_small_records(node: MeasuredNode, topic: str) -> None:
     cpu_ms, said = worst(node, topic, 1, many)
     assert said == {ErrorCode.NONE}
     assert cpu_ms <= BUDGET_MS
+
+
+def test_a_look_on_the_loop_would_be_seen(node: MeasuredNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: the loop itself unpacked and walked whatever came. (The simulator does not see it: its clock stands
+    still within a step.)"""
+
+    def here(self: Looking, batch: Any, header: Any, config: Any, now_ms: int, name: str) -> Look:
+        return Look(batch, header, config, now_ms, name, limits.LOOKED_INTO_BYTES_MAX).whole()
+
+    monkeypatch.setattr(Looking, "here", here)
+    many = build_batch([(b"k", b"")] * 200_000, codec=Codec.LZ4, timestamp=now_ms(node))
+    cost, said = produce_once(node, "compacted", 1, many)
+    assert said == {ErrorCode.NONE}
+    assert cost.cpu_ms > BUDGET_MS
 
 
 def test_more_records_than_may_be_looked_at(node: MeasuredNode) -> None:

@@ -2,7 +2,8 @@
 
 The lookup inside a fetch, the metadata inside a send, the coordinator inside a commit, the verification inside a
 produce, the markers inside the end of a transaction, the state inside a share fetch: each fails in the ways in which
-Kafka's brokers may fail it, costs its connection (carried out or not), or is late.
+Kafka's brokers may fail it, costs its connection (carried out or not), or is late. (The registry inside a decode:
+`decoding`.)
 """
 
 from __future__ import annotations
