@@ -34,6 +34,7 @@ PORTS = {
     "server/directories.py": {"threading"},  # a lock: workers write checkpoints, too
     "server/osdisk.py": {"os", "threading"},
     "server/osfile.py": {"os", "threading", "time"},
+    "server/reserve.py": {"os", "threading"},  # part of the real disk
     "server/page_cache.py": {"os"},  # what is in memory of a real file
     "server/listener.py": {"socket"},  # constants only
     "client/options.py": {"time", "random"},

@@ -1,5 +1,10 @@
 """The fault script: requests fail as a test says, in a shape that any client understands."""
 
+import asyncio
+from collections.abc import Awaitable
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.support.waiting import WAIT_S, until
@@ -7,10 +12,13 @@ from tests.support.waiting import WAIT_S, until
 from ottla.client.blocking import Blocking
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server import dispatch
+from ottla.server.answer import Disconnect, Large, Sliced
 from ottla.testing.broker import Broker
+from ottla.testing.faults import FaultScript
 from ottla.testing.refusal import ERROR, refusal
 from ottla.wire import api, compile
 from ottla.wire.message import Struct, fields
+from ottla.wire.messages.find_coordinator import FindCoordinatorResponse
 
 
 def test_a_producer_retries_what_passes(ottla_broker: Broker) -> None:
@@ -43,6 +51,41 @@ def test_an_idempotent_producer_survives_an_answer_that_got_lost(ottla_broker: B
     assert fault.hits == 2
     with Blocking(ottla_broker.bootstrap) as client:
         assert [record.value for record in client.read("orders")] == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_an_answer_that_is_awaited_fails_like_any_other(close: bool) -> None:
+    """Some handlers return a Later, some an answer, some what is awaited, in slices or not."""
+    carried_out: list[str] = []
+
+    def answer() -> Any:
+        return FindCoordinatorResponse(error_code=0, coordinators=[])
+
+    async def awaited() -> Any:
+        await asyncio.sleep(0)
+        carried_out.append("awaited")
+        return Large(answer())
+
+    async def call() -> list[int]:
+        script, context = FaultScript(), cast(Any, SimpleNamespace(client_id="", request_version=4))
+        codes = []
+        for made in (answer, awaited, lambda: Sliced(awaited(), changes=True)):
+            endpoint = cast(
+                Any, SimpleNamespace(name="FindCoordinator", handler=lambda request, context, made=made: made())
+            )
+            error = None if close else "COORDINATOR_NOT_AVAILABLE"
+            script.add("FindCoordinator", error, 1, close=close, delay=None, after=True, client_id=None)
+            try:
+                got = script.intercept(endpoint, None, context)
+                codes.append((await got if isinstance(got, Awaitable) else got).error_code)
+            except Disconnect:
+                codes.append(0)
+        await asyncio.sleep(0.01)
+        return codes
+
+    expected = 0 if close else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert asyncio.run(call()) == [expected] * 3
+    assert carried_out == ["awaited"] * 2
 
 
 def test_only_one_client(ottla_broker: Broker) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,7 @@ class FaultScript:
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
+        self._under_way: set[asyncio.Task[None]] = set()
 
     def add(
         self,
@@ -110,15 +111,13 @@ class FaultScript:
     def _fail(self, fault: Fault, endpoint: Served, request: Any, context: Context) -> Any:
         done = endpoint.handler(request, context) if fault.after or (fault.error is None and not fault.close) else None
         if fault.close:
+            self._carry_out(done)
             raise Disconnect("the test wants it so")
         if fault.error is None:
             return done
         if not fault.after:
             return refusal(endpoint, request, context, fault.error)
-        error = fault.error
-        return (
-            done.map(lambda answer: with_error(answer, error)) if isinstance(done, Later) else with_error(done, error)
-        )
+        return with_error(done, fault.error)
 
     def _later(self, fault: Fault, endpoint: Served, request: Any, context: Context) -> Any:
         """The request waits, and with it all that follow on its connection."""
@@ -131,3 +130,14 @@ class FaultScript:
             return await answer if hasattr(answer, "__await__") else answer
 
         return wait()
+
+    def _carry_out(self, answer: Any) -> None:
+        """What is still to be done for an answer that nobody gets. (A `Later` comes by itself.)"""
+        if isinstance(answer, Awaitable) and not isinstance(answer, Later):
+            task = asyncio.ensure_future(_awaited(answer))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+
+async def _awaited(answer: Awaitable[Any]) -> None:
+    await answer

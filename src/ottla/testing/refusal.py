@@ -7,10 +7,11 @@ places where an answer can have one.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 from ottla.model.errors import ErrorCode
-from ottla.server.answer import Later
+from ottla.server.answer import Large, Later, Sliced
 from ottla.server.context import Context
 from ottla.server.dispatch import Served
 from ottla.wire import api
@@ -28,9 +29,7 @@ _READING = frozenset(
 def refusal(endpoint: Served, request: Any, context: Context, error: ErrorCode) -> Any:
     if endpoint.name in _READING:
         answer = endpoint.handler(request, context)
-        if isinstance(answer, Later):
-            return answer.map(lambda value: with_error(value, error))
-        if isinstance(answer, Struct):
+        if answer is not None:
             return with_error(answer, error)
     response = _mirrored(api.response_class(endpoint.key), request, error)
     if endpoint.name == "Produce" and request.acks == 0:
@@ -39,9 +38,22 @@ def refusal(endpoint: Served, request: Any, context: Context, error: ErrorCode) 
 
 
 def with_error(answer: Any, error: ErrorCode) -> Any:
-    """The answer itself, with the error at its innermost places."""
+    """The answer of a handler, whenever it comes, with the error at its innermost places."""
+    match answer:
+        case Later():
+            return answer.map(lambda value: with_error(value, error))
+        case Large(response=response):
+            return with_error(response, error)
+        case Sliced(making=making, changes=changes):
+            return Sliced(_awaited(making, error), changes=changes)
+        case Awaitable():
+            return _awaited(answer, error)
     _put(answer, error)
     return answer
+
+
+async def _awaited(answer: Awaitable[Any], error: ErrorCode) -> Any:
+    return with_error(await answer, error)
 
 
 def _put(struct: Struct, error: ErrorCode) -> bool:
