@@ -23,10 +23,11 @@ from ottla.log.log import Log, Origin
 from ottla.log.lookup import TimeOffset
 from ottla.log.names import CLEANED
 from ottla.log.segment import Segment
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import SCAN_READ_BYTES
-from ottla.records.batch import headers
-from ottla.records.build import build_batch
+from ottla.records.batch import HEADER_BYTES, headers, read_header
+from ottla.records.build import assemble, build_batch
 from ottla.records.compress import Codec
 from ottla.records.record import Record
 from ottla.sim.disk import Crash, SimDisk, SimFile
@@ -181,6 +182,59 @@ def test_a_step_of_a_search_reads_little(monkeypatch: pytest.MonkeyPatch) -> Non
         steps.append(read[0])
     assert search.found == (11, 7, 0)
     assert len(steps) > 4 and max(steps) <= 3 * SCAN_READ_BYTES
+
+
+def lying_batch(count: int, claimed: int) -> bytearray:
+    """Its header claims a time that no record has."""
+    sound = build_batch([Record(-1, 4, None, b"")] * count, codec=Codec.ZSTD)
+    header = read_header(sound)
+    return assemble(
+        sound[HEADER_BYTES:],
+        base_offset=0,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes,
+        last_offset_delta=header.last_offset_delta,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=claimed,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        count=header.count,
+    )
+
+
+@pytest.mark.parametrize(
+    ("records_max", "bytes_max", "found"),
+    [
+        (1_000_000, 1_000_000, (30_000, 7)),  # all are looked into
+        (10_500, 1_000_000, (9_000, 8)),  # three are, and the fourth is believed
+        (1_000_000, 60_000, (6_000, 8)),  # two are: each unpacks to somewhat more than 21,000 bytes
+    ],
+)
+def test_a_search_looks_into_so_much_and_believes_the_rest(
+    monkeypatch: pytest.MonkeyPatch, records_max: int, bytes_max: int, found: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(limits, "SEARCHED_RECORDS_MAX", records_max)
+    monkeypatch.setattr(limits, "SEARCHED_BYTES_MAX", bytes_max)
+    log = open_log()
+    for _ in range(10):
+        append(log, lying_batch(3_000, claimed=8))
+    append(log, build_batch([Record(-1, 7, None, b"")]))
+    search = log.time_search(7)
+    assert search.whole() == (*found, 0)
+
+
+def test_a_search_holds_nothing_between_two_batches() -> None:
+    """Others of the node may have their turns then, however many searches there are."""
+    log = open_log()
+    for _ in range(3):
+        append(log, lying_batch(3_000, claimed=8))
+    search = log.time_search(7)
+    at_rest = []
+    while not search.step():
+        at_rest.append(search.at_rest)
+    assert at_rest.count(True) == 3 and not at_rest[0]
+    assert search.found is None
 
 
 # --- retention

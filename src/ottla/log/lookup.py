@@ -4,11 +4,15 @@ Exact inside compressed batches, which therefore have to be unpacked. Somebody m
 records, so a search goes in steps, like a look (`log/look.py`), and the first one is short: whoever wants no more on
 the loop leaves the others to a worker. A step passes over so many batches, or so many bytes of them, and reads none
 whole that is not small. Only the making of a search touches the indexes, which change with every append.
+
+A header may lie: it claims the moment, and no record of its batch has it. So what one search looks into is bounded. A
+batch that would exceed the bound is believed, and its first offset is the answer. Nothing before it has the moment, so
+whoever reads from there misses nothing; the first records may be older than was asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from ottla.log.disk import File
@@ -41,6 +45,8 @@ class TimeSearch(Steps):
         self._timestamp = timestamp
         self._start_offset = start_offset
         self._ranges = _ranges(segments, timestamp, start_offset)
+        self._left_records = limits.SEARCHED_RECORDS_MAX
+        self._left_bytes = limits.SEARCHED_BYTES_MAX
         self.found: TimeOffset | None = None
 
     def whole(self) -> TimeOffset | None:
@@ -51,18 +57,28 @@ class TimeSearch(Steps):
         return self.found
 
     def _search(self) -> Iterator[None]:
-        passed = passed_bytes = 0  # in this step
         for file, begin, end in self._ranges:
-            for batch in scan(file, begin, end, whole=False):
-                if passed == limits.LOOKED_AT_ONCE_RECORDS or passed_bytes >= limits.SCAN_READ_BYTES:
+            at: int | None = begin
+            while at is not None:
+                at = yield from self._pass_over(file, at, end)
+                if self.found is not None:
+                    return
+                if at is not None:
+                    self.at_rest = True
                     yield
-                    passed = passed_bytes = 0
-                passed += 1
-                passed_bytes += batch.header.size_bytes
-                if batch.header.max_timestamp >= self._timestamp:
-                    yield from self._search_batch(file, batch)
-                    if self.found is not None:
-                        return
+                    self.at_rest = False
+
+    def _pass_over(self, file: File, begin: int, end: int) -> Generator[None, None, int | None]:
+        """Searches some batches; where the next ones are, if there are any. Nothing that was read is kept."""
+        passed_bytes = 0
+        for passed, batch in enumerate(scan(file, begin, end, whole=False)):
+            if passed == limits.LOOKED_AT_ONCE_RECORDS or passed_bytes >= limits.SCAN_READ_BYTES:
+                return batch.position
+            passed_bytes += batch.header.size_bytes
+            if batch.header.max_timestamp >= self._timestamp:
+                yield from self._search_batch(file, batch)
+                return batch.position + batch.header.size_bytes
+        return None
 
     def _search_batch(self, file: File, batch: Scanned) -> Iterator[None]:
         header = batch.header
@@ -71,17 +87,19 @@ class TimeSearch(Steps):
                 self.found = TimeOffset(header.base_offset, header.max_timestamp, header.leader_epoch)
             return
         data = None
-        if header.size_bytes <= limits.LOOKED_AT_HERE_PACKED_BYTES:
-            data = _unpacked(file, batch, limits.LOOKED_AT_HERE_BYTES)
+        if header.count <= self._left_records:
+            if header.size_bytes <= limits.LOOKED_AT_HERE_PACKED_BYTES:
+                data = _unpacked(file, batch, min(limits.LOOKED_AT_HERE_BYTES, self._left_bytes))
+            if data is None:
+                yield
+                data = _unpacked(file, batch, min(unpacked_bytes_max(header.size_bytes), self._left_bytes))
+                yield
         if data is None:
-            yield
-            data = _unpacked(file, batch, unpacked_bytes_max(header.size_bytes))
-            yield
-        if data is None:
-            # Nobody should need so much memory for an offset: what is looked for is in this batch, and not before.
             first = max(header.base_offset, self._start_offset)
             self.found = TimeOffset(first, header.max_timestamp, header.leader_epoch)
             return
+        self._left_records -= max(header.count, limits.LOOKED_AT_ONCE_RECORDS)
+        self._left_bytes -= len(data)
         for index, frame in enumerate(frames(data, header)):
             if frame.timestamp >= self._timestamp and frame.offset >= self._start_offset:
                 self.found = TimeOffset(frame.offset, frame.timestamp, header.leader_epoch)

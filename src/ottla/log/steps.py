@@ -12,12 +12,16 @@ from ottla.model.errors import ApiError, ErrorCode
 
 
 class Steps:
-    """`steps` yields after each. When it is `done`, there is a `refusal` or what the work was for."""
+    """`steps` yields after each. When it is `done`, there is a `refusal` or what the work was for.
 
-    __slots__ = ("_steps", "done", "refusal")
+    Work that is `at_rest` holds nothing large: others may have their turns before its next step.
+    """
+
+    __slots__ = ("_steps", "at_rest", "done", "refusal")
 
     def __init__(self, steps: Iterator[None]) -> None:
         self._steps = steps
+        self.at_rest = False
         self.done = False
         self.refusal: ApiError | None = None
 

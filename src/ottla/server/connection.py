@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from struct import error as StructError
 from typing import Any
@@ -27,6 +28,7 @@ from ottla.server import dispatch
 from ottla.server.answer import FAILED, NO_ANSWER, Disconnect, Large, Later, Sliced
 from ottla.server.context import Context, Intercept
 from ottla.server.forwarding import Forwarded
+from ottla.server.gone import has_left
 from ottla.server.inbound import FrameTooLarge, InboundBuffer
 from ottla.server.memory import RequestMemory
 from ottla.server.sending import Sending
@@ -85,6 +87,7 @@ class Connection:
         self._route = dispatch.controller_route if context.connection.controller else dispatch.route
         self._forwarding = None if context.connection.controller else context.services.forwarding
         context.go_on = self._let_go
+        self.context.has_left = partial(has_left, sock)
         self._resume_reading()
 
     # Reading

@@ -120,6 +120,10 @@ def _nobody() -> None:
     """Nothing waits."""
 
 
+def _never() -> bool:
+    return False
+
+
 class Context:
     __slots__ = (
         "client_id",
@@ -128,6 +132,7 @@ class Context:
         "connection",
         "controller",
         "go_on",
+        "has_left",
         "holds",
         "metadata",
         "node_id",
@@ -152,6 +157,7 @@ class Context:
         self.connection = connection
         self.holds = 0  # why the connection does not go on to the next request; almost always none
         self.go_on: Callable[[], None] = _nobody
+        self.has_left: Callable[[], bool] = _never  # asked by long work that only the client wants
         self.request_version = 0
         self.client_id = ""
         self.when_closed: dict[Hashable, Callable[[], None]] = {}  # what to do when the connection is gone

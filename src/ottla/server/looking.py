@@ -5,7 +5,8 @@ by step. Python runs one thread at a time, so there is one step at a time and th
 connection's request waits for a step, never for a batch.
 
 Batches that unpack to little do not wait for large ones: the two kinds have a queue each, and take turns. Of either
-kind one batch is unpacked at a time, which bounds the memory of all looks of the node.
+kind one batch is unpacked at a time, which bounds the memory of all looks of the node. Between two batches of one
+client's work the others of the queue have their turns (`server/rounds.py`).
 
 Rules:
 - What is looked at stays in the receive buffer of its connection, which is held meanwhile: nobody copies it, it counts
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -30,29 +30,19 @@ from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, Buffer
+from ottla.server.rounds import Client, Job, Rounds
 
 log = logging.getLogger(__name__)
 
 Done = Callable[[Any], None]
 
 
-class _Job:
-    """Work that waits for its turn, or whose turn it is."""
-
-    __slots__ = ("begun", "done", "work")
-
-    def __init__(self, work: Steps, done: Done) -> None:
-        self.work = work
-        self.done = done
-        self.begun = False
-
-
 class Looking:
     def __init__(self, loop: Any, executor: Any) -> None:
         self._loop = loop
         self._executor = executor
-        self._soon: deque[_Job] = deque()  # the first of either queue may be under way
-        self._large: deque[_Job] = deque()
+        self._soon = Rounds()  # the first of either queue may be under way
+        self._large = Rounds()
         self._large_next = False
         self._running: asyncio.Future[Any] | None = None  # the step that a worker is at
         self._quiet: list[Callable[[], object]] = []
@@ -102,12 +92,15 @@ class Looking:
 
         self._queue(self._soon, make(min(limit_bytes, limits.LOOKED_INTO_SOON_BYTES)), looked)
 
-    def search(self, search: Steps, done: Done) -> None:
-        """The same for work in a log, which takes its turns with the large batches."""
-        self._queue(self._large, search, done)
+    def search(self, search: Steps, done: Done, client: Client | None = None) -> None:
+        """The same for work in a log, which takes its turns with the large batches.
 
-    def _queue(self, queue: deque[_Job], work: Steps, done: Done) -> None:
-        queue.append(_Job(work, done))
+        What only one client wants is refused before its next step when that client has left.
+        """
+        self._queue(self._large, search, done, client)
+
+    def _queue(self, queue: Rounds, work: Steps, done: Done, client: Client | None = None) -> None:
+        queue.add(Job(work, done, client))
         self._next()
 
     def when_quiet(self, what: Callable[[], object]) -> None:
@@ -124,8 +117,10 @@ class Looking:
         if not queue:
             return
         self._large_next = queue is self._soon
-        job = queue[0]
-        if not job.begun:
+        job = queue.first
+        if job.client is not None and job.client.has_left():
+            job.work.refusal, job.work.done = ApiError(ErrorCode.REQUEST_TIMED_OUT), True
+        elif not job.begun:
             job.begun = True
             try:
                 job.work.begin()
@@ -134,7 +129,7 @@ class Looking:
         self._running = self._loop.run_in_executor(self._executor, job.work.step)
         self._running.add_done_callback(lambda step: self._stepped(queue, job, step))
 
-    def _stepped(self, queue: deque[_Job], job: _Job, step: asyncio.Future[bool]) -> None:
+    def _stepped(self, queue: Rounds, job: Job, step: asyncio.Future[bool]) -> None:
         self._running = None
         quiet, self._quiet = self._quiet, []
         for what in quiet:
@@ -144,8 +139,8 @@ class Looking:
         error = step.exception()
         if error is not None:
             _refuse(job, error)
+        queue.stepped()
         if job.work.done:
-            queue.popleft()
             _surely(partial(job.done, job.work))
         self._next()
 
@@ -158,7 +153,7 @@ class Looking:
             await asyncio.wait([self._running])
 
 
-def _refuse(job: _Job, error: BaseException) -> None:
+def _refuse(job: Job, error: BaseException) -> None:
     """Our fault, not the client's."""
     log.error("a batch could not be looked into", exc_info=error)
     job.work.refusal, job.work.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True

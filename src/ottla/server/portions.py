@@ -3,9 +3,10 @@
 Most APIs say the same of each of their items (topics, partitions, groups, resources) and what they say of one does not
 depend on the others. How many a client names is its own affair; how long the loop is held up by them is not. Such a
 request is divided, its portions are handled with the others' work in between, and their answers are put together again.
-Nothing else of the connection is handled meanwhile, so that requests keep their order (see `Sliced`), and all portions
-are handled even if the client leaves after the first, as Kafka does with a request that it has read. The one
-difference: whoever names an item twice in a request that is divided may be told what becomes of it twice.
+Nothing else of the connection is handled meanwhile, so that requests keep their order (see `Sliced`). What changes
+something is handled wholly even if the client leaves after the first portion, as Kafka does with a request that it has
+read; what only reads is given up. The one difference: whoever names an item twice in a request that is divided may be
+told what becomes of it twice.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Portions(NamedTuple):
     into: str | tuple[str, ...]
     items: int  # handled at once, by their weight
     weigh: Callable[[Any], int] = _one
+    changes: bool = True  # False: it only reads
 
 
 def in_portions(
@@ -55,7 +57,7 @@ def in_portions(
                 if weight(found, asked[1:], portions) <= portions.items:
                     break
                 making = _handle_all(portions, asked, told, handler, request, context, context.request_version)
-                return Sliced(making, changes=True)
+                return Sliced(making, changes=portions.changes)
         return handler(request, context)
 
     return handle

@@ -10,7 +10,7 @@ from ottla.model import limits
 from ottla.server.answer import Later
 
 if TYPE_CHECKING:
-    from ottla.server.context import Services
+    from ottla.server.context import Context, Services
 
 Search = Callable[[TimeSearch], TimeOffset | None]
 
@@ -22,11 +22,11 @@ class Unfinished(Exception):
         super().__init__()
         self.search = search
 
-    def go_on(self, services: Services) -> Later[Search]:
+    def go_on(self, services: Services, client: Context | None = None) -> Later[Search]:
         """A worker searches on; then there is a `Search` that knows the answer. Whatever else was looked at before may
-        have changed by then."""
+        have changed by then. A client's searches take one turn among those of the others, and end when it leaves."""
         found: Later[Search] = Later()
-        services.looking.search(self.search, lambda _: found.set(lambda _: self.search.whole()))
+        services.looking.search(self.search, lambda _: found.set(lambda _: self.search.whole()), client)
         return found
 
 

@@ -11,6 +11,7 @@ import errno
 import zlib
 from collections import deque
 from collections.abc import Sequence
+from socket import MSG_PEEK
 from typing import TYPE_CHECKING
 
 from ottla.sim.loop import Host
@@ -101,6 +102,14 @@ class SimSocket:
         self.number = net.register(self)
 
     # -- what the server calls
+
+    def recv(self, size_bytes: int, flags: int) -> bytes:
+        assert flags == MSG_PEEK, "others read into a buffer"
+        if not self._inbox:
+            self._check()
+            if not self._ended:
+                raise BlockingIOError(errno.EAGAIN, "nothing to read")
+        return bytes(self._inbox[:size_bytes])
 
     def recv_into(self, buffer: Buffer) -> int:
         view = memoryview(buffer).cast("B")

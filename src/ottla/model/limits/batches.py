@@ -15,6 +15,10 @@ RECORD_BYTES_MIN = 7
 LOOKED_INTO_BYTES_MAX = 64 * MIB
 LOOKED_INTO_RATIO_MAX = 8
 LOOKED_INTO_RECORDS_MAX = 250_000
+# What one search by time looks into (a second of CPU time; a batch counts LOOKED_AT_ONCE_RECORDS at least). An honest
+# header is right about its batch, so most searches look into one.
+SEARCHED_RECORDS_MAX = 1_000_000
+SEARCHED_BYTES_MAX = 128 * MIB
 # A worker looks at so many records between two pauses (some 2 ms; where it reads their payloads: at so many), or packs
 # so many bytes, and does not let batches that unpack to no more than this wait for larger ones.
 LOOKED_AT_ONCE_RECORDS = 1_000

@@ -4,7 +4,8 @@ v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest l
 v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
 
 A search for a record by its time may have to unpack a batch. A worker does that (`server/time_searches.py`), and the
-connection waits for it. So it does where an index has to be read from the disk first (`server/cold.py`).
+connection waits for it; when the client leaves, the search ends. The connection also waits where an index has to be
+read from the disk first (`server/cold.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _DEBUGGER = -2  # reads any replica
 
 
 @handles(
-    ListOffsetsRequest, portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE)
+    ListOffsetsRequest,
+    portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE, changes=False),
 )
 def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOffsetsResponse]:
     version = context.request_version
@@ -79,7 +81,7 @@ def _search(
     try:
         settle(answer(search))
     except Unfinished as unfinished:
-        unfinished.go_on(context.services).then(lambda found: _search(found, answer, settle, context, done))
+        unfinished.go_on(context.services, context).then(lambda found: _search(found, answer, settle, context, done))
     except Cold as cold:
         context.services.cold.warm(cold, done, lambda: _search(search, answer, settle, context, done))
     else:
