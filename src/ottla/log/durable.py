@@ -21,7 +21,7 @@ from typing import Protocol
 from ottla.log.disk import Directory, File, StorageError
 from ottla.log.seams import Seams
 from ottla.log.segment import Segment
-from ottla.model.limits import INT64_MAX, SCAN_READ_BYTES
+from ottla.model.limits import INT64_MAX, SHORT_READ_BYTES
 
 
 class Syncable(Protocol):
@@ -123,8 +123,8 @@ class Again:
         self._start = start
 
     def write(self) -> None:
-        for position in range(self._start, self._file.size, SCAN_READ_BYTES):
-            self._file.write_again(position, SCAN_READ_BYTES)
+        for position in range(self._start, self._file.size, SHORT_READ_BYTES):  # others get at the file in between
+            self._file.write_again(position, SHORT_READ_BYTES)
 
     def sync(self) -> None:
         self.write()
