@@ -404,3 +404,19 @@ def test_the_kernel_says_what_is_in_memory(disk: OsDisk, monkeypatch: pytest.Mon
     os.posix_fadvise(file._fd, 0, 0, os.POSIX_FADV_DONTNEED)  # which the kernel may or may not do
     file.warm(0, MIB)
     assert file.is_warm(0, MIB)
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed"])
+def test_what_lost_its_name_need_not_be_synced(disk: OsDisk, how: str) -> None:
+    """A log's sync may have to wait, and holds files that retention or a new leader replaces or removes meanwhile. A
+    sync that fails takes the end of the log with it."""
+    file = disk.open("t-0/leader-epoch-checkpoint", create=True)
+    file.append(b"old")
+    if how == "replaced":
+        disk.open("t-0/new", create=True).append(b"new")
+        disk.rename("t-0/new", "t-0/leader-epoch-checkpoint")
+    else:
+        disk.remove("t-0/leader-epoch-checkpoint")
+    file.sync()
+    with pytest.raises(StorageError):
+        file.read(0, 3)

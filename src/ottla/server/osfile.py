@@ -293,7 +293,12 @@ class OsFile:
     def sync(self) -> None:
         if self._torn or self._waiting:
             self.write_waiting()
-        fd = self._duplicate("sync")
+        try:
+            fd = self._duplicate("sync")
+        except StorageError:
+            if self._gone:  # replaced or removed while the sync waited for its turn: nobody will ever read it
+                return
+            raise
         try:
             _fdatasync(fd)
         except OSError as error:
