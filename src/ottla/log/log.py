@@ -413,7 +413,7 @@ class Log:
         self.epochs.truncate_from_start(offset)
         return True
 
-    def delete_old_segments(self, now_ms: int, high_watermark: int) -> int:
+    def delete_old_segments(self, now_ms: int, high_watermark: int, at_most: int | None = None) -> int:
         """Apply retention; how many segments left the log. Their files follow with `remove_deleted`."""
         count = retain.expired(
             self.segments,
@@ -423,6 +423,8 @@ class Log:
             next_offset=self.next_offset,
             high_watermark=high_watermark,
         )
+        if at_most is not None:
+            count = min(count, at_most)
         if count == len(self.segments):
             self.roll(now_ms)
         for _ in range(count):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, PartitionChanged, TopicDeleted
@@ -32,6 +32,7 @@ RESTING_MS = 500  # when nothing is left to be opened
 REMOVING_MS = 1_000
 FLUSH_CHECK_MS = 500
 METADATA_MS = 10_000
+_PRODUCERS_PER_LOOK = 100  # they take as long as a look at a partition where nothing is to be done
 
 Job = Callable[[], Awaitable[None] | None]
 
@@ -94,16 +95,23 @@ class Upkeep:
                 case PartitionChanged(topic, old, new) if node_id in old.replicas and node_id not in new.replicas:
                     self._cleaner.forget(topic, [new.index])
 
-    async def _each(self, visit: Callable[[Partition], object]) -> None:
-        """Visits all opened partitions, a part of them at each turn of the loop."""
-        for number, partition in enumerate(tuple(self._partitions.opened()), start=1):
-            if self._partitions.holds(partition):
+    async def _each(self, visit: Callable[[Partition], Iterator[int]]) -> None:
+        """Visits all opened partitions, a part of them at each turn of the loop: until the work that visits tell of, in
+        looks at a partition where nothing is to be done, is enough."""
+        left = limits.PARTITIONS_VISITED_PER_TURN
+        for partition in tuple(self._partitions.opened()):
+            visiting = visit(partition)
+            while self._partitions.holds(partition):
                 try:
-                    visit(partition)
+                    left -= next(visiting)
+                except StopIteration:
+                    break
                 except StorageError as error:
                     self._partitions.storage_failed(partition, error)
-            if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
-                await asyncio.sleep(0)
+                    break
+                if left <= 0:
+                    await asyncio.sleep(0)
+                    left = limits.PARTITIONS_VISITED_PER_TURN
 
     def _in_worker(self, work: Callable[..., Any], *args: Any) -> Awaitable[Any]:
         return in_worker(self._loop, self._node.ports.executor, work, *args)
@@ -159,11 +167,14 @@ class Upkeep:
     async def _retain(self) -> None:
         await self._each(self._retain_one)
 
-    def _retain_one(self, partition: Partition) -> None:
-        if partition.log.delete_old_segments(self._now_ms(), partition.high_watermark):
+    def _retain_one(self, partition: Partition) -> Iterator[int]:
+        at_most = limits.SEGMENTS_DELETED_PER_TURN
+        while deleted := partition.log.delete_old_segments(self._now_ms(), partition.high_watermark, at_most):
             self._has_trash(partition)
             self._node.services.waiters.notify(partition)
             self._partitions.followers.grew(partition, hurry=False)  # they learn where it starts with what comes next
+            yield 1 + deleted * limits.PARTITIONS_VISITED_PER_TURN // at_most
+        yield 1
 
     def _cut(self, partition: Partition) -> None:
         self._cleaner.cut(partition)
@@ -191,4 +202,10 @@ class Upkeep:
 
     async def _expire_producers(self) -> None:
         now_ms = self._now_ms()
-        await self._each(lambda partition: partition.log.expire_producers(now_ms))
+
+        def expire(partition: Partition) -> Iterator[int]:
+            work = 1 + len(partition.log.producers) // _PRODUCERS_PER_LOOK
+            partition.log.expire_producers(now_ms)
+            yield work
+
+        await self._each(expire)
