@@ -6,6 +6,8 @@ from ottla.model.limits.units import MIB
 REPLICA_RETRY_MS = 10
 # Before an AlterPartition that failed as a whole is sent again.
 ALTER_PARTITION_RETRY_MS = 50
+# Partitions that one fetch of a follower names: the leader looks at all of them in one go.
+PARTITIONS_NAMED_PER_FETCH = 500
 # Partitions that one AlterPartition of ours names: what is more waits for its answer.
 ISR_CHANGES_PER_REQUEST_MAX = 500
 # Replicas whose directory is told in one AssignReplicasToDirs (Kafka's number), and the pause after a failure.

@@ -5,13 +5,15 @@ v0 preferred ones only   v1 both kinds, and an error for the whole
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Sequence
+from typing import Any
 
 from ottla.cluster.commands.elect_leaders import Elected, ElectLeaders
+from ottla.machine.stepped import collected
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.answer import Answer
-from ottla.server.context import Context
+from ottla.server.answer import FAILED, Answer, Large, Later
+from ottla.server.context import Context, Services
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -32,22 +34,34 @@ def elect_leaders(request: ElectLeadersRequest, context: Context) -> Answer[Elec
     if request.topic_partitions is not None:
         asked = tuple((each.topic, index) for each in request.topic_partitions for index in each.partitions)
 
-    def refuse(error: ApiError) -> ElectLeadersResponse:
-        return _response([Elected(name, partition, error) for name, partition in asked or ()], error.code)
-
-    def respond(outcomes: list[Elected]) -> ElectLeadersResponse:
-        if asked is not None:
-            return _response(outcomes)
-        return _response(outcomes, topics=context.metadata.state.topics)  # all of them, most of them with nothing
-
-    return context.controller.ask(ElectLeaders(request.election_type, asked), respond, refuse)
+    reply = context.controller.submit(ElectLeaders(request.election_type, asked))
+    return _answer(reply, asked, context.services)
 
 
-def _response(
-    outcomes: list[Elected], code: ErrorCode = ErrorCode.NONE, topics: Iterable[str] = ()
-) -> ElectLeadersResponse:
-    found = {name: _Topic(topic=name, partition_result=[]) for name in topics}
-    for name, partition, error in outcomes:
+async def _answer(reply: Later[Any], asked: tuple[tuple[str, int], ...] | None, services: Services) -> Any:
+    """All partitions that need a leader may be very many, and so may all topics."""
+    outcomes = await reply
+    if outcomes is FAILED:
+        return FAILED
+    code = ErrorCode.NONE
+    topics: tuple[str, ...] = ()
+    if isinstance(outcomes, ApiError):
+        code, outcomes = outcomes.code, [Elected(name, partition, outcomes) for name, partition in asked or ()]
+    elif asked is None:
+        topics = tuple(services.metadata.state.topics)  # all of them, most of them with nothing
+    response = await services.slices.finish(_responding(outcomes, code, topics))
+    return Large(response) if len(outcomes) + len(topics) > limits.METADATA_RECORDS_PER_SLICE else response
+
+
+def _responding(
+    outcomes: Sequence[Elected], code: ErrorCode, topics: Sequence[str]
+) -> Generator[None, None, ElectLeadersResponse]:
+    per_slice = limits.METADATA_RECORDS_PER_SLICE
+    listed = yield from collected((_Topic(topic=name, partition_result=[]) for name in topics), per_slice)
+    found = {topic.topic: topic for topic in listed}
+    for number, (name, partition, error) in enumerate(outcomes, start=1):
+        if number % per_slice == 0:
+            yield
         topic = found.get(name)
         if topic is None:
             topic = found[name] = _Topic(topic=name, partition_result=[])

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 from ottla.cluster.commands.reassign import ListMoves
 from ottla.cluster.entities import PartitionState
 from ottla.model import limits
-from ottla.model.errors import ErrorCode
-from ottla.server.answer import Answer
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.answer import FAILED, Answer, Large, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions
+from ottla.server.slices import Slices
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 
-_Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+_Response = ListPartitionReassignmentsResponse
+_Topic = _Response.OngoingTopicReassignment
 
 
 @handles(
@@ -24,22 +29,29 @@ _Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
     forwarded=True,
     portions=Portions("topics.partition_indexes", "topics.partitions", limits.ITEMS_PER_SLICE),
 )
-def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, context: Context
-) -> Answer[ListPartitionReassignmentsResponse]:
+def list_partition_reassignments(request: ListPartitionReassignmentsRequest, context: Context) -> Answer[_Response]:
     asked = None
     if request.topics is not None:
         asked = tuple((topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
-    return context.controller.ask(
-        ListMoves(asked),
-        _response,
-        lambda error: ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.text, topics=[]),
-    )
+    return _answer(context.controller.submit(ListMoves(asked)), context.services.slices)
 
 
-def _response(moving: list[tuple[str, PartitionState]]) -> ListPartitionReassignmentsResponse:
+async def _answer(reply: Later[Any], slices: Slices) -> Any:
+    """All that are on their way may be very many."""
+    moving = await reply
+    if moving is FAILED:
+        return FAILED
+    if isinstance(moving, ApiError):
+        return _Response(error_code=moving.code, error_message=moving.text, topics=[])
+    response = await slices.finish(_responding(moving))
+    return Large(response) if len(moving) > limits.METADATA_RECORDS_PER_SLICE else response
+
+
+def _responding(moving: list[tuple[str, PartitionState]]) -> Generator[None, None, _Response]:
     topics: dict[str, _Topic] = {}
-    for name, partition in moving:
+    for number, (name, partition) in enumerate(moving, start=1):
+        if number % limits.METADATA_RECORDS_PER_SLICE == 0:
+            yield
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = _Topic(name=name, partitions=[])
@@ -51,6 +63,4 @@ def _response(moving: list[tuple[str, PartitionState]]) -> ListPartitionReassign
                 removing_replicas=list(partition.removing),
             )
         )
-    return ListPartitionReassignmentsResponse(
-        error_code=ErrorCode.NONE, error_message=None, topics=list(topics.values())
-    )
+    return _Response(error_code=ErrorCode.NONE, error_message=None, topics=list(topics.values()))

@@ -1,8 +1,9 @@
 """Session: a follower's side of a fetch session (KIP-227) with one leader.
 
 The first fetch names all partitions and the leader remembers them; from then on each names only those whose position
-changed, and those that are to be forgotten. So a fetch costs what changed, not what is followed. A leader that gives no
-session is asked for everything each time.
+changed, and those that are to be forgotten. So a fetch costs what changed, not what is followed. Of very many
+partitions a fetch names some, and the next ones, which leave at once, the rest. A leader that gives no session is asked
+for everything each time.
 
 Requests have numbers. What was added to the session, or to it again, after a request was sent is not touched by the
 answer to that request; nor is a partition whose end is no longer where the leader was told it is.
@@ -11,6 +12,7 @@ answer to that request; nor is a partition whose end is no longer where the lead
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from ottla.model import limits
@@ -100,17 +102,22 @@ class Session:
 
     def request(self, partition_max_bytes: int) -> FetchRequest:
         """The next fetch, without what all of them have in common."""
-        changed: Iterable[Followed] = self._changed.values() if self.id else self.followed.values()
+        changed = self._changed if self.id else self.followed
+        rest: dict[Key, Followed] = {}
+        if len(changed) > limits.PARTITIONS_NAMED_PER_FETCH and not self.is_refused:
+            named = iter(changed.items())
+            changed = dict(islice(named, limits.PARTITIONS_NAMED_PER_FETCH))
+            rest = dict(named)
         request = FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
             session_id=self.id,
             session_epoch=self._epoch,
-            topics=_asks(changed, self.number, partition_max_bytes),
+            topics=_asks(changed.values(), self.number, partition_max_bytes),
             forgotten_topics_data=_forgotten(self._forgotten),
         )
         self.number += 1
-        self._changed, self._forgotten, self.is_urgent = {}, {}, False
+        self._changed, self._forgotten, self.is_urgent = rest, {}, bool(rest)
         if self.id:
             self._epoch = 1 if self._epoch == limits.INT32_MAX else self._epoch + 1
         return request
