@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -37,7 +36,7 @@ def test_idle_partitions_are_not_looked_at(ottla_broker: Broker, monkeypatch: py
         walks: list[Any] = []
         opened = Partitions.opened
         monkeypatch.setattr(Partitions, "opened", lambda self: walks.append(self) or opened(self))
-        time.sleep(2.5)  # flushes and removals have had their turns
+        ottla_broker.clock.advance(2.5)  # flushes and removals have had their turns
     assert walks == []
 
 
