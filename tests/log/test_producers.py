@@ -1,5 +1,6 @@
 """Idempotent and transactional producers: Kafka's rules as tables, and what survives a snapshot."""
 
+import time
 from typing import NamedTuple
 
 import pytest
@@ -8,8 +9,9 @@ from tests.log.logs import NOW_MS, aborted, append, batch, open_log
 from ottla.log.config import LogConfig
 from ottla.log.log import Log, Origin
 from ottla.log.producers import Producers, WrittenBatch
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX, RECALL_BATCHES_MAX
+from ottla.model.limits import INT16_MAX, INT32_MAX, RECALL_BATCHES_MAX
 from ottla.records.batch import read_header
 from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.sim.disk import SimDisk
@@ -220,12 +222,20 @@ def test_expired_producers_are_not_read_back() -> None:
     assert len(open_log(disk, clean=True, now_ms=NOW_MS + DAY_MS).producers) == 0
 
 
-def test_the_number_of_producers_is_bounded() -> None:
-    producers = Producers("t-0")
-    for number in range(PRODUCERS_PER_PARTITION_MAX + 1):
-        producers.update(read_header(batch(producer=number, sequence=0)), number, number)
-    assert len(producers) < PRODUCERS_PER_PARTITION_MAX
-    assert producers.get(0) is None and producers.get(PRODUCERS_PER_PARTITION_MAX) is not None
+def test_forgetting_takes_a_turn_of_the_loop() -> None:
+    """CPU time, at the real bounds."""
+    producers, header = Producers("t-0"), read_header(batch(producer=7, sequence=0))
+    most = limits.PRODUCERS_PER_PARTITION_MAX
+    for number in range(most):
+        producers.update(header._replace(producer_id=number), number * 7_919 % most, NOW_MS)
+    for _ in range(limits.REMEMBERED_MINUTES):
+        producers.minute(most)
+    spent = []
+    while len(producers) > most // 2:
+        before = time.thread_time()
+        producers._forget(producers._crowd.silent(producers))
+        spent.append(time.thread_time() - before)
+    assert min(spent) <= 0.05
 
 
 def test_a_snapshot_keeps_the_last_batch() -> None:

@@ -335,6 +335,11 @@ class Log:
         """Forget the producers that were idle for producer.id.expiration.ms; how many."""
         return self.producers.expire(now_ms, self.config.producer_expiration_ms)
 
+    def minute(self) -> None:
+        """Called about once a minute: whoever wrote before that becomes older."""
+        if len(self.producers):
+            self.producers.minute(self.next_offset)
+
     @property
     def size_bytes(self) -> int:
         return sum(segment.file.size for segment in self.segments)

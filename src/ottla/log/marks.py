@@ -29,6 +29,7 @@ class Before(NamedTuple):
     coordinator_epoch: int
     last_timestamp: int
     txn_first_offset: int
+    written_at: int
     batches: tuple[WrittenBatch, ...]
 
 
@@ -64,7 +65,12 @@ class Marks:
         """The producer is about to change."""
         state.kept_at = self.newest
         before = Before(
-            state.epoch, state.coordinator_epoch, state.last_timestamp, state.txn_first_offset, tuple(state.batches)
+            state.epoch,
+            state.coordinator_epoch,
+            state.last_timestamp,
+            state.txn_first_offset,
+            state.written_at,
+            tuple(state.batches),
         )
         # It may have been known at the mark, have changed, and have been forgotten since: the first word counts.
         self.newest.before.setdefault(state.producer_id, before)

@@ -8,6 +8,7 @@ Rules (Kafka's, per batch with a producer id):
 - A producer nobody remembers (expired, or its records are gone) may begin with any sequence: Kafka no longer answers
   UNKNOWN_PRODUCER_ID there.
 - A non-transactional batch within an open transaction is refused (INVALID_TXN_STATE).
+- A producer that nobody knows is told to try again (NOT_ENOUGH_REPLICAS) while there are too many (`log/crowd.py`).
 - Sequences are checked for clients only; coordinators are checked for the epoch; what a leader replicated is believed.
 
 `check` never changes anything; `update` is called after the batch is in the log. `first_unstable_offset` is the
@@ -20,10 +21,19 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
+from ottla.log.crowd import Crowd
 from ottla.log.marks import Before, Mark, Marks
 from ottla.log.snapshot import SnapshotEntry
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.limits import BATCHES_PER_PRODUCER, INT16_MAX, INT32_MAX, PRODUCERS_PER_PARTITION_MAX, RECALL_MS
+from ottla.model.limits import (
+    BATCHES_PER_PRODUCER,
+    INT16_MAX,
+    INT32_MAX,
+    PRODUCERS_FORGOTTEN_AT_ONCE,
+    PRODUCERS_PER_PARTITION_MAX,
+    RECALL_MS,
+    REMEMBERED_MINUTES,
+)
 from ottla.records.batch import TRANSACTIONAL_FLAG, BatchHeader
 from ottla.records.control import EndTxnMarker
 
@@ -66,6 +76,7 @@ class Producer:
         "last_timestamp",
         "producer_id",
         "txn_first_offset",
+        "written_at",
     )
 
     def __init__(self, producer_id: int, epoch: int = -1) -> None:
@@ -74,6 +85,7 @@ class Producer:
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.txn_first_offset = -1  # -1: no open transaction
+        self.written_at = -1  # the offset of its last batch or marker
         self.batches: list[WrittenBatch] = []
         self.kept_at: Mark | None = None  # the newest mark that has what it was before
 
@@ -100,10 +112,11 @@ class Producer:
 
 
 class Producers:
-    __slots__ = ("_marks", "_name", "_ongoing", "_states", "_turned_away", "_unreplicated")
+    __slots__ = ("_crowd", "_marks", "_name", "_ongoing", "_states", "_turned_away", "_unreplicated")
 
     def __init__(self, name: str) -> None:
         self._name = name  # the partition, for messages
+        self._crowd = Crowd()
         self._marks = Marks()
         self._states: dict[int, Producer] = {}
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, in order of the offsets
@@ -131,8 +144,11 @@ class Producers:
         """Refuse a data batch that does not follow; returns the original if it is a duplicate."""
         state = self._states.get(header.producer_id)
         if state is None or origin == Origin.REPLICATION:
-            if self._turned_away and origin == Origin.CLIENT:
-                self._check_overtaking(header, offset)
+            if origin == Origin.CLIENT:
+                if self._turned_away:
+                    self._check_overtaking(header, offset)
+                if len(self._states) >= PRODUCERS_PER_PARTITION_MAX:
+                    self._make_room(header)
             return None
         epoch = header.producer_epoch
         if origin == Origin.CLIENT:
@@ -255,8 +271,6 @@ class Producers:
         producer_id = header.producer_id
         state = self._states.get(producer_id)
         if state is None:
-            if len(self._states) >= PRODUCERS_PER_PARTITION_MAX:
-                self._evict()
             state = self._begin(header)
             self._turned_away.pop((producer_id, header.producer_epoch), None)
         elif state.kept_at is not self._marks.newest:
@@ -271,6 +285,7 @@ class Producers:
         if len(batches) > BATCHES_PER_PRODUCER:
             del batches[0]
         state.last_timestamp = max_timestamp
+        state.written_at = base_offset
         if header.attributes & TRANSACTIONAL_FLAG and state.txn_first_offset < 0:
             state.txn_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
@@ -290,6 +305,7 @@ class Producers:
             state.batches.clear()
         state.coordinator_epoch = marker.coordinator_epoch
         state.last_timestamp = timestamp
+        state.written_at = offset
         first = state.txn_first_offset
         state.txn_first_offset = -1
         if first < 0:
@@ -299,6 +315,8 @@ class Producers:
         return CompletedTxn(header.producer_id, first, offset, not marker.commit)
 
     def _begin(self, header: BatchHeader) -> Producer:
+        if len(self._states) >= PRODUCERS_PER_PARTITION_MAX + PRODUCERS_FORGOTTEN_AT_ONCE:
+            self._forget(self._crowd.beyond(self))
         state = self._states[header.producer_id] = Producer(header.producer_id, header.producer_epoch)
         self._marks.keep_unknown(state)
         return state
@@ -310,17 +328,30 @@ class Producers:
             return None
         return CompletedTxn(header.producer_id, state.txn_first_offset, offset, not marker.commit)
 
-    def _evict(self) -> None:
-        """Make room: a tenth of the producers, the longest idle, never one with an open transaction."""
-        idle = sorted((s.last_timestamp, s.producer_id) for s in self._states.values() if s.txn_first_offset < 0)
-        for _, producer_id in idle[: max(1, len(idle) // 10)]:
+    def _make_room(self, header: BatchHeader) -> None:
+        """For a client's producer that nobody knows, or refuse it."""
+        silent = self._crowd.silent(self)
+        self._forget(silent)
+        if not silent:
+            self.turned_away(header)
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(self._states)} producers wrote to partition {self._name} within the last "
+                f"{REMEMBERED_MINUTES} minutes: a new one has to wait.",
+            )
+
+    def _forget(self, producer_ids: Iterable[int]) -> None:
+        for producer_id in producer_ids:
             del self._states[producer_id]
+
+    def minute(self, next_offset: int) -> None:
+        """Called about once a minute, with where the log ends now."""
+        self._crowd.minute(next_offset)
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that wrote nothing for so long; how many."""
         gone = [s.producer_id for s in self._states.values() if _expired(s, now_ms, expiration_ms)]
-        for producer_id in gone:
-            del self._states[producer_id]
+        self._forget(gone)
         return len(gone)
 
     # --- transactions
@@ -388,6 +419,7 @@ class Producers:
         self._ongoing = dict(sorted(ongoing.items()))
         self._unreplicated = {first: end for first, end in self._unreplicated.items() if end < mark.offset}
         self._turned_away.clear()
+        self._crowd.begin_anew()
         return mark
 
     # --- snapshots
@@ -402,6 +434,7 @@ class Producers:
             state = Producer(entry.producer_id, entry.epoch)
             state.coordinator_epoch = entry.coordinator_epoch
             state.last_timestamp = entry.timestamp
+            state.written_at = entry.last_offset
             state.txn_first_offset = entry.txn_first_offset if entry.txn_first_offset >= 0 else -1
             if entry.last_offset >= 0:
                 first_sequence = entry.last_sequence - entry.offset_delta
@@ -439,6 +472,7 @@ class Producers:
         state.batches.insert(0, WrittenBatch(first, last, header.base_offset, header.last_offset, header.max_timestamp))
 
     def clear(self) -> None:
+        self._crowd.begin_anew()
         self._marks.clear()
         self._states.clear()
         self._ongoing.clear()
@@ -449,7 +483,7 @@ class Producers:
 def _restored(producer_id: int, before: Before) -> Producer:
     state = Producer(producer_id, before.epoch)
     state.coordinator_epoch, state.last_timestamp = before.coordinator_epoch, before.last_timestamp
-    state.txn_first_offset = before.txn_first_offset
+    state.txn_first_offset, state.written_at = before.txn_first_offset, before.written_at
     state.batches[:] = before.batches
     return state
 

@@ -33,6 +33,7 @@ REMOVING_MS = 1_000
 FLUSH_CHECK_MS = 500
 METADATA_MS = 10_000
 _PRODUCERS_PER_LOOK = 100  # they take as long as a look at a partition where nothing is to be done
+MINUTE_MS = 60_000
 
 Job = Callable[[], Awaitable[None] | None]
 
@@ -63,6 +64,7 @@ class Upkeep:
         self._every("high watermarks", watermarks_ms, self._checkpoint_high_watermarks)
         self._every("metadata", METADATA_MS, lambda: node.metadata.upkeep(node.ports.now_ms()))
         self._every("producers", settings.get("producer.id.expiration.check.interval.ms"), self._expire_producers)
+        self._every("minutes", MINUTE_MS, self._minute)
 
     def _every(self, name: str, interval_ms: float, job: Job) -> None:
         """Runs `job` again and again, `interval_ms` after it ended."""
@@ -199,6 +201,13 @@ class Upkeep:
             collection = None if directory.offline else checkpoints.collect_high_watermarks(directory)
             if collection is not None:
                 await checkpoints.write(collection, self._node.ports.executor)
+
+    async def _minute(self) -> None:
+        def minute(partition: Partition) -> Iterator[int]:
+            partition.log.minute()
+            yield 1
+
+        await self._each(minute)
 
     async def _expire_producers(self) -> None:
         now_ms = self._now_ms()
