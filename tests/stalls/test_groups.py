@@ -1,7 +1,11 @@
-"""A classic group of 2,000 members: they join, are assigned, one more joins, and all of them vanish."""
+"""A classic group of 2,000 members: they join, are assigned, one more joins, and all of them vanish.
+
+And a consumer group of very many members and partitions.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -10,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.talk import eventually
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode
+from tests.server.talk import create, eventually
+from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.raw import RawConnection
 
 from ottla.groups.classic.group import ClassicGroup, ClassicState
@@ -23,6 +27,7 @@ from ottla.wire.compile import encoder
 from ottla.wire.frame import request_frame
 from ottla.wire.journal.consumer_protocol import ConsumerProtocolSubscription
 from ottla.wire.message import Request
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.join_group import JoinGroupRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest
@@ -169,3 +174,46 @@ def costs_of(crowd: Crowd) -> dict[str, Callback]:
         eventually(lambda: crowd.members.state is ClassicState.EMPTY, "nobody is left")
 
     return costs | {"all vanish": node.cost(vanish)}
+
+
+CONSUMERS, PARTITIONS = 750, 10_000
+INTERVAL_MS = 400
+
+
+def test_a_consumer_group_of_very_many_partitions(tmp_path: Path) -> None:
+    """The last who joins makes everybody's assignment another one."""
+    settings = {"offsets.topic.num.partitions": 1, "group.consumer.assignment.interval.ms": INTERVAL_MS}
+    with MeasuredNode(tmp_path, settings) as node, node.connect() as connection:
+        create(connection, "wide", PARTITIONS)
+
+        def is_there() -> bool:
+            answer: Any = connection.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+            return not answer.coordinators[0].error_code
+
+        def join(number: int) -> None:
+            request = ConsumerGroupHeartbeatRequest(
+                group_id="g",
+                member_id=f"m{number}",
+                member_epoch=0,
+                rebalance_timeout_ms=45_000,
+                subscribed_topic_names=["wide"],
+                topic_partitions=[],
+            )
+            answer: Any = connection.call(request, 1)
+            assert answer.error_code == 0, answer
+
+        eventually(is_there, "a coordinator")
+        for number in range(CONSUMERS):
+            join(number)
+        numbers = count(CONSUMERS)
+        group = node.node.services.groups.host_of("g").machine.view.state.groups["g"]
+
+        def attempt() -> Callback:
+            time.sleep(2 * INTERVAL_MS / 1000)
+            before = group.assignment_epoch
+            cost = node.cost(lambda: join(next(numbers)))
+            assert group.assignment_epoch > before
+            return cost
+
+        worst = best_of(attempt)
+        assert worst.cpu_ms <= BUDGET_MS, worst
