@@ -16,6 +16,7 @@ from tests.server.talk import (
     TOPIC,
     alter,
     create,
+    eventually,
     fetch_request,
     produce,
     produce_request,
@@ -154,6 +155,25 @@ def test_cold_records_of_a_share_group_hold_up_nobody_else(ottla_broker_factory:
         taken = latencies_during(broker.bootstrap, take)
     assert disk.elsewhere and not disk.on_loops, disk.on_loops[0]
     assert taken[len(taken) // 2] < DELAY_S / 2
+
+
+def test_partitions_that_nobody_asked_for_yet_are_read_beside_the_loop(
+    ottla_broker_factory: Factory, disk: SlowDisk
+) -> None:
+    """After a clean start they are opened by and by."""
+    broker = ottla_broker_factory()
+    with RawConnection(broker.bootstrap) as connection:
+        create(connection, "slow", partitions=3)
+        for index in range(3):
+            produce(connection, "slow", build_batch([(None, bytes(100_000))]), index=index)
+    broker.stop()
+    for index in range(3):
+        disk.slow_down(broker.data_dir / f"slow-{index}")
+    broker.start()
+    node = broker.node
+    assert node is not None
+    eventually(lambda: not node.partitions.unopened, "all are opened")
+    assert disk.elsewhere >= 3 and not disk.on_loops, disk.on_loops[0]
 
 
 def write(bootstrap: str, count: int) -> None:

@@ -124,6 +124,9 @@ class Disk(Protocol):
     def list(self, directory: str) -> list[str]:
         """Sorted names; none if the directory is absent."""
 
+    def warm_directory(self, path: str) -> None:
+        """Wait until what opening its files will read is in memory, as far as possible; in a worker thread."""
+
     def exists(self, path: str) -> bool: ...
 
     def make_directory(self, path: str) -> None: ...

@@ -17,6 +17,7 @@ import threading
 from collections import OrderedDict
 
 from ottla.model.limits import OPEN_FILES_MAX, QUICK_AGAIN_S, SLOW_WRITE_S
+from ottla.server import page_cache
 from ottla.server.osfile import Home, OsFile, storage_error
 from ottla.server.reserve import Reserve
 
@@ -94,6 +95,14 @@ class OsDisk:
             return []
         except OSError as error:
             raise storage_error("list", directory or self.root, error) from error
+
+    def warm_directory(self, path: str) -> None:
+        try:
+            with os.scandir(self._full(path)) as entries:
+                for entry in entries:
+                    page_cache.take_in_ends(entry.path)
+        except OSError:
+            return  # it is not there yet, or whoever opens it will hear of it
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self._full(path))

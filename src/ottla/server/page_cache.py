@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from ottla.model.limits import COLD_READ_BYTES, WARM_SAMPLE_BYTES
+from ottla.model.limits import COLD_READ_BYTES, SHORT_READ_BYTES, WARM_SAMPLE_BYTES
 
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # of Linux
 _PAGE_BYTES = 4096
@@ -40,3 +40,14 @@ def take_in(fd: int, position: int, end: int) -> None:
         position += size_bytes
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, end, COLD_READ_BYTES, os.POSIX_FADV_WILLNEED)
+
+
+def take_in_ends(path: str) -> None:
+    """The same for a file's first page and its last ones: what is read when a log is opened."""
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        size_bytes = os.fstat(fd).st_size
+        os.pread(fd, _PAGE_BYTES, 0)
+        os.pread(fd, SHORT_READ_BYTES, max(size_bytes - SHORT_READ_BYTES, 0))
+    finally:
+        os.close(fd)

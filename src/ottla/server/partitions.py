@@ -147,11 +147,6 @@ class Partitions:
 
     # Opening
 
-    @property
-    def has_unopened(self) -> bool:
-        """Whether any of the partitions here was not opened yet."""
-        return bool(self.unopened)
-
     def unclean(self) -> dict[DataDirectory, list[TopicPartition]]:
         """What is not open yet and lies in directories that were not closed cleanly."""
         found: dict[DataDirectory, list[TopicPartition]] = {}

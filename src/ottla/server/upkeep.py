@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, PartitionChanged, TopicDeleted
-from ottla.log.disk import StorageError
+from ottla.log.disk import Disk, StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.cleaning import Cleaner
@@ -128,7 +129,13 @@ class Upkeep:
                 await slices.turn()
 
     async def _open_some(self) -> None:
+        """What opening them reads is brought into memory first, by a worker."""
         await recover_late(self._partitions, self._in_worker)
+        directory_of = self._partitions.directory_of
+        names = islice(self._partitions.unopened, limits.PARTITIONS_OPENED_PER_TURN)
+        places = [(directory.disk, str(name)) for name in names if (directory := directory_of(name)) is not None]
+        if places:
+            await self._in_worker(_warm, places)
         if not self._partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN):
             await asyncio.sleep(RESTING_MS / 1000)
 
@@ -218,3 +225,9 @@ class Upkeep:
             yield work
 
         await self._each(expire)
+
+
+def _warm(places: Sequence[tuple[Disk, str]]) -> None:
+    """Runs in a worker thread."""
+    for disk, path in places:
+        disk.warm_directory(path)

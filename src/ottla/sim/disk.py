@@ -160,6 +160,9 @@ class SimDisk:
         except FileNotFoundError:
             return []
 
+    def warm_directory(self, path: str) -> None:
+        """It is."""
+
     def exists(self, path: str) -> bool:
         self._check_alive()
         try:

@@ -133,7 +133,7 @@ class _Fetch:
         wanted, partitions = self.wanted, self.context.partitions
         weight = 0
         for at, each in enumerate(wanted):
-            weight += 1 if not partitions.has_unopened or partitions.if_opened(each.topic, each.index) else _OPENING
+            weight += 1 if not partitions.unopened or partitions.if_opened(each.topic, each.index) else _OPENING
             if weight > limits.PARTITIONS_FETCHED_PER_SLICE:
                 yield at
                 weight = 0
