@@ -24,7 +24,8 @@ CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
 # A configuration value is written into a metadata record and into every snapshot.
 CONFIG_VALUE_BYTES_MAX = INT16_MAX
 # What one slice of a large request does (server/slices.py, portions.py), some 10 ms of work: small items; what may
-# have to be opened first; groups and transactions with thousands of members; resources whose settings are told or set.
+# have to be opened first; groups and transactions with thousands of members; resources whose settings are set, or told,
+# all of them and where each comes from.
 ITEMS_PER_SLICE = 200
 PARTITIONS_OPENED_PER_SLICE = 10
 GROUPS_PER_SLICE = 5
@@ -34,6 +35,7 @@ TRANSACTIONS_LISTED_PER_SLICE = 5_000
 PARTITIONS_ADDED_PER_SLICE = 2_000
 PRODUCERS_DESCRIBED_PER_SLICE = 5_000
 RESOURCES_PER_SLICE = 20
+RESOURCES_DESCRIBED_PER_SLICE = 10
 PARTITIONS_PRODUCED_PER_SLICE = 100
 PARTITIONS_CREATED_PER_SLICE = 500
 PARTITIONS_DESCRIBED_PER_SLICE = 2_000

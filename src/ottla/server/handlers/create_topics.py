@@ -22,7 +22,7 @@ from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsR
 TopicAnswer = CreateTopicsResponse.CreatableTopicResult
 
 _FIRST_WITH_CONFIGS = 5
-_TOPIC_WEIGHT = 20  # partitions that cost as much as a topic by itself
+_TOPIC_WEIGHT = 40  # partitions that cost as much as a topic by itself
 
 
 def _weight(topic: CreateTopicsRequest.CreatableTopic) -> int:

@@ -30,7 +30,9 @@ Answer = DescribeConfigsResponse.Result
 EntryAnswer = Answer.ResourceResult
 
 
-@handles(DescribeConfigsRequest, on="both", portions=Portions("resources", "results", limits.RESOURCES_PER_SLICE))
+@handles(
+    DescribeConfigsRequest, on="both", portions=Portions("resources", "results", limits.RESOURCES_DESCRIBED_PER_SLICE)
+)
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[_answer(resource, request, context) for resource in request.resources])
 
