@@ -16,6 +16,7 @@ from ottla.log.disk import StorageError
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
+from ottla.replica.partition import Partition
 from ottla.replica.terms import Terms
 from ottla.server.replication import fetcher
 from ottla.server.sessions import Sessions
@@ -263,6 +264,72 @@ def test_a_durable_follower_acknowledges_when_it_has_synced() -> None:
         await pair.same()
         assert disk.syncs > syncs
         assert pair.follower.log().recovery_point == 2
+
+    on_a_pair(test)
+
+
+def write_slowly(pair: Pair) -> list[Partition]:
+    """The follower's disk makes its writers wait from now on; its partitions that asked for a worker."""
+    asked: list[Partition] = []
+    pair.follower.partitions.followers._write = asked.append
+    pair.follower.disks["data"].faults.slow_writes = True
+    return asked
+
+
+def written(pair: Pair, partition: Partition) -> None:
+    """A worker was there."""
+    partition.log.write_waiting()
+    partition.written()
+    pair.follower.waiters.notify(partition)
+
+
+@pytest.mark.parametrize("flush_messages", [1, 1_000])
+def test_a_follower_whose_disk_is_slow_acknowledges_what_is_written_and_others_go_on(flush_messages: int) -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t", 2)
+        for index in range(2):
+            pair.leader.produce(index=index)
+            await pair.same("t", index)
+        pair.configure("flush.messages", str(flush_messages))
+        pair.follower.services.syncer.request = lambda partition: None  # syncs take as long as the test
+        asked = write_slowly(pair)
+        pair.leader.produce()
+        await eventually(lambda: asked, "it was fetched")
+        pair.follower.disks["data"].faults.slow_writes = False
+        pair.configure("flush.messages", "1000")
+        pair.leader.produce(index=1)
+        await pair.same("t", 1)
+        led, (waits, *_) = pair.leader.partitions.find("t", 0), asked
+        assert (waits.log.next_offset, waits.log.written_offset, led.high_watermark) == (2, 1, 1)
+        written(pair, waits)
+        await pair.same("t", 0)
+        assert led.high_watermark == 2
+
+    on_a_pair(test)
+
+
+def test_who_led_tells_nobody_of_what_waits_for_its_disk() -> None:
+    async def test(pair: Pair) -> None:
+        pair.create("t")
+        pair.leader.produce()
+        await pair.same()
+        pair.elect(FOLLOWER)
+        asked = write_slowly(pair)
+        pair.follower.produce()
+        begun = len(pair.wire.fetches)
+        pair.elect(LEADER)
+        await asyncio.sleep(0.05)
+        assert not any(fetch.topics for fetch in pair.wire.fetches[begun:])
+        pair.follower.disks["data"].faults.slow_writes = False
+        written(pair, asked[0])
+        await eventually(lambda: asked[0].log.next_offset == 1, "it is cut")
+        told = [
+            ask.fetch_offset
+            for fetch in pair.wire.fetches[begun:]
+            for topic in fetch.topics
+            for ask in topic.partitions
+        ]
+        assert told[0] == 2
 
     on_a_pair(test)
 

@@ -95,7 +95,7 @@ class Fetcher:
     def add(self, key: Key, partition: Partition) -> None:
         """Follow this partition, or follow it anew (in another epoch)."""
         self._wake_up(key)
-        self.session.add(Followed(key, partition))
+        self._join(Followed(key, partition))
         self.hurry()
 
     def remove(self, key: Key) -> None:
@@ -280,7 +280,7 @@ class Fetcher:
             self._apply(followed, data)
             followed.failures = 0
             if partition.log.unwritten:
-                self._set_aside(followed, partial(self._written, partition))  # others are not held up by its disk
+                self._wait_for_disk(followed)
                 return
             self.session.moved(followed)
             if self._quota.holds_back(partition.topic, partition.index):
@@ -304,10 +304,7 @@ class Fetcher:
         )
         if taken_bytes:
             self._quota.received(partition.topic, partition.index, taken_bytes)
-            if partition.log.unwritten:
-                if partition.needs_sync:
-                    self._services.syncer.request(partition)
-            elif partition.needs_sync:
+            if partition.needs_sync and not partition.log.unwritten:
                 self._sync(followed)
 
     def _cut(self, followed: Followed, diverging: _PartitionData.EpochEndOffset) -> bool:
@@ -343,8 +340,13 @@ class Fetcher:
             self._pump()
         return True
 
+    def _wait_for_disk(self, followed: Followed) -> None:
+        """The leader must not hear of what is not written here; other partitions go on."""
+        if followed.partition.needs_sync:
+            self._services.syncer.request(followed.partition)
+        self._set_aside(followed, partial(self._written, followed.partition))
+
     async def _written(self, partition: Partition) -> None:
-        """Waits until its leader may hear of what it has: a slow disk has taken it."""
         done = self._loop.create_future()
 
         def settle(changed: object) -> bool:
@@ -382,8 +384,15 @@ class Fetcher:
     def _again(self, followed: Followed) -> None:
         self._resting.pop(followed.key, None)
         if not self._closed and self._services.partitions.holds(followed.partition):
-            self.session.add(followed)
+            self._join(followed)
             self._soon()
+
+    def _join(self, followed: Followed) -> None:
+        """It is fetched from now on: from its end, which tells the leader what is here."""
+        if followed.partition.log.unwritten:
+            self._wait_for_disk(followed)  # it led until now, and its disk is slow
+        else:
+            self.session.add(followed)
 
     def _wake_up(self, key: Key) -> asyncio.TimerHandle | asyncio.Task[None] | None:
         found = self._resting.pop(key, None)
