@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EIO
 from typing import Protocol
@@ -124,8 +124,8 @@ class Disk(Protocol):
     def list(self, directory: str) -> list[str]:
         """Sorted names; none if the directory is absent."""
 
-    def warm_directory(self, path: str) -> None:
-        """Wait until what opening its files will read is in memory, as far as possible; in a worker thread."""
+    def warming(self, path: str) -> Callable[[], None] | None:
+        """Work for a thread: it brings into memory what opening a directory's files reads. None: it is there."""
 
     def exists(self, path: str) -> bool: ...
 

@@ -15,6 +15,8 @@ import errno
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
 
 from ottla.model.limits import OPEN_FILES_MAX, QUICK_AGAIN_S, SLOW_WRITE_S
 from ottla.server import page_cache
@@ -96,13 +98,8 @@ class OsDisk:
         except OSError as error:
             raise storage_error("list", directory or self.root, error) from error
 
-    def warm_directory(self, path: str) -> None:
-        try:
-            with os.scandir(self._full(path)) as entries:
-                for entry in entries:
-                    page_cache.take_in_ends(entry.path)
-        except OSError:
-            return  # it is not there yet, or whoever opens it will hear of it
+    def warming(self, path: str) -> Callable[[], None]:
+        return partial(page_cache.take_in_directory, self._full(path))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self._full(path))

@@ -42,8 +42,17 @@ def take_in(fd: int, position: int, end: int) -> None:
         os.posix_fadvise(fd, end, COLD_READ_BYTES, os.POSIX_FADV_WILLNEED)
 
 
-def take_in_ends(path: str) -> None:
-    """The same for a file's first page and its last ones: what is read when a log is opened."""
+def take_in_directory(path: str) -> None:
+    """The same for what is read when a log is opened: of each of its files the first page and the last ones."""
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                _take_in_ends(entry.path)
+    except OSError:
+        return  # it is not there yet, or whoever opens it will hear of it
+
+
+def _take_in_ends(path: str) -> None:
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         size_bytes = os.fstat(fd).st_size

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, PartitionChanged, TopicDeleted
-from ottla.log.disk import Disk, StorageError
+from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.cleaning import Cleaner
@@ -134,8 +134,9 @@ class Upkeep:
         directory_of = self._partitions.directory_of
         names = islice(self._partitions.unopened, limits.PARTITIONS_OPENED_PER_TURN)
         places = [(directory.disk, str(name)) for name in names if (directory := directory_of(name)) is not None]
-        if places:
-            await self._in_worker(_warm, places)
+        warming = [work for disk, path in places if (work := disk.warming(path)) is not None]
+        if warming:
+            await self._in_worker(_warm, warming)
         if not self._partitions.open_some(limits.PARTITIONS_OPENED_PER_TURN):
             await asyncio.sleep(RESTING_MS / 1000)
 
@@ -227,7 +228,7 @@ class Upkeep:
         await self._each(expire)
 
 
-def _warm(places: Sequence[tuple[Disk, str]]) -> None:
+def _warm(warming: Sequence[Callable[[], None]]) -> None:
     """Runs in a worker thread."""
-    for disk, path in places:
-        disk.warm_directory(path)
+    for work in warming:
+        work()

@@ -160,8 +160,8 @@ class SimDisk:
         except FileNotFoundError:
             return []
 
-    def warm_directory(self, path: str) -> None:
-        """It is."""
+    def warming(self, path: str) -> None:
+        """It is there."""
 
     def exists(self, path: str) -> bool:
         self._check_alive()
