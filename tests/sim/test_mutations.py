@@ -133,9 +133,10 @@ def test_a_reader_that_does_not_look_at_the_crc(monkeypatch: pytest.MonkeyPatch)
 def slow_to_write(seed: int) -> Scenario:
     """Whatever was acknowledged is in the page cache, and survives the process; its disk makes writers wait."""
     return replace(
-        durable(seed, {Fault.KILL: 2.0, Fault.SLOW_DISK: 3.0, Fault.FULL_DISK: 1.0}),
+        durable(seed, {Fault.KILL: 3.0, Fault.SLOW_DISK: 3.0, Fault.FULL_DISK: 1.0}),
         durability=Durability.PAGE_CACHE,
         topic_configs={"internal.segment.bytes": "16384"},
+        pause_between_faults_seconds=0.5,
     )
 
 
@@ -145,5 +146,13 @@ def test_slow_writes_lose_nothing() -> None:
 
 
 def test_acknowledging_what_waits_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Partition.append
+
+    def early(self: Partition, *args: Any, **options: Any) -> Any:
+        appended = honest(self, *args, **options)
+        self._raise_to(self.log.next_offset)
+        return appended
+
     monkeypatch.setattr(Log, "written_offset", property(lambda log: log.next_offset))
+    monkeypatch.setattr(Partition, "append", early)
     assert shows_loss(found(slow_to_write))
