@@ -37,6 +37,7 @@ PORTS = {
     "server/reserve.py": {"os", "threading"},  # part of the real disk
     "server/page_cache.py": {"os"},  # what is in memory of a real file
     "server/listener.py": {"socket"},  # constants only
+    "server/gone.py": {"socket"},  # a constant
     "client/options.py": {"time", "random"},
     "client/partitioner.py": {"random"},  # the type of its parameter
     "client/hot_keys.py": {"random"},  # the type of its parameter
