@@ -35,10 +35,11 @@ _FIRST_VERSION_OF_BROKERS = 4
 
 
 def _weight(transaction: Transaction) -> int:
-    return sum(1 + len(topic.partitions) for topic in transaction.topics)
+    return _ALONE + sum(1 + len(topic.partitions) for topic in transaction.topics)
 
 
 _AT_ONCE = limits.PARTITIONS_ADDED_PER_SLICE
+_ALONE = _AT_ONCE // limits.ITEMS_PER_SLICE  # what a transaction weighs without any partitions
 _PORTIONS = Portions("topics.partitions", "topic_results.results_by_partition", _AT_ONCE)  # of one transaction
 
 
