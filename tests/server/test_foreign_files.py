@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.server.talk import create, delete, eventually, produce
+from tests.support.raw import RawConnection
 
 from ottla.cluster.entities import Broker
 from ottla.cluster.state import ClusterState
@@ -13,6 +15,8 @@ from ottla.log.disk import Directory
 from ottla.log.leftovers import settle
 from ottla.log.log import Log
 from ottla.log.ours import is_partition
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.records.record import Record
 from ottla.server.directories import DataDirectory
@@ -96,6 +100,47 @@ def test_partitions_of_a_directory_that_was_never_formatted_are_set_aside_only()
     assert len(partitions.removal) == 0
     assert disk.list("") == [f"gone-0.{ID.hex()}-stray"]
     assert clock == [0]
+
+
+@pytest.mark.parametrize("file", ["00000000000000000005.log", "notes.txt"])
+def test_a_directory_that_came_while_the_node_runs_is_not_taken_over(
+    ottla_broker: Node, caplog: pytest.LogCaptureFixture, file: str
+) -> None:
+    """Names of files prove less than a listing at the start: then nobody was here who could have made them."""
+    mine = ottla_broker.data_dir / "orders-0" / file
+    mine.parent.mkdir()
+    mine.write_bytes(b"not yours")
+    with RawConnection(ottla_broker.bootstrap) as connection:
+        create(connection, "orders", 2)
+        batch = build_batch([Record(-1, 0, None, b"v")])
+        assert [produce(connection, "orders", bytearray(batch), index=index)[0] for index in (0, 1)] == [
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            ErrorCode.NONE,
+        ]
+        eventually(lambda: [each for each in caplog.records if "holds files of somebody else" in each.message])
+        assert produce(connection, "orders", bytearray(batch), index=0)[0] == ErrorCode.KAFKA_STORAGE_ERROR
+        delete(connection, "orders")
+    ottla_broker.clock.advance("2h")
+    assert mine.read_bytes() == b"not yours"
+    ottla_broker.restart()
+    ottla_broker.clock.advance("2h")
+    (left,) = ottla_broker.data_dir.rglob(file)
+    assert left.read_bytes() == b"not yours", "at most set aside, as something that belongs to no topic"
+
+
+def test_what_could_not_be_made_to_its_end_is_taken_up_again() -> None:
+    """A file of ours without partition.metadata: the disk failed in between."""
+    disk, clock = SimDisk(), [0]
+    write_identity(disk, 1, "c", ID)
+    partitions = joined(disk, clock)
+    (directory,) = partitions.directories
+    name = TopicPartition("t", 0)
+    partitions.checkpoints.begin_anew(directory, name)
+    put(disk, "t-0/00000000000000000000.log")
+    assert partitions._settle_home(directory, name, ID) is False
+    directory.forget(name)
+    with pytest.raises(ApiError):
+        partitions._settle_home(directory, name, ID)
 
 
 def test_only_a_partitions_own_files_are_leftovers() -> None:

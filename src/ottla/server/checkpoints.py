@@ -97,6 +97,7 @@ class Checkpoints:
         """Nothing lies there yet, whatever lay there before."""
         directory.forget(name)
         directory.partitions[name] = None
+        directory.own.add(name)
         coming = (partition.topic_partition for starts in self._coming for partition in starts)
         if directory.remembers(name) or name in self._collected.get(directory.path, ()) or name in coming:
             directory.begin_anew(name)

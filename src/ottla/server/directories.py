@@ -43,6 +43,8 @@ class DataDirectory:
         names = disk.list("")
         self.found = {TopicPartition(*parsed): None for name in names if (parsed := parse_directory(name)) is not None}
         self.found.pop(_METADATA, None)
+        # Whose directories are ours even without a word in them: they lay here at the start, or were made since.
+        self.own = set(self.found)
         ours = partial(_is_partition, disk)
         self.futures = {found: name for name in names if (found := _future(name)) and ours(name)}  # moves not finished
         self.deleted = [name for name in names if is_deleted_directory(name) and ours(name)]
@@ -123,6 +125,7 @@ class DataDirectory:
     def forget(self, partition: TopicPartition) -> None:
         """It was deleted: one of the same name begins anew."""
         self.partitions.pop(partition, None)
+        self.own.discard(partition)
         self.damaged.pop(partition, None)
         self.begun.pop(partition, None)
         self._forget_offsets(partition)

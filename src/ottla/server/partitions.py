@@ -208,7 +208,7 @@ class Partitions:
             self.checkpoints.begin_anew(directory, name)
             return False
         directory.heed_note(name)
-        if identity is None and home.list() and not is_partition(home):
+        if identity is None and home.list() and not (name in directory.own and is_partition(home)):
             directory.note_foreign(name)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} holds files of somebody else")
         return identity is not None
@@ -278,6 +278,7 @@ class Partitions:
         self.place[name].forget(name)
         self.place[name] = target
         target.partitions[name] = None
+        target.own.add(name)
         self.removal.add(self.followers.steady_ms() + config.file_delete_delay_ms, Doomed(old.directory, old))
         self.on_change(partition)
 

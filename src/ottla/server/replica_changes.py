@@ -197,9 +197,11 @@ class ReplicaChanges:
         partitions.unopened.pop(name, None)
         directory = partitions.place.pop(name, None)
         if directory is not None:
+            is_ours = partition is not None or name in directory.own
             directory.forget(name)
             opened = None if partition is None else partition.log
-            partitions.retirement.add(directory.disk, str(name), due_ms, held.topic.id, opened)
+            if is_ours:
+                partitions.retirement.add(directory.disk, str(name), due_ms, held.topic.id, opened)
         if partition is not None:
             partitions.flushed_by_time.pop(partition, None)
             partitions.gone(partition)
