@@ -45,7 +45,7 @@ class EndTransaction:
             return self._prepare(found, view, now_ms)
         if found.state in AT_REST and bumps and not repeated and not self.commit:
             return self._prepare(found._replace(started_ms=now_ms), view, now_ms)
-        return self._again(found, repeated or not bumps)
+        return self._again(found, repeated or not bumps, view)
 
     def _is_repetition(self, found: Transaction) -> bool:
         if found.producer_id == self.producer_id:
@@ -73,13 +73,19 @@ class EndTransaction:
             reply=_next_producer(prepared),
         )
 
-    def _again(self, found: Transaction, repeated: bool) -> Result[Entry]:
-        """The end of what has ended, or is about to: as wanted, or not."""
+    def _again(self, found: Transaction, repeated: bool, view: View) -> Result[Entry]:
+        """The end of what has ended, or is about to: as wanted, or not.
+
+        Without KIP-890 the state alone tells, and it may be an old one: a coordinator that was paused, and has a
+        successor, knows only the transaction before. So the state is written once more, and the answer leaves when that
+        is committed: never where another leads.
+        """
         if not repeated or found.state == State.EMPTY or self.commit != _commits(found.state):
             raise ApiError(ErrorCode.INVALID_TXN_STATE)
         if found.state in PREPARED:
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
-        return Result(reply=Producer(found.producer_id, found.epoch))
+        known = [] if self.client_version >= EPOCH_BUMPS_SINCE else [view.entry(found)]
+        return Result(records=known, reply=Producer(found.producer_id, found.epoch))
 
 
 def _commits(state: State) -> bool:
