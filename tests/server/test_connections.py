@@ -51,18 +51,43 @@ def door(broker: Broker) -> Any:
 
 def test_no_more_than_so_many_requests_are_in_flight(ottla_broker: Broker) -> None:
     most = limits.IN_FLIGHT_PER_CONNECTION_MAX
+    assert ottla_broker.node is not None
+    waiters = ottla_broker.node.services.waiters
     with RawConnection(ottla_broker.bootstrap) as connection, Pipeline(ottla_broker.bootstrap) as pipe:
         create(connection, "t")
+        (mine,) = [each for each in door(ottla_broker).connections if each.context.client_id != "raw"]
+        pipe.send(fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS), FETCH_VERSION)
         for _ in range(2 * most):
-            pipe.send(fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS), FETCH_VERSION)
-        assert ottla_broker.node is not None
-        waiters = ottla_broker.node.services.waiters
-        eventually(lambda: waiters.count == most, "the first ones wait")
+            pipe.send(HELLO, 3)
+        eventually(lambda: len(mine._slots) == most, "the first ones wait")
         connection.call(HELLO, 3)  # a round trip later nothing more was taken
-        assert waiters.count == most
+        assert len(mine._slots) == most and waiters.count == 1
         produce(connection, "t", [b"one"])
+        assert values_of(pipe.answer()) == {("t", 0): [b"one"]}
         for _ in range(2 * most):
-            assert values_of(pipe.answer()) == {("t", 0): [b"one"]}
+            assert pipe.answer().error_code == 0
+
+
+def test_one_fetch_of_a_connection_waits_at_a_time(ottla_broker: Broker) -> None:
+    """Those behind it could not be answered before it, and each would be tried with every append."""
+    assert ottla_broker.node is not None
+    waiters = ottla_broker.node.services.waiters
+    with RawConnection(ottla_broker.bootstrap) as connection, Pipeline(ottla_broker.bootstrap) as pipe:
+        create(connection, "t")
+        pipe.send(HELLO, 3)
+        for _ in range(3):
+            pipe.send(fetch_request({("t", 0): 0}, max_wait_ms=LONG_MS), FETCH_VERSION)
+            pipe.send(fetch_request({("t", 0): 1}, max_wait_ms=LONG_MS), FETCH_VERSION)
+        assert pipe.answer().error_code == 0
+        eventually(lambda: waiters.count == 1, "the first one waits")
+        connection.call(HELLO, 3)
+        assert waiters.count == 1
+        produce(connection, "t", [b"one"])
+        assert values_of(pipe.answer()) == {("t", 0): [b"one"]}
+        eventually(lambda: waiters.count == 1, "the second one waits")
+        produce(connection, "t", [b"two"])
+        for values in ([b"two"], [b"one", b"two"], [b"two"], [b"one", b"two"], [b"two"]):
+            assert values_of(pipe.answer()) == {("t", 0): values}
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["ready", "behind a waiting answer"])

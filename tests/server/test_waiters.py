@@ -108,6 +108,65 @@ def test_waiters_of_one_key_are_tried_in_the_order_they_came() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
+def turn(clock: Clock) -> None:
+    """What was to be called soon is called."""
+    due = [timer for timer in clock.timers if timer.delay == 0]
+    clock.timers = [timer for timer in clock.timers if timer.delay]
+    for timer in due:
+        timer.fire()
+
+
+def test_a_crowd_is_tried_some_in_each_turn_in_the_order_they_came() -> None:
+    clock = Clock()
+    waiters = Waiters(clock)
+    most = limits.WAITERS_TRIED_PER_TURN
+    tried: list[int] = []
+    for number in range(3 * most):
+        waiters.watch(Later(), ["a"], lambda changed, number=number: bool(tried.append(number)), 100)
+    waiters.notify("a")
+    assert tried == list(range(most)), "the first ones at once"
+    turn(clock)
+    assert tried == list(range(2 * most))
+    waiters.notify("a")  # changes again
+    waiters.notify("a")
+    turn(clock)
+    turn(clock)
+    assert tried[: 3 * most] == list(range(3 * most))
+    for _ in range(4):
+        turn(clock)
+    assert tried == 2 * list(range(3 * most)), "one more round"
+    assert all(timer.delay for timer in clock.timers), "nothing is left to do"
+
+
+def test_who_waits_for_another_partition_does_not_wait_for_a_crowd() -> None:
+    clock = Clock()
+    waiters = Waiters(clock)
+    most = limits.WAITERS_TRIED_PER_TURN
+    tried: list[str] = []
+    for _ in range(10 * most):
+        waiters.watch(Later(), ["crowd"], lambda changed: bool(tried.append("crowd")), 100)
+    waiters.watch(Later(), ["other"], lambda changed: not tried.append("other"), 100)
+    waiters.notify("crowd")
+    waiters.notify("other")
+    turn(clock)
+    turn(clock)
+    assert "other" in tried
+    assert len(tried) <= 3 * most + 1
+
+
+def test_one_that_waits_for_many_partitions_counts_for_several() -> None:
+    clock = Clock()
+    waiters = Waiters(clock)
+    tried: list[int] = []
+    for number in range(100):
+        waiters.watch(Later(), range(1_000), lambda changed, number=number: bool(tried.append(number)), 100)
+    waiters.notify(7)
+    assert 0 < len(tried) < 5
+    while any(not timer.delay for timer in clock.timers):
+        turn(clock)
+    assert tried == list(range(100))
+
+
 def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it() -> None:
     clock, memory = Clock(), RequestMemory(100 * limits.PARKED_KEY_BYTES)
     waiters = Waiters(clock, memory)

@@ -7,7 +7,8 @@ in request order. All requests found in one read are answered with one send.
 A connection stops reading while it has `limits.IN_FLIGHT_PER_CONNECTION_MAX` unanswered requests or answers of
 `limits.ANSWERS_HELD_BYTES_MAX`, while its peer does not take what was sent, or the disk does not give it (`Sending`),
 while the node has no memory for its next frame, or while a request keeps its turn (`Context.hold`), which then stays in
-the receive buffer. It never holds up another connection.
+the receive buffer. It never holds up another connection. A fetch behind a consumer's fetch that waits is not begun: it
+could not be answered before that one, as with Kafka, which handles one request of a connection at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from typing import Any
 
 from ottla.log.disk import StorageError
 from ottla.model import limits
-from ottla.model.errors import ErrorCode
 from ottla.server import dispatch
 from ottla.server.answer import FAILED, NO_ANSWER, Disconnect, Large, Later, Sliced
 from ottla.server.context import Context, Intercept
@@ -35,12 +35,13 @@ from ottla.server.sending import Sending
 from ottla.server.workers import in_worker
 from ottla.wire.compile import Crowded, WireError
 from ottla.wire.message import Request, Response
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.varint import skip_tags
 
 log = logging.getLogger(__name__)
 
 _HEAD = Struct(">hhih")  # key, version, correlation id, length of the client id
+_FETCH = FetchRequest.key.to_bytes(2, "big")
 _LOADED = dispatch.ENDPOINTS
 
 
@@ -78,6 +79,8 @@ class Connection:
         self._sending = Sending(sock, loop, context.services.cold, self._sent_on, self._lost)
         self._outbound = self._sending.outbound
         self._slots: deque[_Slot] = deque()
+        self._poll: _Slot | None = None  # of a consumer's fetch that waits
+        self._has_put_back = False  # another fetch, behind that one
         self._raw_client_id = b""
         self._reading = False
         self._waits_for_memory = False
@@ -172,6 +175,9 @@ class Connection:
                 if self._memory.waiting:
                     inbound.shrink()
                 return
+            if self._poll is not None and frame[:2] == _FETCH:
+                self._put_back(frame)
+                return
             self._handle(frame)
             if self.closed:
                 return
@@ -180,6 +186,15 @@ class Connection:
         if not (self.closed or self._sending.blocked or self._has_enough()):
             self._loop.call_soon(self._continue)  # the others have their turn first
         # Else it is `_sent_on`, `_answered` or `_let_go` that goes on.
+
+    def _put_back(self, fetch: memoryview) -> None:
+        """It waits until the fetch before it is answered (`_fill`). Reading goes on while that needs no memory: only
+        who reads sees that the peer is gone."""
+        self._inbound.put_back(fetch)
+        self._has_put_back = True
+        self._flush()
+        if not self._inbound.has_room:
+            self._pause_reading()
 
     def _has_enough(self) -> bool:
         """Whether answers must leave, or a request must give up its turn, before more requests are handled."""
@@ -232,7 +247,7 @@ class Connection:
         if route is not None:
             self._serve(route, request, frame, correlation_id)
             return
-        route, unserved = _unserved(key, version, self._route)
+        route, unserved = dispatch.unserved(key, version, self._route)
         self._answered(self._slot(route, correlation_id), unserved)
 
     def _serve(self, route: dispatch.Route, request: Request, frame: memoryview, correlation_id: int) -> None:
@@ -321,6 +336,8 @@ class Connection:
     def _wait_for(self, route: dispatch.Route, correlation_id: int, answer: Any) -> None:
         slot = self._slot(route, correlation_id)
         slot.waits_for = answer
+        if route.endpoint.key == FetchRequest.key and not self.context.is_nudged:
+            self._poll = slot
         if answer.__class__ is Later:
             answer.then(lambda response: self._answered(slot, response))
             return
@@ -387,6 +404,8 @@ class Connection:
         """An answer is there; it leaves when those before it have."""
         slots = self._slots
         slot.parts = self._outbound.hold(parts)
+        if slot is self._poll:
+            self._poll = None
         self.last_active = self._loop.time()
         if slots[0] is not slot:
             return
@@ -399,7 +418,7 @@ class Connection:
             # What gave this answer is about to give the next ones, too, as a rule: they leave together.
             self._flush_due = True
             self._loop.call_soon(self._flush_together)
-        if not self._reading and not self._sending.blocked:
+        if (self._has_put_back or not self._reading) and not self._sending.blocked:
             # Not inline: whoever gave the answer is in the middle of its own work.
             self._loop.call_soon(self._continue)
 
@@ -408,7 +427,9 @@ class Connection:
         self._flush()
 
     def _continue(self) -> None:
-        if not (self.closed or self._reading or self._sending.blocked or self.context.holds):
+        is_served = self._reading and not self._has_put_back
+        if not (self.closed or is_served or self._sending.blocked or self.context.holds):
+            self._has_put_back = False
             self._resume_reading()
             self._work()
 
@@ -477,15 +498,3 @@ class Connection:
 
 def _malformed(error: Exception) -> Disconnect:
     return Disconnect(f"a malformed request: {error}")
-
-
-def _unserved(
-    key: int, version: int, served: Callable[[int, int], dispatch.Route | None]
-) -> tuple[dispatch.Route, ApiVersionsResponse]:
-    """KIP-511: an ApiVersions we do not know is answered in version 0, with the versions we do know of it."""
-    if key != ApiVersionsRequest.key:
-        raise Disconnect(f"API key {key} version {version} is not served")
-    route = served(key, 0)
-    assert route is not None, "ApiVersions is always served"
-    known = ApiVersionsResponse.ApiVersion(api_key=key, min_version=route.endpoint.low, max_version=route.endpoint.high)
-    return route, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])

@@ -134,6 +134,7 @@ class Context:
         "go_on",
         "has_left",
         "holds",
+        "is_nudged",
         "metadata",
         "node_id",
         "now_ms",
@@ -158,6 +159,7 @@ class Context:
         self.holds = 0  # why the connection does not go on to the next request; almost always none
         self.go_on: Callable[[], None] = _nobody
         self.has_left: Callable[[], bool] = _never  # asked by long work that only the client wants
+        self.is_nudged = False  # whether a fetch that waits is ended by the next one (a follower's session)
         self.request_version = 0
         self.client_id = ""
         self.when_closed: dict[Hashable, Callable[[], None]] = {}  # what to do when the connection is gone

@@ -17,8 +17,9 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from ottla.model.errors import ErrorCode
 from ottla.model.limits import ELEMENTS_AT_ONCE_MAX
-from ottla.server.answer import Answer
+from ottla.server.answer import Answer, Disconnect
 from ottla.server.context import Context
 from ottla.server.portions import Portions, in_portions
 from ottla.server.served import SERVED, SERVED_TO_CONTROLLERS
@@ -26,6 +27,7 @@ from ottla.wire import api, compile, header
 from ottla.wire.compile import WireError
 from ottla.wire.frame import framed, framed_in_steps
 from ottla.wire.message import Request, Response
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -176,3 +178,13 @@ def _find(key: int, version: int, served: Mapping[int, tuple[int, int]]) -> Rout
     if key not in ENDPOINTS:
         load_handler(key)
     return Route(ENDPOINTS[key], version)
+
+
+def unserved(key: int, version: int, served: Callable[[int, int], Route | None]) -> tuple[Route, ApiVersionsResponse]:
+    """KIP-511: an ApiVersions we do not know is answered in version 0, with the versions we do know of it."""
+    if key != ApiVersionsRequest.key:
+        raise Disconnect(f"API key {key} version {version} is not served")
+    route = served(key, 0)
+    assert route is not None, "ApiVersions is always served"
+    known = ApiVersionsResponse.ApiVersion(api_key=key, min_version=route.endpoint.low, max_version=route.endpoint.high)
+    return route, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])

@@ -35,6 +35,7 @@ def fetch_as_follower(
     if not isinstance(session, FollowerSession):
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])  # a consumer's
     session.pulse.heard_ms = now_ms
+    context.is_nudged = session.id != 0
     if session.on_nudge is not None:
         session.on_nudge()
     return _Fetch(request, session, is_full, replica, context).answer()

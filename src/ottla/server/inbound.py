@@ -112,6 +112,15 @@ class InboundBuffer:
         self.start = start + 4 + size
         return self.view[start + 4 : self.start]
 
+    def put_back(self, frame: memoryview) -> None:
+        """The frame that was just taken is not handled now."""
+        self.start -= 4 + len(frame)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more can be read behind what is held, without more memory."""
+        return self.capacity - (self.end - self.start) >= limits.RECEIVE_READ_BYTES_MIN
+
     @property
     def holds_memory(self) -> bool:
         return self._reserved > 0

@@ -7,6 +7,9 @@ or its connection is; one that fails loses its own connection and never disturbs
 change something itself (hand out records, close a connection that takes no answers): it is not tried again meanwhile,
 but in the next turn of the loop.
 
+The few who usually wait for a partition are tried at once. Where thousands do, some are tried in each turn of the loop,
+in the order they came; what changes meanwhile leads to one more round.
+
 A poll of many partitions takes memory while it waits, which it reserves (`server/memory.py`). Where there is none it
 does not wait, and when somebody else needs it its time is over.
 """
@@ -14,7 +17,8 @@ does not wait, and when somebody else needs it its time is over.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from ottla.model import limits
@@ -54,6 +58,10 @@ class Waiters:
         self._by_key: dict[Hashable, dict[_Waiter, None]] = {}
         self.count = 0
         self.waited_for = 0  # keys of all of them together
+        self._rounds: deque[tuple[Hashable, Iterator[_Waiter]]] = deque()  # changed keys, and who was not tried yet
+        self._changed_again: dict[Hashable, bool] = {}  # of those keys
+        self._tried = 0  # how much was done since the last turn
+        self._is_turn_due = False
 
     def watch(
         self,
@@ -96,9 +104,43 @@ class Waiters:
 
     def notify(self, key: Hashable) -> None:
         waiting = self._by_key.get(key)
-        if waiting:
-            for waiter in tuple(waiting):
-                self._changed(waiter, key)
+        if not waiting:
+            return
+        if key in self._changed_again:
+            self._changed_again[key] = True
+            return
+        left = iter(tuple(waiting))
+        if not self._try_some(key, left):
+            self._changed_again[key] = False
+            self._rounds.append((key, left))
+            self._next_turn()
+
+    def _try_some(self, key: Hashable, left: Iterator[_Waiter]) -> bool:
+        """Tries as many as this turn of the loop has time for; whether those were all."""
+        while self._tried < limits.WAITERS_TRIED_PER_TURN:
+            waiter = next(left, None)
+            if waiter is None:
+                return True
+            self._tried += 1 + len(waiter.keys) // limits.PARKED_KEYS_FREE
+            self._changed(waiter, key)
+        return False
+
+    def _next_turn(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        self._tried = 0
+        while self._rounds:
+            key, left = self._rounds.popleft()
+            if not self._try_some(key, left):
+                self._rounds.append((key, left))  # the other keys have their turn first
+                self._next_turn()
+                return
+            if self._changed_again.pop(key):
+                self.notify(key)
 
     def _changed(self, waiter: _Waiter, key: Hashable) -> None:
         if waiter.timer is None:

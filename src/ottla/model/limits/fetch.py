@@ -17,6 +17,9 @@ WAITERS_MAX = 200_000
 # What all of them wait for together (partitions, each as often as somebody waits for it): up to 1 KiB each with what is
 # to be answered, so 1 GiB at the worst. Produces and followers' fetches have no other bound than this.
 WAITED_FOR_MAX = 1_000_000
+# Of those who wait for a partition that changed, how many are tried before the others have their turn: 10 ms if all of
+# them are answered. One that waits for many partitions counts for several.
+WAITERS_TRIED_PER_TURN = 100
 # Partitions that a poll waits for without reserving memory (of queued.max.request.bytes); what each takes of more.
 PARKED_KEYS_FREE = 16
 PARKED_KEY_BYTES = 1 * KIB

@@ -55,6 +55,7 @@ _READ_AGAIN: Any = object()  # what one who waits for thousands of partitions is
 @handles(FetchRequest, on="both")
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if context.connection.controller:
+        context.is_nudged = True
         return context.services.quorum.ask(request)  # controllers have the metadata journal, and nothing else to read
     by_id = context.request_version >= FIRST_VERSION_BY_ID
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
@@ -68,6 +69,7 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
         return fetch_as_follower(request, session, by_id, replica, context)
     if session is not None and session.is_privileged:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])  # a follower's
+    context.is_nudged = False
     fetch = _Fetch(request, session, by_id, context)
     if EXECUTOR in context.client_id:
         context.services.spark_readers.noted(context.client_id, fetch.wanted, context.metadata.state)
