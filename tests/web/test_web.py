@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from typing import Any
 
@@ -50,13 +51,13 @@ async def count(request: Request) -> Response:
     return json_answer({"bytes": len(await request.body())})
 
 
-def serve(talk: Any) -> Any:
+def serve(talk: Any, **bounds: Any) -> Any:
     """Runs `talk(reader, writer)` against a service on a free port."""
 
     async def run() -> Any:
         listening = await listen("127.0.0.1", 0)
         host, port = listening.getsockname()
-        server = WebServer(Starlette(routes=[Route("/", count, methods=["POST"])]), listening)
+        server = WebServer(Starlette(routes=[Route("/", count, methods=["POST"])]), listening, **bounds)
         await server.start()
         try:
             reader, writer = await asyncio.open_connection(host, port)
@@ -97,6 +98,61 @@ def test_a_body_of_the_allowed_length_is_taken() -> None:
         return await reader.readexactly(len(b'{"bytes":%d}' % size_bytes))
 
     assert serve(talk) == b'{"bytes":%d}' % limits.HTTP_BODY_BYTES_MAX
+
+
+HALF = b"POST / HTTP/1.1\r\nhost: x\r\nx: "
+WHOLE = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
+
+
+def test_who_asks_for_nothing_gives_way() -> None:
+    """Twice as many half heads as there may be connections; then somebody with a request."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        host, port = writer.get_extra_info("peername")
+        others = [await asyncio.open_connection(host, port) for _ in range(20)]
+        for _, other in others:
+            other.write(HALF)
+        asking, asker = await asyncio.open_connection(host, port)
+        asker.write(WHOLE)
+        status = await asking.readline()
+        assert await others[0][0].read() == b"", "the longest waiting one is closed"
+        for _, other in [*others, (asking, asker)]:
+            other.close()
+        return status
+
+    assert serve(talk, connections_max=10).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("begin", [b"", HALF, WHOLE, WHOLE + HALF], ids=["nothing", "half", "one", "one and a half"])
+def test_nobody_waits_for_a_request_for_ever(begin: bytes) -> None:
+    """Whether it sends nothing, or a byte now and then."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def drip() -> None:
+            writer.write(begin)
+            while begin.endswith(HALF):
+                await asyncio.sleep(0.02)
+                writer.write(b"x")
+
+        dripping = asyncio.create_task(drip())
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(60):
+                await reader.read()  # to the end of the connection
+        dripping.cancel()
+
+    serve(talk, wait_s=0.2)
+
+
+def test_a_request_under_way_is_not_disturbed() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(WHOLE.replace(b": 0", b": 5"))
+        for byte in b"12345":
+            await asyncio.sleep(0.1)
+            writer.write(bytes([byte]))
+        await reader.readuntil(b"\r\n\r\n")
+        return await reader.readexactly(len(b'{"bytes":5}'))
+
+    assert serve(talk, wait_s=0.2) == b'{"bytes":5}'
 
 
 SCOPE = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}

@@ -5,12 +5,15 @@ Rules:
   exit of the process.
 - Signals are the business of whoever owns the process.
 - `stop` lets requests under way end, for `STOP_S` at most.
+- Connections without a request are bounded in time and number (`waiting`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import resource
 import socket
 from collections.abc import Iterator
 
@@ -19,10 +22,9 @@ from starlette.types import ASGIApp
 
 from ottla.model import limits
 from ottla.web.bodies import BodyBound
+from ottla.web.waiting import bounded
 
 STOP_S = 3
-# Clients keep connections in pools, and one that is closed under a request looks to them like a failure.
-KEEP_ALIVE_S = 60
 
 
 class _Server(uvicorn.Server):
@@ -35,8 +37,16 @@ class WebServer:
     """One application on one listening socket."""
 
     def __init__(
-        self, app: ASGIApp, listening: socket.socket, *, body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX
+        self,
+        app: ASGIApp,
+        listening: socket.socket,
+        *,
+        body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX,
+        connections_max: int | None = None,
+        wait_s: float = limits.HTTP_WAIT_S,
     ) -> None:
+        if connections_max is None:
+            connections_max = _connections_max()
         config = uvicorn.Config(
             BodyBound(app, body_bytes_max),
             log_config=None,
@@ -44,9 +54,10 @@ class WebServer:
             server_header=False,
             lifespan="off",
             ws="none",
+            http=bounded(connections_max, wait_s),
             backlog=limits.HTTP_BACKLOG,
-            limit_concurrency=limits.HTTP_REQUESTS_AT_ONCE_MAX,
-            timeout_keep_alive=KEEP_ALIVE_S,
+            limit_concurrency=connections_max,
+            timeout_keep_alive=math.ceil(wait_s),
             timeout_graceful_shutdown=STOP_S,
         )
         self._listening = listening
@@ -83,3 +94,10 @@ async def listen(host: str, port: int) -> socket.socket:
         listening.close()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
     return listening
+
+
+def _connections_max() -> int:
+    """Half of what the process may open is left to everything else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = limits.HTTP_REQUESTS_AT_ONCE_MAX
+    return most if soft == resource.RLIM_INFINITY else min(most, soft // 2)

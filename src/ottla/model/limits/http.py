@@ -6,8 +6,12 @@ from ottla.model.limits.units import KIB, MIB
 HTTP_BODY_BYTES_MAX = 8 * MIB
 # Bytes of all bodies that one service holds.
 HTTP_BODIES_BYTES_MAX = 256 * MIB
-# Requests (and idle connections) that one service has open at a time; the others are told to come back (503).
+# Connections that one service has open at a time. One without a request gives way; where all have one, others are told
+# to come back (503).
 HTTP_REQUESTS_AT_ONCE_MAX = 10_000
+# How long a connection may be without a request, or with half of its head. Clients keep connections in pools, and one
+# that is closed under a request looks to them like a failure.
+HTTP_WAIT_S = 60
 # Connections that wait to be accepted.
 HTTP_BACKLOG = 1_024
 # Requests that a registry has under way to the leader, and the answer to one of them.

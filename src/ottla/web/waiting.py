@@ -1,0 +1,73 @@
+"""Waiting: connections that have no request under way, whether their client sends nothing or half of a head.
+
+Rules:
+- From its beginning, and from each answer on, a connection has some time until the next request's head is there whole.
+  A byte now and then does not prolong it. Who is still taking the last answer has more, as long as it takes some of it.
+- When there are too many connections, the one that has waited longest gives way to who comes. So nobody can keep others
+  out with connections that ask for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+def bounded(connections_max: int, wait_s: float) -> type[H11Protocol]:
+    """A protocol for the connections of one server."""
+    waiting: dict[_Bounded, asyncio.TimerHandle] = {}  # the longest first
+
+    class _Bounded(H11Protocol):
+        _unsent_bytes = 0
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in H11Protocol
+            if len(self.connections) >= connections_max - 1 and waiting:
+                next(iter(waiting))._leave()
+            super().connection_made(transport)
+            self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._is_busy():
+                self._stop_waiting()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if not self._is_busy():  # the next request may have come already
+                self._wait()
+
+        def _is_busy(self) -> bool:
+            cycle: Any = self.cycle  # None before the first request
+            return cycle is not None and not cycle.response_complete
+
+        def _wait(self) -> None:
+            self._stop_waiting()
+            if not self.transport.is_closing():
+                self._unsent_bytes = self.transport.get_write_buffer_size()
+                waiting[self] = self.loop.call_later(wait_s, self._due)
+
+        def _stop_waiting(self) -> None:
+            timer = waiting.pop(self, None)
+            if timer is not None:
+                timer.cancel()
+
+        def _due(self) -> None:
+            if self.transport.get_write_buffer_size() < self._unsent_bytes:
+                self._wait()
+            else:
+                self._leave()
+
+        def _leave(self) -> None:
+            self._stop_waiting()
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()
+            else:
+                self.transport.close()
+
+    return _Bounded
