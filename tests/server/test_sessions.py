@@ -157,3 +157,58 @@ def test_the_epoch_wraps_to_one(sessions: Sessions) -> None:
     session.epoch = limits.INT32_MAX
     sessions.enter(request(session.id, limits.INT32_MAX), False, 0)
     assert session.epoch == 1
+
+
+# Partitions of all sessions together
+
+
+def test_no_session_where_all_hold_too_many_partitions(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FETCH_SESSIONS_PARTITIONS_MAX", 5)
+    opened(sessions, t={0: 0, 1: 0})
+    second = opened(sessions, u={0: 0, 1: 0})
+    asks = asked(request(v={0: 0, 1: 0}), False)
+    assert sessions.open(asks.values(), False, 0) is None
+    sessions.drop(second.id)
+    third = sessions.open(asks.values(), False, 0)
+    assert third is not None
+    with pytest.raises(ApiError) as refused:
+        sessions.enter(request(third.id, 1, v={2: 0, 3: 0}), False, 0)
+    assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "its client begins again"
+    assert len(sessions) == 1, "nobody is left with a session that lacks partitions"
+    opened(sessions, w={0: 0, 1: 0, 2: 0})
+
+
+def test_idle_sessions_make_way_for_the_partitions_of_others(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "FETCH_SESSIONS_PARTITIONS_MAX", 5)
+    opened(sessions, t={0: 0, 1: 0, 2: 0})
+    later_ms = limits.FETCH_SESSION_EVICTION_MS + 1
+    opened(sessions, later_ms, u={0: 0, 1: 0, 2: 0})
+    assert len(sessions) == 1
+
+
+def test_a_follower_takes_the_place_of_consumers(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    def follower(session_id: int, by_id: bool, now_ms: int) -> Session:
+        session = Session(session_id, by_id, now_ms)
+        session.is_privileged = True
+        return session
+
+    monkeypatch.setattr(limits, "FETCH_SESSIONS_PARTITIONS_MAX", 5)
+    monkeypatch.setattr(limits, "FETCH_SESSION_PARTITIONS_MAX", 3)
+    opened(sessions, t={0: 0, 1: 0, 2: 0})
+    assert sessions.open(asked(request(u=dict.fromkeys(range(4), 0)), False).values(), False, 0, follower) is not None
+    assert len(sessions) == 1
+    assert sessions.open(asked(request(v=dict.fromkeys(range(2), 0)), False).values(), False, 0, follower) is None
+
+
+@pytest.mark.parametrize("added", [2, 9])
+def test_a_consumers_session_that_becomes_too_large_ends(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch, added: int
+) -> None:
+    monkeypatch.setattr(limits, "FETCH_SESSION_PARTITIONS_MAX", 3)
+    assert sessions.open(asked(request(t=dict.fromkeys(range(4), 0)), False).values(), False, 0) is None
+    session = opened(sessions, t={0: 0, 1: 0})
+    with pytest.raises(ApiError):
+        sessions.enter(request(session.id, 1, u=dict.fromkeys(range(added), 0)), False, 0)
+    assert len(sessions) == 0

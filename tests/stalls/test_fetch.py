@@ -1,10 +1,11 @@
-"""Fetch: those who wait for a partition, however many, hold up nobody who writes to it."""
+"""Fetch: neither a crowd that waits for a partition nor a request that names very many holds up the others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.server.talk import FETCH_VERSION, Pipeline, create, eventually, fetch_request, produce
@@ -14,6 +15,7 @@ from ottla.model import limits
 
 LONG_MS = 600_000
 CONNECTIONS = 150
+MANY = 120_000
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +36,17 @@ def test_an_append_to_a_partition_that_a_crowd_waits_for(node: MeasuredNode) -> 
                 pipe.send(waiting, FETCH_VERSION)
         eventually(lambda: node.node.services.waiters.count >= CONNECTIONS, "all wait")
         assert best_of(lambda: node.cost(lambda: produce(connection, "crowd", [b"x"]))).cpu_ms <= BUDGET_MS
+
+
+def test_a_fetch_of_very_many_partitions(node: MeasuredNode) -> None:
+    """It wants a session, and its topic is not there."""
+    ask = fetch_request({("nope", index): 0 for index in range(MANY)}, session=(0, 0))
+    with node.connect() as connection:
+
+        def fetch() -> None:
+            answer: Any = connection.call(ask, FETCH_VERSION)
+            assert answer.session_id == 0, "too large for one"
+            assert [len(topic.partitions) for topic in answer.responses] == [MANY]
+
+        assert best_of(lambda: node.cost(fetch)).cpu_ms <= BUDGET_MS
+    assert len(node.node.services.sessions) == 0

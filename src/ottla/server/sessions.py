@@ -3,12 +3,13 @@
 A full fetch (epoch 0) may open a session with its answer; incremental fetches (epoch 1, 2, …) add, change or forget
 partitions and are answered only with partitions that have news. Epoch -1 closes a session or fetches without one, and
 a session without partitions is closed too. The table is bounded: a new session may take the place of one that has been
-idle, or of a smaller, older one; a follower's also that of any consumer's.
+idle, or of a smaller, older one; a follower's also that of any consumer's. So are the partitions of all sessions
+together. Who gets no session is served all the same, and names all partitions with every fetch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ottla.model import limits
@@ -58,7 +59,7 @@ class Wanted:
 
 
 class Session:
-    __slots__ = ("by_id", "created_ms", "epoch", "id", "is_privileged", "used_ms", "wanted")
+    __slots__ = ("by_id", "counted", "created_ms", "epoch", "id", "is_privileged", "used_ms", "wanted")
 
     def __init__(self, session_id: int, by_id: bool, now_ms: int) -> None:
         self.id = session_id
@@ -66,6 +67,7 @@ class Session:
         self.epoch = 1
         self.created_ms = self.used_ms = now_ms
         self.is_privileged = False
+        self.counted = 0  # its partitions, as the table has counted them
         self.wanted: dict[Key, Wanted] = {}
 
     def begin(self, entries: Iterable[Wanted]) -> None:
@@ -79,7 +81,7 @@ class Session:
             known = self.wanted.get(key)
             if known is not None:
                 known.ask = entry.ask
-            elif len(self.wanted) < limits.FETCH_SESSION_PARTITIONS_MAX:
+            else:
                 self.wanted[key] = entry
         forgotten = [
             (topic.topic_id if self.by_id else topic.topic, index)
@@ -105,6 +107,7 @@ class Sessions:
         self._slots = slots
         self._rng = rng
         self._sessions: dict[int, Session] = {}  # the longest unused first
+        self._partitions = 0  # of all of them
         self._searched_ms = -_SEARCH_MS
         self._searched_for = 0
 
@@ -124,11 +127,19 @@ class Sessions:
             raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        del self._sessions[session_id]
+        if not session.is_privileged and named(request) > limits.FETCH_SESSION_PARTITIONS_MAX:
+            self.drop(session_id)  # it would be too large; its client begins again, with all partitions
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.change(request)
+        self._count(session)
         if not session.wanted:
-            session.close()
+            self.drop(session_id)
             return None
+        is_too_large = not session.is_privileged and session.counted > limits.FETCH_SESSION_PARTITIONS_MAX
+        if is_too_large or not self._make_room(session, now_ms):
+            self.drop(session_id)
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        del self._sessions[session_id]  # to be the last used
         self._sessions[session_id] = session
         session.epoch = 1 if epoch == limits.INT32_MAX else epoch + 1
         session.used_ms = now_ms
@@ -143,21 +154,44 @@ class Sessions:
     ) -> Session | None:
         """A session of the partitions of a full fetch, in this order; None if the table has no place for it."""
         wanted = list(entries)
-        if len(wanted) > limits.FETCH_SESSION_PARTITIONS_MAX:
-            return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._rng.getrandbits(31)
         session = make(session_id, by_id, now_ms)
+        if not session.is_privileged and len(wanted) > limits.FETCH_SESSION_PARTITIONS_MAX:
+            return None
         session.begin(wanted)
         if len(self._sessions) >= self._slots and not self._evict(session, now_ms):
+            return None
+        self._count(session)
+        if not self._make_room(session, now_ms):
+            self._partitions -= session.counted
             return None
         self._sessions[session_id] = session
         return session
 
+    def _count(self, session: Session) -> None:
+        self._partitions += len(session.wanted) - session.counted
+        session.counted = len(session.wanted)
+
+    def _make_room(self, session: Session, now_ms: int) -> bool:
+        """Whether the partitions of all are few enough, once those that were idle for long made way."""
+        while self._partitions > limits.FETCH_SESSIONS_PARTITIONS_MAX:
+            others = (each for each in self._sessions.values() if each is not session)
+            if session.is_privileged:
+                others = (each for each in others if not each.is_privileged)
+            oldest = next(others, None)
+            if oldest is None or not (
+                session.is_privileged or now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS
+            ):
+                return False
+            self.drop(oldest.id)
+        return True
+
     def drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            self._partitions -= session.counted
             session.close()
 
     def _evict(self, newcomer: Session, now_ms: int) -> bool:
@@ -188,11 +222,34 @@ class Sessions:
         return False
 
 
+def named(request: FetchRequest) -> int:
+    """How many partitions a request names."""
+    return sum(len(topic.partitions) for topic in request.topics)
+
+
 def asked(request: FetchRequest, by_id: bool) -> dict[Key, Wanted]:
     """The partitions a request names, in its order; the last word counts for one that is named twice."""
     found: dict[Key, Wanted] = {}
     for topic in request.topics:
-        name = topic.topic_id if by_id else topic.topic
-        for partition in topic.partitions:
-            found[name, partition.partition] = Wanted(name, partition)
+        _add(found, topic.topic_id if by_id else topic.topic, topic.partitions)
     return found
+
+
+def asked_in_steps(request: FetchRequest, by_id: bool) -> Generator[None, None, dict[Key, Wanted]]:
+    """`asked`, of very many."""
+    found: dict[Key, Wanted] = {}
+    added = 0
+    for topic in request.topics:
+        for begin in range(0, len(topic.partitions), limits.ELEMENTS_PER_STEP):
+            some = topic.partitions[begin : begin + limits.ELEMENTS_PER_STEP]
+            _add(found, topic.topic_id if by_id else topic.topic, some)
+            added += len(some)
+            if added >= limits.ELEMENTS_PER_STEP:
+                added = 0
+                yield
+    return found
+
+
+def _add(found: dict[Key, Wanted], topic: str | bytes, partitions: Iterable[FetchPartition]) -> None:
+    for partition in partitions:
+        found[topic, partition.partition] = Wanted(topic, partition)

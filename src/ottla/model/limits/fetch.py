@@ -6,8 +6,10 @@ from ottla.model.limits.units import KIB, MIB
 FETCH_SESSIONS_MAX = 1_000
 # A session idle for less than this is not evicted for an equal one (KIP-227's rule).
 FETCH_SESSION_EVICTION_MS = 120_000
-# Partitions one session may hold: memory per session is bounded with it.
-FETCH_SESSION_PARTITIONS_MAX = 1_000_000
+# Partitions of one consumer's session, and of all sessions together, at some 350 bytes each: 180 MB. A consumer of more
+# names them with every fetch. Followers' sessions may be larger, and take the place of consumers'.
+FETCH_SESSION_PARTITIONS_MAX = 50_000
+FETCH_SESSIONS_PARTITIONS_MAX = 500_000
 # Partitions that one member of a share group reads: there may be thousands of such sessions, so each is kept small.
 SHARE_SESSION_PARTITIONS_MAX = 10_000
 # fetch.max.bytes of the broker.

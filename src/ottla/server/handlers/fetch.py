@@ -41,7 +41,8 @@ from ottla.server.fetching import (
 )
 from ottla.server.follower_fetch import fetch_as_follower
 from ottla.server.nodes import listed_brokers
-from ottla.server.sessions import INITIAL_EPOCH, Session, Wanted, asked
+from ottla.server.portions import put_together
+from ottla.server.sessions import INITIAL_EPOCH, Session, Wanted, asked, asked_in_steps, named
 from ottla.server.spark_readers import EXECUTOR
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -86,6 +87,7 @@ class _Fetch:
         "cold_tries",
         "context",
         "found",
+        "is_crowded",
         "later",
         "max_bytes",
         "min_bytes",
@@ -106,7 +108,10 @@ class _Fetch:
         self.by_id = by_id
         self.version = context.request_version
         self.context = context
-        self.wanted = list(session.wanted.values() if session is not None else asked(request, by_id).values())
+        self.wanted: list[Wanted] = []
+        self.is_crowded = session is None and named(request) > limits.PARTITIONS_FETCHED_PER_SLICE
+        if not self.is_crowded:
+            self.wanted = list(session.wanted.values() if session is not None else asked(request, by_id).values())
         self.max_bytes = min(request.max_bytes, context.partitions.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.missing: list[Found] = []  # what did not exist at the first try
@@ -121,7 +126,7 @@ class _Fetch:
         self.later: Later[FetchResponse] | None = None
 
     def answer(self) -> Answer[FetchResponse]:
-        if len(self.wanted) > limits.PARTITIONS_OPENED_PER_SLICE and self._takes_long():
+        if self.is_crowded or (len(self.wanted) > limits.PARTITIONS_OPENED_PER_SLICE and self._takes_long()):
             return self._answer_slowly()
         urgent, partitions = self._read()
         return self._wait(partitions) if self._may_wait(urgent, partitions) else self._respond()
@@ -143,13 +148,16 @@ class _Fetch:
 
     async def _answer_slowly(self) -> FetchResponse | Large[FetchResponse]:
         """`answer` in slices: somebody reads thousands of partitions."""
+        if self.is_crowded:
+            slices = self.context.services.slices
+            self.wanted = list((await slices.finish(asked_in_steps(self.request, self.by_id))).values())
         urgent, partitions = await self._read_slowly()
         if self._may_wait(urgent, partitions):
             answer = await self._wait(partitions)
             if answer is not _READ_AGAIN:
                 return answer
             await self._read_slowly()
-        return Large(self._respond())
+        return Large(await self._respond_slowly())
 
     def _may_wait(self, urgent: bool, partitions: list[Partition]) -> bool:
         if self.cold and not (urgent or self.size_bytes):
@@ -309,10 +317,38 @@ class _Fetch:
         return data
 
     def _respond(self) -> FetchResponse:
+        found = self._all_found()
+        response = self._tell(found)
+        response.session_id = self._session_of(found)
+        return response
+
+    async def _respond_slowly(self) -> FetchResponse:
+        """`_respond` in slices."""
+        slices = self.context.services.slices
+        found = self._all_found()
+        response = FetchResponse(responses=[])
+        nodes: dict[int, FetchResponse.NodeEndpoint] = {}
+        for begin in range(0, len(found), limits.PARTITIONS_FETCHED_PER_SLICE):
+            await slices.turn()
+            part = self._tell(found[begin : begin + limits.PARTITIONS_FETCHED_PER_SLICE])
+            put_together(response.responses, part.responses, ["partitions"])
+            nodes.update((node.node_id, node) for node in part.node_endpoints)
+        await slices.turn()
+        response.node_endpoints = list(nodes.values())
+        response.session_id = self._session_of(found)
+        return response
+
+    def _all_found(self) -> list[Found]:
+        """Kafka looks at the ids of all topics before it looks at partitions."""
+        if not self.missing:
+            return self.found
+        if not self.by_id:
+            return self.found + self.missing
+        return self.found + sorted(self.missing, key=lambda each: each[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+
+    def _tell(self, found: list[Found]) -> FetchResponse:
+        """The answer with these partitions."""
         session = self.session
-        found = self.found
-        if self.missing:
-            found = found + sorted(self.missing, key=_unknown_ids_first)
         if session is not None:
             found = [(wanted, data) for wanted, data in found if wanted.news(data)]
         for wanted, data in found:
@@ -322,9 +358,14 @@ class _Fetch:
                     wanted.source = None
                 if session is not None:
                     session.served(wanted)
+        return whole(found, self.by_id, 0, self.version, self.context)
+
+    def _session_of(self, found: list[Found]) -> int:
+        """The session's id; 0 if there is none."""
+        session = self.session
         if session is None and self.request.session_epoch == INITIAL_EPOCH:
             session = self._open_session(found)
-        return whole(found, self.by_id, session.id if session is not None else 0, self.version, self.context)
+        return session.id if session is not None else 0
 
     def _open_session(self, found: list[Found]) -> Session | None:
         session = self.context.services.sessions.open(
@@ -334,11 +375,6 @@ class _Fetch:
             for wanted, data in found:
                 wanted.news(data)
         return session
-
-
-def _unknown_ids_first(entry: Found) -> bool:
-    """Kafka looks at the ids of all topics before it looks at partitions."""
-    return entry[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def _refuse_all(request: FetchRequest, code: ErrorCode) -> FetchResponse:
