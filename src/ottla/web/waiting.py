@@ -65,6 +65,7 @@ def bounded(connections_max: int, wait_s: float) -> type[H11Protocol]:
 
         def _leave(self) -> None:
             self._stop_waiting()
+            self.connections.discard(self)  # `connection_lost` comes later, and its place is taken at once
             if self.transport.get_write_buffer_size():
                 self.transport.abort()
             else:
