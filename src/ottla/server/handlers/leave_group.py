@@ -9,10 +9,12 @@ import logging
 from collections.abc import Sequence
 
 from ottla.groups.classic.leave import Leave, Leaver
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.answer import Answer
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
+from ottla.server.portions import Portions
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 log = logging.getLogger(__name__)
@@ -20,7 +22,7 @@ log = logging.getLogger(__name__)
 _FIRST_VERSION_OF_MANY = 3
 
 
-@handles(LeaveGroupRequest)
+@handles(LeaveGroupRequest, portions=Portions("members", "members", limits.LEAVERS_PER_SLICE))
 def leave_group(request: LeaveGroupRequest, context: Context) -> Answer[LeaveGroupResponse]:
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
