@@ -69,6 +69,23 @@ def test_a_listener_without_descriptors_does_not_spin() -> None:
     assert loop.reader is None, "a closed listener stays closed"
 
 
+def test_the_door_is_full_when_connections_have_their_descriptors() -> None:
+    door = Door(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1), 2)
+    for _ in range(2):
+        assert not door.full
+        door.entered(_connection())
+    assert door.full, "though max.connections allows more"
+    door.configure(NodeConfig({**SINGLE_NODE, "max.connections": "100"}).broker)
+    assert door.full
+
+
+def _connection() -> Any:
+    class Somebody:
+        context = SimpleNamespace(connection=SimpleNamespace(remote_address=("127.0.0.1", 1)))
+
+    return Somebody()
+
+
 def test_limits_change_while_the_node_runs(ottla_broker: Broker) -> None:
     with RawConnection(ottla_broker.bootstrap) as first:
         alter(first, BROKER, "", max_connections_per_ip=1)

@@ -24,7 +24,8 @@ from tests.support.raw import Closed, RawConnection
 
 from ottla.log.checkpoint import CLEAN_SHUTDOWN
 from ottla.log.disk import StorageError
-from ottla.server.system import open_files_max
+from ottla.model import limits
+from ottla.server.system import connections_max, open_files_max
 from ottla.testing.broker import Broker
 
 LONG_MS = 600_000
@@ -126,3 +127,11 @@ def test_files_leave_descriptors_for_connections() -> None:
     assert open_files_max(1 << 40, 1) <= soft / 2
     assert open_files_max(100, 4) == 25
     assert open_files_max(100, 1) == 100
+
+
+@pytest.mark.parametrize("descriptors", [256, 1_024, 20_000, 65_536, 2**63 - 1])
+def test_connections_leave_descriptors_for_files(descriptors: int) -> None:
+    files = min(limits.OPEN_FILES_MAX, descriptors // 2)
+    connections = connections_max(limits.OPEN_FILES_MAX, descriptors)
+    assert files + connections + limits.DESCRIPTORS_SPARE_MIN <= descriptors
+    assert descriptors // 4 <= connections or connections == limits.CONNECTIONS_MAX

@@ -1,11 +1,13 @@
 """Door: who may come in. What all listeners of a node share: its connections, and the bounds on them.
 
 Per address, too many are turned away. When the node as a whole is full (`max.connections`) nobody is turned away:
-newcomers wait outside, in the kernel, until somebody leaves, as they do with Kafka.
+newcomers wait outside, in the kernel, until somebody leaves, as they do with Kafka. It is full, too, when connections
+have taken the descriptors that are theirs: the data directories need the others.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -17,20 +19,25 @@ from ottla.server.memory import RequestMemory
 if TYPE_CHECKING:
     from ottla.server.connection import Connection
 
+log = logging.getLogger(__name__)
+
 
 class Door:
-    def __init__(self, settings: Config, memory: RequestMemory) -> None:
+    def __init__(self, settings: Config, memory: RequestMemory, ceiling: int = limits.CONNECTIONS_MAX) -> None:
         self.memory = memory
+        self._ceiling = ceiling  # what there are descriptors for
         self.max_frame_bytes: int = settings.get("socket.request.max.bytes")
         self.max_idle_s: float = settings.get("connections.max.idle.ms") / 1000  # negative: for ever
         self.connections: dict[Connection, None] = {}
         self.per_address: Counter[str] = Counter()
         self._waiting: list[Callable[[], None]] = []  # listeners that stopped accepting
         self.configure(settings)
+        if ceiling < min(settings.get("max.connections"), limits.CONNECTIONS_MAX):
+            log.info("at most %d connections: this process may open few files (see ulimit -n)", ceiling)
 
     def configure(self, settings: Config) -> None:
         """Takes on the limits that may change while the node runs."""
-        self._max_connections: int = min(settings.get("max.connections"), limits.CONNECTIONS_MAX)
+        self._max_connections: int = min(settings.get("max.connections"), self._ceiling)
         self._max_per_address: int = settings.get("max.connections.per.ip")
         self._overrides = _overrides(settings.get("max.connections.per.ip.overrides"))
         self._let_in()

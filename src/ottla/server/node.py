@@ -168,7 +168,7 @@ class Node:
         self.metadata.on_change = self._before_loading
         self.metadata.on_reload = self._reloaded
         self.metadata.on_failure = self.request_stop
-        self.door = Door(self.configs.broker, self._memory)
+        self.door = Door(self.configs.broker, self._memory, self.ports.connections_max)
         self._steps_back.append(self.door.close)
 
     def _services(self, loop: asyncio.AbstractEventLoop) -> Services:

@@ -10,12 +10,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import NamedTuple, TypeAlias
 
 from ottla.log.disk import Disk
+from ottla.model import limits
 from ottla.server.configs import Configs
 from ottla.server.context import Intercept
 from ottla.server.net import Net, OsNet
 from ottla.server.osdisk import OsDisk
 from ottla.server.stalls import Stalls
-from ottla.server.system import lock_directory, open_files_max
+from ottla.server.system import connections_max, lock_directory, open_files_max
 from ottla.server.watchdog import watch
 
 # Watches a loop from outside: the loop, where stalls are counted, how many milliseconds are one; gives what ends it.
@@ -34,12 +35,14 @@ class Ports(NamedTuple):
     watch: Watch | None = None  # who sees what holds up the event loop
     threads: Callable[[int], Executor] | None = None  # so many of one's own
     intercept: Intercept | None = None  # a test's way to put itself before the handlers
+    connections_max: int = limits.CONNECTIONS_MAX  # for which there are descriptors
 
 
 def system_ports(values: Mapping[str, str] | None = None) -> Ports:
     """The real world, for a node with these settings."""
     configs = Configs(values or {})
-    files_max = open_files_max(configs.broker.get("ottla.open.files.max"), len(configs.log_dirs()))
+    open_files = configs.broker.get("ottla.open.files.max")
+    files_max = open_files_max(open_files, len(configs.log_dirs()))
     return Ports(
         disk=lambda path: OsDisk(path, open_files_max=files_max),
         net=OsNet(),
@@ -49,4 +52,5 @@ def system_ports(values: Mapping[str, str] | None = None) -> Ports:
         lock=lock_directory,
         threads=lambda count: ThreadPoolExecutor(count, thread_name_prefix="ottla-disk"),
         watch=watch,
+        connections_max=connections_max(open_files),
     )

@@ -7,6 +7,7 @@ import fcntl
 import logging
 import os
 import resource
+import sys
 from collections.abc import Callable
 
 from ottla.log.disk import StorageError
@@ -99,7 +100,21 @@ def raise_descriptor_limit() -> None:
 
 def open_files_max(wanted: int, disks: int) -> int:
     """How many files each of `disks` may keep open, so that connections find descriptors as well."""
+    return max(_files(wanted, _descriptors()) // max(disks, 1), 1)
+
+
+def connections_max(open_files: int, descriptors: int | None = None) -> int:
+    """How many connections there may be, so that the `open_files` that are wanted, and some more, find descriptors."""
+    descriptors = _descriptors() if descriptors is None else descriptors
+    spare = min(max(descriptors // 8, limits.DESCRIPTORS_SPARE_MIN), limits.DESCRIPTORS_SPARE_MAX)
+    return min(max(descriptors - _files(open_files, descriptors) - spare, 1), limits.CONNECTIONS_MAX)
+
+
+def _descriptors() -> int:
+    """How many this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY:
-        wanted = min(wanted, int(soft * _FILES_SHARE))
-    return max(wanted // max(disks, 1), 1)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+
+def _files(wanted: int, descriptors: int) -> int:
+    return min(wanted, int(descriptors * _FILES_SHARE))

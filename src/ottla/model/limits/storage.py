@@ -5,6 +5,10 @@ from ottla.model.limits.units import KIB, MIB
 # Descriptors kept open over all segments and indexes (default of ottla.open.files.max): leaves room for connections
 # below the common soft limit of 65,536 and works with many thousand partitions.
 OPEN_FILES_MAX = 8_192
+# Descriptors (an eighth of all, within these bounds) that neither connections nor those files take: for listeners,
+# other nodes, files that are being made, synced or copied.
+DESCRIPTORS_SPARE_MIN = 32
+DESCRIPTORS_SPARE_MAX = 1_024
 # Bytes read around an index position to find a batch header: the index is exact to 4 KiB (index.interval.bytes).
 INDEX_READ_BYTES = 8 * KIB
 # One read of a scan (recovery, verify, compaction).
