@@ -228,6 +228,7 @@ def test_a_broker_that_comes_late_goes_and_comes_back(tmp_path: Path, make: Make
         starting = threads.submit(make, bootstrap, 500)  # returns when everything was read
         with broker:
             one = starting.result()
+            until(lambda: ask(one.url, "POST", "/subjects/s/versions", {"schema": record("R")}).status == 200)
             assert register(one, "s", record("R")) == 1
         answer = ask(one.url, "POST", "/subjects/s/versions", {"schema": record("R", "b")})
         assert (answer.status, answer.code) in ((500, 50001), (500, 50002)), answer

@@ -148,7 +148,9 @@ class PartitionCheck:
             # Epochs are forgotten below the log start, although its segment may hold older records still.
             offset = max(begin, log_start_offset)
             if offset < end and (epoch not in starts or starts[epoch] > offset):
-                severity = Severity.WARNING if self._unclean else Severity.ERROR
+                # A log start that a follower took over reaches the epochs before it reaches its own checkpoint.
+                is_older = bool(known) and offset < known[0][1]
+                severity = Severity.WARNING if self._unclean or is_older else Severity.ERROR
                 message = f"offset {offset} is of epoch {epoch}, which {_where(starts.get(epoch))}"
                 yield Finding(severity, Kind.CHECKPOINT, path, None, message)
         if known and known[-1][1] > self.range.end:
