@@ -368,6 +368,8 @@ class _Fetch:
         return session.id if session is not None else 0
 
     def _open_session(self, found: list[Found]) -> Session | None:
+        if len(found) > limits.FETCH_SESSION_PARTITIONS_MAX:
+            return None
         session = self.context.services.sessions.open(
             [wanted for wanted, _ in found], self.by_id, self.context.steady_ms()
         )
