@@ -89,6 +89,7 @@ WORST: dict[str, Callable[[Kept], None]] = {
     "checkpoints": nothing,
     "high watermarks": nothing,
     "metadata": snapshot_due,
+    "minutes": all_producers_idle,
     "producers": all_producers_idle,
 }
 
