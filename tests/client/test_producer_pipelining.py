@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.client.partitions import APPEND, APPEND_AND_CLOSE, JUST_CLOSE, ScriptedPartitions
 from tests.client.scripted import ScriptedBroker
 from tests.client.test_producer import with_producer
+from tests.support.waiting import WAIT_S
 
+from ottla.client.buffer import Buffer
 from ottla.client.errors import BufferFull, DeliveryFailed
 from ottla.client.producer import Producer
 from ottla.model.errors import ApiError, ErrorCode
@@ -201,6 +203,28 @@ def test_those_who_wait_in_line_wait_no_longer_than_they_said() -> None:
         await producer.post("t", b"there is room again")
 
     with_producer(test, buffer_bytes=1_000, linger_ms=60_000, max_block_ms=50)
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_who_gives_up_leaves_the_room_to_the_next(is_told: bool) -> None:
+    """A caller that is cancelled, before or just after it was let in, keeps nobody behind it from the room."""
+
+    async def run() -> None:
+        buffer = Buffer(100)
+        buffer.used_bytes = 100
+        first = asyncio.create_task(buffer.wait_for_room(95))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(buffer.wait_for_room(10))
+        await asyncio.sleep(0)
+        if is_told:
+            buffer.free(100)
+        first.cancel()
+        await asyncio.sleep(0)
+        if not is_told:
+            buffer.free(50)
+        await asyncio.wait_for(second, WAIT_S)
+
+    asyncio.run(run())
 
 
 def test_a_partitioner_of_ones_own() -> None:

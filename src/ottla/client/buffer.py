@@ -27,14 +27,18 @@ class Buffer:
         while not self.has_room(size_bytes) and not self._closed:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             place((size_bytes, waiter))
-            await waiter
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                self.free()  # whoever gives up, even if it was let in already, leaves the room to the next
+                raise
             place = self._waiting.appendleft  # somebody was quicker: it keeps its place
 
-    def free(self, size_bytes: int) -> None:
-        """Records left the buffer."""
+    def free(self, size_bytes: int = 0) -> None:
+        """Records left the buffer, or somebody who waited for room."""
         self.used_bytes -= size_bytes
         room_bytes = self._limit_bytes - self.used_bytes
-        while self._waiting and (self._waiting[0][0] <= room_bytes or self._closed):
+        while self._waiting and (self._waiting[0][0] <= room_bytes or self._waiting[0][1].done() or self._closed):
             wanted_bytes, waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
@@ -43,4 +47,4 @@ class Buffer:
     def close(self) -> None:
         """Let everybody go."""
         self._closed = True
-        self.free(0)
+        self.free()
