@@ -3,7 +3,8 @@
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,8 @@ class Gate:
                 raise self.error
         return self._pwrite(fd, data, position)
 
-    def begin(self, file: OsFile) -> threading.Thread:
-        worker = threading.Thread(target=self._write, args=(file,))
+    def begin(self, file: OsFile, write: Callable[[], None] | None = None) -> threading.Thread:
+        worker = threading.Thread(target=write or partial(self._write, file))
         worker.start()
         assert self._begun.wait(TIMEOUT_S)
         return worker
@@ -140,6 +141,52 @@ def test_a_file_that_is_removed_waits_for_nothing(disk: OsDisk, file: OsFile, ga
     gate.end(worker)
     assert not (Path(disk.root) / "f").exists()
     file.write_waiting()
+
+
+def test_a_read_before_what_waits_asks_for_no_more_than_is_wanted(
+    file: OsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pread, asked = os.pread, []
+
+    def spy(fd: int, size_bytes: int, position: int) -> bytes:
+        asked.append(size_bytes)
+        return pread(fd, size_bytes, position)
+
+    monkeypatch.setattr(os, "pread", spy)
+    file.append_later(b"45")
+    assert [file.read(1, 2), file.read(3, 2), file.read(4, 1), file.read(0, 0)] == [b"12", b"34", b"4", b""]
+    assert asked == [2, 1, 0]
+
+
+def test_nobody_waits_for_what_is_written_again(disk: OsDisk, file: OsFile, gate: Gate) -> None:
+    worker = gate.begin(file, partial(file.write_again, 0, 100))
+    appending = threading.Thread(target=lambda: [file.append_later(b"45"), file.read(0, 6)])
+    appending.start()
+    appending.join(1)
+    waits = appending.is_alive()
+    gate.end(worker)
+    appending.join(TIMEOUT_S)
+    assert not waits
+    file.write_waiting()
+    assert content(disk) == b"012345"
+
+
+def test_what_is_cut_while_it_is_written_again_does_not_come_back(disk: OsDisk, file: OsFile, gate: Gate) -> None:
+    worker = gate.begin(file, partial(file.write_again, 0, 100))
+    cutting = threading.Thread(target=file.truncate, args=(2,))
+    cutting.start()
+    cutting.join(1)
+    gate.end(worker)
+    cutting.join(TIMEOUT_S)
+    assert (content(disk), file.read(0, 100)) == (b"01", b"01")
+    file.append(b"x")
+    assert content(disk) == b"01x"
+
+
+def test_nothing_is_appended_before_what_waits(file: OsFile) -> None:
+    file.append_later(b"45")
+    with pytest.raises(AssertionError):
+        file.append(b"67")
 
 
 def test_a_sync_comes_after_what_waits(disk: OsDisk, file: OsFile, monkeypatch: pytest.MonkeyPatch) -> None:

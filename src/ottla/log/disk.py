@@ -98,7 +98,7 @@ class File(Protocol):
     def write(self, position: int, data: Buffer) -> None: ...
 
     def write_again(self, position: int, size_bytes: int) -> None:
-        """What lies there now, in one step: nobody writes or cuts in between."""
+        """What lies there now, in a worker thread: what is cut off meanwhile does not come back."""
 
     def truncate(self, size_bytes: int) -> None: ...
 

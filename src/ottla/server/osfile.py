@@ -2,14 +2,15 @@
 
 Rules:
 - Each file has a lock that is held for one system call, so that no thread closes or reuses a descriptor under another.
-  What may take long (`sync`, `warm`, a large `read`, `write_waiting`) works on a duplicate of the descriptor: nobody
-  waits for it.
+  What may take long (`sync`, `warm`, a large `read`, `write_waiting`, `write_again`) works on a duplicate of the
+  descriptor: nobody waits for it.
 - What was appended some seconds ago is in memory, and what was found there a moment ago. Of the rest Linux tells
   whether a read would wait for the disk (RWF_NOWAIT); where the file system cannot (tmpfs, NFS, FUSE), everything
   counts as warm.
 - Writes go to an explicit position. What a failed write left behind the end is cut off, at the latest before the next.
 - `size` counts what waits to be written (`log.waiting`); what lies in the file ends at `written`. One thread at a time
-  writes it, and cuts off first what a cut or a failure left behind that place.
+  writes it, and cuts off first what a cut or a failure left behind that place. A cut during such a write leaves the
+  file torn: whoever wants to write there next waits until the writer is done.
 - `OSError` becomes `StorageError` with its errno; a socket that is not ready stays `BlockingIOError`.
 """
 
@@ -86,8 +87,8 @@ class OsFile:
         self._gone = False
         self._torn = False  # bytes of a failed write, or of one that was cut, may lie behind `written`
         self._waiting = Waiting()
-        self._writing: Piece | None = None  # which of them is under way
-        self._write_lock = threading.Lock()  # of who writes what waits
+        self._writing: Piece | None = None  # what is being written beside the loop: the first of them, or again
+        self._write_lock = threading.Lock()  # of who does that
         self.used = False
         self._fresh_from = self._younger_from = size  # what was appended of late: it is in memory
         self._fresh_until_s = monotonic() + FRESH_S
@@ -117,7 +118,8 @@ class OsFile:
         with self._lock:
             end, written = min(position + size_bytes, self.size), self.written
             tail = self._waiting.read(position, end)
-        return (self._read_long(position, written - position) if position < written else b"")[:size_bytes] + tail
+        head = self._read_long(position, min(end, written) - position) if position < written else b""
+        return head + tail
 
     def _read_long(self, position: int, size_bytes: int) -> bytes:
         fd, size_bytes = self._duplicate("read"), min(size_bytes, max(self.size - position, 0))
@@ -179,6 +181,7 @@ class OsFile:
     def append(self, data: Buffer) -> None:
         if self._torn:
             self.write_waiting()
+        assert not self._waiting, "written before what waits"
         with self._lock:
             self.used = True
             fd = self._fd
@@ -252,7 +255,9 @@ class OsFile:
             return fd, piece, piece.data
 
     def write(self, position: int, data: Buffer) -> None:
-        with self._lock:
+        if self._torn:
+            self.write_waiting()
+        with self._write_lock, self._lock:  # who writes the same place again would bring back what was there before
             try:
                 _write_rest(self._descriptor(), data, position, 0)
             except OSError as error:
@@ -269,13 +274,28 @@ class OsFile:
         raise self._failed("write", error) from error
 
     def write_again(self, position: int, size_bytes: int) -> None:
-        with self._lock:
+        with self._write_lock:
+            fd, size_bytes = self._begin_again(position, size_bytes)
             try:
-                fd = self._descriptor()
-                data = os.pread(fd, min(size_bytes, max(self.written - position, 0)), position)
-                _write_rest(fd, data, position, 0)
+                _write_rest(fd, os.pread(fd, size_bytes, position), position, 0)
             except OSError as error:
                 raise storage_error("write", self.path, error) from error
+            finally:
+                os.close(fd)
+                with self._lock:
+                    self._writing = None
+                    if self._torn:  # it was cut meanwhile
+                        self._trim()
+
+    def _begin_again(self, position: int, size_bytes: int) -> tuple[int, int]:
+        """A descriptor, and how much of the range is in the file."""
+        with self._lock:
+            try:
+                fd = os.dup(self._descriptor())
+            except OSError as error:
+                raise storage_error("write", self.path, error) from error
+            self._writing = Piece(position, b"")
+            return fd, min(size_bytes, max(self.written - position, 0))
 
     def truncate(self, size_bytes: int) -> None:
         with self._lock:
