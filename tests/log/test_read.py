@@ -155,6 +155,19 @@ def test_times_respect_the_log_start() -> None:
     assert offset_for_time(log, 0, max_offset=30) == (7, NOW_MS + 2, 0)
 
 
+def test_times_of_a_batch_that_the_log_start_cuts_through() -> None:
+    """All records of it have the time of the append."""
+    log = open_log(config=LogConfig(log_append_time=True))
+    append(log, batch(10), now_ms=1_000)
+    append(log, batch(10), now_ms=5_000)
+    log.advance_log_start(5)
+    assert offset_for_time(log, 500, max_offset=20) == (5, 1_000, 0)
+    assert max_timestamp_offset(log, max_offset=20) == (10, 5_000, 0)
+    log.advance_log_start(15)
+    assert offset_for_time(log, 500, max_offset=20) == (15, 5_000, 0)
+    assert max_timestamp_offset(log, max_offset=20) == (15, 5_000, 0)
+
+
 def test_times_of_an_empty_log() -> None:
     log = open_log()
     assert offset_for_time(log, 0, max_offset=0) is None and max_timestamp_offset(log, max_offset=0) is None

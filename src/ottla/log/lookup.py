@@ -22,6 +22,7 @@ from ottla.log.segment import Segment
 from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.records.batch import BatchHeader
 from ottla.records.record import frames, payload
 
 
@@ -83,8 +84,7 @@ class TimeSearch(Steps):
     def _search_batch(self, file: File, batch: Scanned) -> Iterator[None]:
         header = batch.header
         if header.is_log_append_time:  # all records share it
-            if header.base_offset >= self._start_offset:
-                self.found = TimeOffset(header.base_offset, header.max_timestamp, header.leader_epoch)
+            self._believe(header)
             return
         data = None
         if header.count <= self._left_records:
@@ -95,8 +95,7 @@ class TimeSearch(Steps):
                 data = _unpacked(file, batch, min(unpacked_bytes_max(header.size_bytes), self._left_bytes))
                 yield
         if data is None:
-            first = max(header.base_offset, self._start_offset)
-            self.found = TimeOffset(first, header.max_timestamp, header.leader_epoch)
+            self._believe(header)
             return
         self._left_records -= max(header.count, limits.LOOKED_AT_ONCE_RECORDS)
         self._left_bytes -= len(data)
@@ -106,6 +105,12 @@ class TimeSearch(Steps):
                 return
             if index % limits.LOOKED_AT_ONCE_RECORDS == limits.LOOKED_AT_ONCE_RECORDS - 1:
                 yield
+
+    def _believe(self, header: BatchHeader) -> None:
+        """The first record of it that is not below the start is taken for one of that moment."""
+        if header.last_offset >= self._start_offset:
+            first = max(header.base_offset, self._start_offset)
+            self.found = TimeOffset(first, header.max_timestamp, header.leader_epoch)
 
 
 def _unpacked(file: File, batch: Scanned, limit_bytes: int) -> bytes | None:
