@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from ottla.groups.offsets.remove import ExpireOffsets, ForgetTopics
 from ottla.groups.offsets.store import Committed
 from ottla.log.producers import Producer
 from ottla.machine.keyed import Entry
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.host import Host
@@ -43,6 +45,7 @@ MANY = 50_000
 LOADED = 20_000
 LONG_AGO_MS = 1
 TOPIC_ID = bytes(15) + b"\1"
+JOURNALS = 50
 KEYS = {"groups": (0, "g"), "txns": (1, "t"), "shares": (2, "g:AAAAAAAAAAAAAAAAAAAAAQ:0")}
 
 
@@ -359,3 +362,39 @@ def test_a_long_journal_is_loaded(
 
     node.call(loaded._begin)  # a former machine that goes is no part of it
     assert best_of(lambda: node.cost(load)).cpu_ms <= BUDGET_MS
+
+
+def test_many_journals_are_loaded_at_the_same_time(tmp_path: Path) -> None:
+    """As a node does that takes over the coordinators of another one: some of one journal per turn of the loop."""
+    with MeasuredNode(tmp_path, {"offsets.topic.num.partitions": JOURNALS}) as node, node.connect() as connection:
+        find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        eventually(lambda: is_found(connection, find), "a coordinator")
+        groups = node.node.services.groups
+        eventually(lambda: all(each.active for each in node.call(lambda: list(groups.hosts()))), "all are loaded")
+        written = list(offsets("g", limits.COORDINATOR_LOAD_RECORDS, 2**50))
+        for each in node.call(lambda: list(groups.hosts())):
+            node.call(lambda each=each: each._append(written))
+        slices: list[int] = []  # of each turn
+
+        def count(load_some: Callable[[Host[Any]], bool], host: Host[Any]) -> bool:
+            slices[-1] += 1
+            return load_some(host)
+
+        def turn() -> None:
+            slices.append(0)
+            if not all(each.active for each in groups.hosts()):
+                node.loop.call_soon(turn)
+
+        def take_over() -> None:
+            groups.resign_all()
+            slices.append(0)
+            groups.follow()
+            turn()
+
+        with pytest.MonkeyPatch.context() as patch:
+            plain = Host.load_some
+            patch.setattr(Host, "load_some", lambda self: count(plain, self))
+            node.call(take_over)
+            eventually(lambda: node.call(lambda: all(each.active for each in groups.hosts())), "all are loaded")
+        assert sum(slices) >= JOURNALS
+        assert max(slices) == 1

@@ -274,7 +274,7 @@ class Host(Generic[MachineT]):
         self._runner.resign(ApiError(ErrorCode.NOT_COORDINATOR))
         self._disarm()
         self._begin()
-        self._owner.load(self)
+        self._owner.load_soon(self)
 
     def _arm(self) -> None:
         deadline_ms = self._runner.next_deadline_ms

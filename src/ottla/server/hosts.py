@@ -66,7 +66,10 @@ class Coordinators(Generic[MachineT]):
                 partition = self.services.partitions.get(self.topic, index)
                 if partition is not None:
                     host = self._hosts[index] = Host(self, partition)
-                    self.load(host)
+                    if partition.log.log_start_offset == partition.log.next_offset:
+                        self.load(host)  # there is nothing to read
+                    else:
+                        self.load_soon(host)
                 elif self._again is None:
                     self._again = self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self._follow_again)
 
@@ -85,18 +88,22 @@ class Coordinators(Generic[MachineT]):
         self._again = None
         self.follow()
 
+    def load_soon(self, host: Host[MachineT]) -> None:
+        """When it is its turn: a node that takes up many journals reads some of one of them per turn of the loop."""
+        self.services.slices.soon(partial(self.load, host))
+
     def load(self, host: Host[MachineT]) -> None:
-        """Small journals at once, long ones bit by bit."""
+        """Does one slice, and the others bit by bit."""
         if self._hosts.get(host.index) is not host or host.active:  # it may have begun anew in the middle of it
             return
         try:
             if not host.load_some():
-                self.loop.call_soon(self.load, host)
+                self.load_soon(host)
         except Cold as cold:
-            self.services.cold.warm(cold, host, partial(self.load, host))
+            self.services.cold.warm(cold, host, partial(self.load_soon, host))
         except StorageError as error:
             self.services.partitions.storage_failed(host.partition, error)
-            self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self.load, host)
+            self.loop.call_later(limits.COORDINATOR_RETRY_MS / 1000, self.load_soon, host)
         except Exception:
             log.exception("%s cannot be read: what it coordinates is not available", host.partition.name)
 
