@@ -139,6 +139,18 @@ def test_a_failed_write_takes_back_what_waited() -> None:
     assert survivors(disk, SMALL) == 2
 
 
+def test_what_is_written_counts_although_the_rest_cannot_be() -> None:
+    partition, disk, slow = make(SMALL)
+    disk.faults.slow_writes = True
+    for _ in range(8):
+        append(partition)
+    first, *_ = partition.log.unwritten.files()
+    first.write_waiting()
+    partition.write_failed(NOW_MS)
+    assert 0 < partition.log.next_offset < 8
+    assert slow.moves[1:] == [visible(partition)] == [partition.log.next_offset]
+
+
 def test_a_cut_takes_what_waits() -> None:
     """Another leader's history takes its place."""
     partition, disk, _ = make()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.server.replicas import FOLLOWER, LEADER, Pair, Side, content, eventua
 from tests.server.test_replication_isr import settle
 
 from ottla.cluster.entities import UNASSIGNED_DIRECTORY
+from ottla.log.disk import StorageError
+from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.server.handlers.alter_replica_log_dirs import alter_replica_log_dirs
@@ -264,6 +267,32 @@ def test_a_move_of_a_topic_that_is_gone_is_not_gone_on_with_by_its_namesake(monk
         moves = pair.replication.moves
         await eventually(lambda: moves is None or not moves.is_moving(NAME))
         await pair.same()
+        await pair.close()
+
+    asyncio.run(test())
+
+
+def test_a_source_that_cannot_be_read_is_not_the_fault_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        pair = two_directories()
+        agreeing(pair)
+        pair.create()
+        pair.leader.produce()
+        await pair.same()
+        source = pair.follower.partitions.find("t", 0).log
+        honest = Log.read
+
+        def read(log: Log, *where: Any, **how: Any) -> Any:
+            if log is source:
+                raise StorageError(errno.EIO, "unreadable")
+            return honest(log, *where, **how)
+
+        monkeypatch.setattr(Log, "read", read)
+        target = other(pair)
+        assert move(pair, target) == ErrorCode.NONE
+        await eventually(lambda: any(each.failure for each in pair.follower.directories), "it is given up")
+        failed = [each.path for each in pair.follower.directories if each.failure is not None]
+        assert failed == [path for path in ("one", "two") if path != target]
         await pair.close()
 
     asyncio.run(test())

@@ -9,14 +9,15 @@ Rules:
 - A follower appends what its leader sent as it is, takes over the leader's watermarks, and cuts its log where the
   leader says that their histories part. Its high watermark never goes back but with such a cut.
 - `last_stable_offset` <= `high_watermark` <= `log.next_offset`. Consumers read below the high watermark, with
-  READ_COMMITTED below the last stable offset; followers up to the log's end.
+  READ_COMMITTED below the last stable offset; followers what is written (`log.written_offset`).
 - A request may name the leader epoch it believes in: an older one is fenced (FENCED_LEADER_EPOCH), a newer one unknown
   here (UNKNOWN_LEADER_EPOCH).
 - While the disk is slow, what is appended waits to be written (`log.unwritten`): until then it does not count, and
   neither consumers nor followers see it (`written`, `write_failed`).
-- A failed append leaves the log as it was, and the next one is tried afresh. A failed sync is different: nobody can
-  know what of it is on disk, so everything above the high watermark is cut off (`sync_failed`). Not so where followers
-  may have it: other records must never take its place in the same epoch. Its directory goes, and another node leads.
+- A failed append leaves the log as it was, and the next one is tried afresh. A late write that fails takes with it all
+  that waits: nobody has seen it (`write_failed`). A failed sync is different: nobody can know what of it is on disk, so
+  everything above the high watermark is cut off (`sync_failed`). Not so where followers may have it: other records must
+  never take its place in the same epoch. Its directory goes, and another node leads.
 """
 
 from __future__ import annotations
@@ -303,8 +304,8 @@ class Partition(Readable):
 
     def write_failed(self, now_ms: int = 0) -> None:
         """What waits cannot be written. Nobody has seen it: it is cut off, as if it had been refused."""
+        self.written()  # what is in its files all the same counts
         log = self.log
-        log.unwritten.settle()
         if log.unwritten:
             self.cuts += 1  # also if it fails now: the log makes up for it before anything else is appended
             log.truncate_to(log.written_offset, now_ms=now_ms)

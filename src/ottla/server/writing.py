@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ottla.log.disk import File, StorageError
+from ottla.log.log import Log
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
@@ -27,7 +28,7 @@ from ottla.server.context import Context
 from ottla.server.disk_threads import DiskThreads
 from ottla.server.partitions import Partitions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Writer:
@@ -49,33 +50,35 @@ class Writer:
 
     def _start(self, partition: Partition) -> None:
         self.count += 1
+        log = partition.log
+        executor = self._threads.of(log.directory.disk)
+        future = self._loop.run_in_executor(executor, _write_all, log.unwritten.files())
         self._running[partition] = None
-        executor = self._threads.of(partition.log.directory.disk)
-        future = self._loop.run_in_executor(executor, _write_all, partition.log.unwritten.files())
-        future.add_done_callback(lambda done: self._finished(partition, done))
+        future.add_done_callback(lambda done: self._finished(partition, log, done))
 
-    def _finished(self, partition: Partition, done: Any) -> None:
+    def _finished(self, partition: Partition, log: Log, done: Any) -> None:
         del self._running[partition]
-        error = asyncio.CancelledError() if done.cancelled() else done.exception()
-        if error is not None:
-            self._failed(partition, error)
-        else:
-            partition.written()
-            if partition.log.unwritten:
-                self._start(partition)
-        self._changed(partition)
-        if self._idle is not None and not self._running:
-            self._idle.set()
+        try:
+            error = asyncio.CancelledError() if done.cancelled() else done.exception()
+            if error is not None and partition.log is log:
+                self._failed(partition, error)
+            else:  # of a log that the partition has left, nobody needs what was to be written
+                partition.written()
+                if partition.log.unwritten:
+                    self._start(partition)
+            self._changed(partition)
+        finally:
+            if self._idle is not None and not self._running:
+                self._idle.set()
 
     def _failed(self, partition: Partition, error: BaseException) -> None:
         if not self._partitions.holds(partition):
             return  # deleted meanwhile, its files with it; whoever waited was told
-        log.error("what was appended to %s cannot be written: %s", partition.name, error)
+        logger.error("what was appended to %s cannot be written: %s", partition.name, error)
         try:
             partition.write_failed()
         except StorageError as second:
-            # The log makes up for what could not be cut off before anything else is appended or synced.
-            error = second
+            error = second  # what waited is not cut off yet: the log does it before it appends or syncs anything
         if isinstance(error, StorageError):
             self._partitions.storage_failed(partition, error)
 

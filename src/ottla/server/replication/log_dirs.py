@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 
 from ottla.log.disk import Directory, StorageError
 from ottla.log.log import Log
@@ -37,15 +39,40 @@ _NAME_CHARS_MAX = 255
 _PAUSE_MS = 50
 
 
+class _SourceError(Exception):
+    """The disk failed from which a replica was to be moved."""
+
+    def __init__(self, error: StorageError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@contextmanager
+def _at_source() -> Iterator[None]:
+    try:
+        yield
+    except StorageError as error:
+        raise _SourceError(error) from error
+
+
 class Move:
     """One replica on its way."""
 
-    __slots__ = ("copy", "cuts", "is_leaving", "key", "name", "partition", "safe_offset", "target")
+    __slots__ = ("copy", "cuts", "is_leaving", "key", "name", "partition", "safe_offset", "source", "target")
 
-    def __init__(self, name: TopicPartition, key: Key, partition: Partition, target: DataDirectory, copy: Log) -> None:
+    def __init__(
+        self,
+        name: TopicPartition,
+        key: Key,
+        partition: Partition,
+        source: DataDirectory,
+        target: DataDirectory,
+        copy: Log,
+    ) -> None:
         self.name = name
         self.key = key
         self.partition = partition
+        self.source = source
         self.target = target
         self.copy = copy
         self.cuts = partition.cuts
@@ -167,12 +194,14 @@ class LogDirs:
     def _begin(self, name: TopicPartition, partition: Partition, target: DataDirectory, path: str) -> None:
         topic_id = self._services.partitions.topic_id(name.topic)
         assert topic_id is not None, "it exists"
-        source, now_ms = partition.log, self._services.now_ms()
-        start = source.log_start_offset
+        source = self._services.partitions.directory_of(name)
+        assert source is not None, "it is here"
+        present, now_ms = partition.log, self._services.now_ms()
+        start = present.log_start_offset
         copy = Log.open(
-            target.disk, path, source.config, now_ms=now_ms, log_start_offset=start, clean=False, topic_id=topic_id
+            target.disk, path, present.config, now_ms=now_ms, log_start_offset=start, clean=False, topic_id=topic_id
         )
-        self._moves[name] = Move(name, Key(topic_id, name.partition), partition, target, copy)
+        self._moves[name] = Move(name, Key(topic_id, name.partition), partition, source, target, copy)
         log.info("%s moves to %s", name, target.path)
         if self._task is None:
             self._task = self._loop.create_task(self._make_moves())
@@ -199,6 +228,9 @@ class LogDirs:
                 move = next(iter(self._moves.values()))
                 try:
                     await self._make(move)
+                except _SourceError as failed:
+                    self._abandon(move)
+                    self._services.partitions.directory_failed(move.source, failed.error)
                 except StorageError as error:
                     self._abandon(move)
                     self._services.partitions.directory_failed(move.target, error)
@@ -233,7 +265,7 @@ class LogDirs:
 
         Meanwhile nothing is synced where it lies: what counts as synced there would have to be on disk here, too.
         """
-        partition, old = move.partition, move.partition.log.directory.disk
+        partition = move.partition
         if not self._services.syncer.hold(partition):
             return False
         try:
@@ -244,8 +276,9 @@ class LogDirs:
                 return False
         finally:
             self._services.syncer.let_go(partition)
-        for disk in (old, move.target.disk):
-            await in_worker(self._loop, self._executor, disk.sync_directory, "")
+        with _at_source():
+            await in_worker(self._loop, self._executor, move.source.disk.sync_directory, "")
+        await in_worker(self._loop, self._executor, move.target.disk.sync_directory, "")
         return True
 
     async def _copy_some(self, move: Move) -> bool:
@@ -270,10 +303,11 @@ class LogDirs:
     async def _read(self, move: Move) -> bytes:
         self._follow_cuts(move)
         source, copy = move.partition.log, move.copy
-        fetched = source.read(copy.next_offset, limits.LOG_DIR_COPY_BYTES, max_offset=source.next_offset)
-        if fetched.slice is None:
-            return b""
-        return await in_worker(self._loop, self._executor, fetched.slice.read)
+        with _at_source():
+            fetched = source.read(copy.next_offset, limits.LOG_DIR_COPY_BYTES, max_offset=source.next_offset)
+            if fetched.slice is None:
+                return b""
+            return await in_worker(self._loop, self._executor, fetched.slice.read)
 
     def _follow_cuts(self, move: Move) -> None:
         """Makes the copy end where the source has the same."""
@@ -301,10 +335,12 @@ class LogDirs:
         self._follow_cuts(move)
         source, copy = partition.log, move.copy
         while copy.next_offset < source.next_offset:
-            fetched = source.read(copy.next_offset, limits.LOG_DIR_COPY_BYTES, max_offset=source.next_offset)
-            if fetched.slice is None:
+            with _at_source():
+                fetched = source.read(copy.next_offset, limits.LOG_DIR_COPY_BYTES, max_offset=source.next_offset)
+                records = b"" if fetched.slice is None else fetched.slice.read()
+            if not records:
                 break
-            copy.append_replicated(fetched.slice.read(), limits.INT32_MAX, self._services.now_ms())
+            copy.append_replicated(records, limits.INT32_MAX, self._services.now_ms())
         if _is_less_durable(copy, source):
             return False
         copy.next_offset = source.next_offset
@@ -318,7 +354,8 @@ def _is_less_durable(copy: Log, source: Log) -> bool:
     """Whether records are known to be on disk of the one and not of the other."""
     start = max(copy.recovery_point, source.log_start_offset)
     end = min(source.recovery_point, source.next_offset)
-    return start < end and source.read(start, 1, max_offset=end).slice is not None
+    with _at_source():
+        return start < end and source.read(start, 1, max_offset=end).slice is not None
 
 
 def _id_in(path: str) -> bytes | None:
