@@ -12,9 +12,8 @@ directory has a note (`BEGUN_ANEW`) that they are not about it, until they are.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -129,8 +128,7 @@ class Checkpoints:
         elif error is not None:
             self._partitions.directory_failed(directory, error)
             return None
-        believed = [str(name) for name, token in collection.begun.items() if directory.end_begun(name, token)]
-        return partial(_sync, directory, believed) if believed else None
+        return partial(directory.end_begun, collection.begun) if collection.begun else None
 
     def write_now(self) -> None:
         """All of them, in this thread."""
@@ -172,10 +170,3 @@ class Checkpoints:
                     raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
             self._coming.remove(starts)
-
-
-def _sync(directory: DataDirectory, names: Iterable[str]) -> None:
-    """Notes that are gone shall not come back: without them the checkpoints count."""
-    for name in names:
-        with suppress(StorageError):  # deleted meanwhile
-            directory.disk.sync_directory(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 from ottla.log import checkpoint
@@ -51,6 +52,7 @@ class DataDirectory:
         # Those of which the files of the checkpoints say nothing true yet: each with a token of its own.
         self.begun: dict[TopicPartition, object] = {}
         self.adopted = False  # formatted by this start although partitions lay there
+        self._noting = threading.Lock()  # for as long as one note takes
         self._writing = threading.Lock()
         self._written: dict[str, int] = {}
         # What is in the files of the checkpoints now.
@@ -137,9 +139,10 @@ class DataDirectory:
     def begin_anew(self, partition: TopicPartition) -> None:
         """Its directory comes to be with a note: checkpoints speak of another one of this name, until they are written
         with its own offsets."""
-        self.disk.make_directory(str(partition))
-        self.disk.open(_note(partition), create=True)
-        self.begun[partition] = object()
+        with self._noting:
+            self.disk.make_directory(str(partition))
+            self.disk.open(_note(partition), create=True)
+            self.begun[partition] = object()
 
     def heed_note(self, partition: TopicPartition) -> None:
         """After a crash: such a note may be there still."""
@@ -147,13 +150,31 @@ class DataDirectory:
             self._forget_offsets(partition)
             self.begun[partition] = object()
 
-    def end_begun(self, partition: TopicPartition, token: object) -> bool:
-        """Checkpoints on disk speak of this one by now; whether there was a note, whose removal should last."""
-        if self.begun.get(partition) is not token:
-            return False  # made anew once more
-        self.disk.remove(_note(partition))
-        del self.begun[partition]
-        return True
+    def end_begun(self, begun: Mapping[TopicPartition, object]) -> None:
+        """Checkpoints on disk speak of these by now: their notes go, for good. From any thread, and it takes its time.
+
+        A note that resists is tried again after the next checkpoints.
+        """
+        failures = []
+        for partition, token in begun.items():
+            try:
+                is_removed = self._remove_note(partition, token)
+            except StorageError as error:
+                failures.append(error)
+                continue
+            if is_removed:
+                with suppress(StorageError):  # deleted meanwhile
+                    self.disk.sync_directory(str(partition))
+        if failures:
+            log.warning("%s: %d notes could not be removed: %s", self.path, len(failures), failures[0])
+
+    def _remove_note(self, partition: TopicPartition, token: object) -> bool:
+        with self._noting:
+            if self.begun.get(partition) is not token:
+                return False  # made anew once more
+            self.disk.remove(_note(partition))
+            self.begun.pop(partition, None)  # it may have been deleted just now
+            return True
 
     def remembers(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint has an offset of a partition of this name."""
