@@ -127,6 +127,10 @@ class Partitions:
         for held in tuple(self.by_name.values()):
             yield from tuple(held.opened.values())
 
+    def opened_of(self, topic: str) -> tuple[Partition, ...]:
+        held = self.by_name.get(topic)
+        return () if held is None else tuple(held.opened.values())
+
     def if_opened(self, topic: str | bytes, index: int) -> Partition | None:
         """The partition if it is open; its topic by name or id."""
         held = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
@@ -321,14 +325,12 @@ class Partitions:
             held = self.by_name[topic.name] = self.by_id[topic.id] = Held(topic)
         return held
 
-    def configure(self, topic: str) -> None:
-        """Hands a topic's present settings to its opened partitions."""
-        if (held := self.by_name.get(topic)) is not None and held.opened:
-            config = self.config_of(topic)
-            for partition in held.opened.values():
-                partition.configure(config)
-                self._note_flush_ms(partition)
-                self.on_change(partition)
+    def configure(self, partition: Partition) -> None:
+        """Hands it its topic's present settings, if it is still here."""
+        if self.holds(partition):
+            partition.configure(self.config_of(partition.topic))
+            self._note_flush_ms(partition)
+            self.on_change(partition)
 
     def _note_flush_ms(self, partition: Partition) -> None:
         if partition.log.config.flush_ms < limits.INT64_MAX:

@@ -68,7 +68,8 @@ class ReplicaChanges:
                     self._change(topic, old, new)
                 if self._slice.is_full():
                     yield
-            partitions.configure(topic.name)
+            yield from self._configure(topic.name)
+        partitions.retirement.go_on()
         for directory in self._directories:
             for name in directory.deleted:
                 partitions.removal.add(0, Doomed(Directory(directory.disk, name)))
@@ -103,8 +104,9 @@ class ReplicaChanges:
                             yield
             except Exception:  # a mistake of ours with one must not keep all others from their roles
                 log.exception("a %s could not be followed", type(change).__name__)
+        self._partitions.retirement.go_on()  # some, however many went; upkeep goes on with the others
         for name in reconfigured:
-            self._partitions.configure(name)
+            yield from self._configure(name)
 
     def _add(self, topic: Topic, states: Sequence[PartitionState], *, existing: bool = False) -> Steps:
         partitions = self._partitions
@@ -158,7 +160,6 @@ class ReplicaChanges:
         here = self._node_id in new.replicas
         if self._node_id in old.replicas and not here:
             self._remove(held, new.index, self._removed_at_ms(held))
-            partitions.retirement.go_on()
         elif here and self._node_id not in old.replicas:
             self._place(topic, new, existing=False)
         elif here:
@@ -183,7 +184,13 @@ class ReplicaChanges:
                 self._remove(held, state.index, due_ms)
                 if self._slice.is_full():
                     yield
-        partitions.retirement.go_on()
+
+    def _configure(self, name: str) -> Steps:
+        """Hands a topic's present settings to its opened partitions."""
+        for partition in self._partitions.opened_of(name):
+            self._partitions.configure(partition)
+            if self._slice.is_full():
+                yield
 
     def _removed_at_ms(self, held: Held) -> int:
         opened = next(iter(held.opened.values()), None)
