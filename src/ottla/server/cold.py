@@ -61,4 +61,7 @@ class ColdReads:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             log.warning("cannot read ahead: %s", error)
         for then in self._waiting.pop(place).values():
-            then()
+            try:
+                then()
+            except Exception:  # the others who wait have done nothing wrong
+                log.exception("what was read ahead was of no use")

@@ -10,6 +10,7 @@ read from the disk first (`server/cold.py`).
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -25,6 +26,8 @@ from ottla.server.portions import Portions
 from ottla.server.time_searches import Search, Unfinished, search_here
 from ottla.server.turns import keep_turn
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+log = logging.getLogger(__name__)
 
 TopicAnswer = ListOffsetsResponse.TopicResponse
 PartitionAnswer = TopicAnswer.PartitionResponse
@@ -77,13 +80,19 @@ def _search(
     context: Context,
     done: Later[None],
 ) -> None:
-    """Searches here, or has a worker search on, or begins again when the disk has given what is needed first."""
+    """Searches here, or has a worker search on, or begins again when the disk has given what is needed first.
+
+    A mistake of ours ends it: what it is answered with then was settled before, and the connection goes on.
+    """
     try:
         settle(answer(search))
     except Unfinished as unfinished:
         unfinished.go_on(context.services, context).then(lambda found: _search(found, answer, settle, context, done))
     except Cold as cold:
         context.services.cold.warm(cold, done, lambda: _search(search, answer, settle, context, done))
+    except Exception:
+        log.exception("an offset could not be looked up")
+        done.fail()
     else:
         done.set(None)
 
