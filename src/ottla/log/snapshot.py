@@ -126,10 +126,7 @@ class Snapshots:
                 self._remove(offset)
 
     def keep(self, base_offsets: Iterable[int], end_offset: int) -> None:
-        """Remove those that belong to no segment, those beyond the end, and all stray ones but the one at the very.
-
-        End.
-        """
+        """Removes those that belong to no segment, but for one at the very end."""
         bases = dict.fromkeys(base_offsets)
         for offset in list(self.offsets):
             if offset not in bases and offset != end_offset:

@@ -6,7 +6,8 @@
   that too long is told COORDINATOR_NOT_AVAILABLE, as is everybody while too few replicas are in sync.
 - Everything is appended under the leader epoch in which the host took up the partition. A host that lost the lead can
   write nothing that counts, known to it or not; when it learns of it everybody who waits is told NOT_COORDINATOR.
-- When what was appended is cut off (a failed sync), the machine knows too much: it is thrown away and loaded anew.
+- When what was appended is cut off (a write or a sync failed), the machine knows too much: it is thrown away and loaded
+  anew.
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ class Host(Generic[MachineT]):
     def _committed(self) -> bool:
         """Releases what the high watermark has passed; True if nothing waits for it any more."""
         if self.partition.cuts != self._cuts:
-            self.reload("was cut")  # what the machine knows was taken back by a failed sync
+            self.reload("was cut")  # what the machine knows was taken back: a write or a sync failed
             return True
         self._runner.commit(self.partition.high_watermark)
         done = self._runner.committed_offset >= self._runner.next_offset

@@ -155,7 +155,7 @@ class Looking:
 
 def _refuse(job: Job, error: BaseException) -> None:
     """Our fault, not the client's."""
-    log.error("a batch could not be looked into", exc_info=error)
+    log.error("a %s could not go on", type(job.work).__name__, exc_info=error)
     job.work.refusal, job.work.done = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR), True
 
 
@@ -164,4 +164,4 @@ def _surely(what: Callable[[], object]) -> None:
     try:
         what()
     except Exception:
-        log.exception("what was found in a batch was of no use")
+        log.exception("what was found in batches was of no use")

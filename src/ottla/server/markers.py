@@ -99,7 +99,7 @@ def _when_counted(
 
     def settle(changed: Partition | None) -> bool:
         if partition.cuts != cuts:
-            done.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "a failed sync took the marker back"))
+            done.set(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk failed, and the marker was taken back"))
         elif partition.leader_epoch != epoch or not partition.is_leader:
             done.set(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         elif partition.high_watermark >= end_offset:

@@ -33,7 +33,7 @@ _FIRST_VERSION_BY_ID = 10
 _FIRST_VERSION_WITH_ERROR = 2
 
 
-@handles(OffsetFetchRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE))
+@handles(OffsetFetchRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE, changes=False))
 def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[OffsetFetchResponse]:
     version = context.request_version
     if version >= _FIRST_VERSION_OF_MANY:

@@ -292,7 +292,7 @@ def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
         known = leader_of(context, partition.topic, partition.index) is not None
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.cuts != entry.cuts:
-        # A failed sync, or another leader, took the record back; what is at its offset by now may be another one.
+        # A failed write or sync, or another leader, took the record back: another one may be at its offset by now.
         taken = partition.is_leader and partition.epoch_start < entry.end
         return ErrorCode.KAFKA_STORAGE_ERROR if taken else ErrorCode.NOT_LEADER_OR_FOLLOWER
     if entry.all_replicas:
