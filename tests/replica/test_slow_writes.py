@@ -11,6 +11,7 @@ from ottla.log.log import Log
 from ottla.model.errors import ApiError
 from ottla.replica.neighbours import ALONE, Neighbours
 from ottla.replica.partition import Partition
+from ottla.replica.reading import LATEST, TO_THE_END
 from ottla.replica.terms import Terms
 from ottla.sim.disk import Crash, SimDisk
 
@@ -79,6 +80,28 @@ def test_nothing_counts_before_it_is_written() -> None:
     partition.written()
     assert visible(partition) == partition.own_end == 6
     assert survivors(disk) == 6
+
+
+def test_nobody_is_told_of_what_waits() -> None:
+    """Not even replicas and debuggers, who may read to the end of the log."""
+    partition, disk, _ = make()
+    append(partition)
+    disk.faults.slow_writes = True
+    append(partition)
+    partition.lead(Terms(0, 1, 1, (0,), (0,)), now_ms=0)
+    append(partition)
+
+    def told() -> list[object]:
+        latest = partition.list_offset(LATEST, isolation=TO_THE_END)
+        assert latest is not None
+        return [latest.offset, partition.epoch_end_offset(0), partition.epoch_end_offset(1)]
+
+    assert told() == [1, (0, 1), (1, 1)]
+    partition.lead(Terms(0, 2, 2, (0,), (0,)), now_ms=0)
+    assert partition.epoch_end_offset(2) == (2, 1)
+    partition.log.write_waiting()
+    partition.written()
+    assert told() == [3, (0, 2), (1, 3)]
 
 
 def test_what_waits_is_lost_with_the_process() -> None:

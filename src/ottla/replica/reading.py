@@ -177,7 +177,7 @@ class Readable:
 
     def _limit(self, isolation: int) -> int:
         if isolation == TO_THE_END:
-            return self.log.next_offset
+            return self.log.written_offset
         return self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
 
     def _check_offsets_known(self, isolation: int) -> None:
@@ -197,12 +197,13 @@ class Readable:
         return self._epoch_end(leader_epoch)
 
     def _epoch_end(self, leader_epoch: int) -> tuple[int, int]:
-        latest = self.log.epochs.latest
+        latest, written = self.log.epochs.latest, self.log.written_offset
         if self.is_leader and latest < leader_epoch <= self.leader_epoch:
             # An epoch begins, for whoever asks, when its leader does, even if it has not written anything yet.
             known = leader_epoch == self.leader_epoch or latest == NO_EPOCH
-            return leader_epoch if known else latest, self.log.next_offset
-        return self.log.epoch_end(leader_epoch)
+            return leader_epoch if known else latest, written
+        epoch, end = self.log.epoch_end(leader_epoch)
+        return epoch, min(end, written)
 
     def cut_point(self, epoch: int, end_offset: int) -> int:
         """Where the leader, in whose history `epoch` ends at `end_offset`, parts from this log.
