@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ottla.server.answer import Disconnect
 from ottla.server.connection import Connection
 from ottla.server.context import Context, Peer
 from ottla.server.memory import RequestMemory
@@ -140,6 +141,32 @@ def test_nothing_goes_on_after_the_node_has_stopped() -> None:
         count = len(deleted)
         await asyncio.sleep(0.01)
         assert len(deleted) == count < 20
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_request_without_an_answer_that_is_held_counts_as_memory(fails: bool) -> None:
+    """Its records wait for a slow disk, and acks=0."""
+
+    def hold(_: object, context: Context) -> None:
+        context.hold()
+        if fails:
+            raise Disconnect("a produce with acks=0 failed")
+
+    async def run() -> None:
+        served = Served({DeleteTopicsRequest: hold})
+        served.send(LARGE)
+        await served.until(lambda: served.handled)
+        await served.until(lambda: served.connection.closed is fails)
+        for holder in tuple(served.memory.holders):
+            holder.shrink()
+        assert served.memory.used_bytes > 0, "others who wait for memory do not get this"
+        served.connection.context.let_go()
+        for holder in tuple(served.memory.holders):
+            holder.shrink()
+        assert served.memory.used_bytes == 0
+        await served.close()
 
     asyncio.run(run())
 

@@ -13,6 +13,7 @@ from ottla.log.disk import StorageError
 from ottla.log.log import Log
 from ottla.replica.neighbours import ALONE, Neighbours
 from ottla.replica.partition import Partition
+from ottla.server.handlers.produce import Pending, _wait_for_letters
 from ottla.server.writing import Writer
 from ottla.sim.disk import SimDisk
 
@@ -139,5 +140,19 @@ def test_a_stop_does_not_wait_for_what_went_wrong(trouble: str, monkeypatch: pyt
             monkeypatch.setattr(Partition, "written", lambda self: 1 // 0)
         await around.end_write()
         await asyncio.wait_for(idle, 60)
+
+    run(test)
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_dead_letters_that_wait_are_waited_for_whatever_their_sender_wants_to_know(acks: int) -> None:
+    """With acks=0 its connection is held so long."""
+
+    async def test(around: Around) -> None:
+        partition = around.partition()
+        append(partition)
+        pending: list[Pending] = []
+        _wait_for_letters([cast(Any, (partition, partition.cuts, 1))], acks, pending, cast(Any, None))
+        assert [(each.partition, each.end) for each in pending] == [(partition, 1)]
 
     run(test)

@@ -29,7 +29,7 @@ class Waiting(list[Piece]):
         self.append(Piece(position, bytes(data)))
 
     def wrote(self, piece: Piece) -> None:
-        """It is in the file, unless it was cut off meanwhile; what was cut off of it was written as well."""
+        """The piece is in the file. If it was cut off meanwhile, it is not in this list any more."""
         if self and self[0] is piece:
             del self[0]
 

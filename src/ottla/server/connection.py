@@ -258,10 +258,9 @@ class Connection:
             answer = self._forwarding.handle(route, request, frame, self.context)
         else:
             answer = route.handler(request, self.context)
-        if answer is None:
-            return
         if not isinstance(answer, Response):
-            self._wait_for(route, correlation_id, answer)
+            if answer is not None:
+                self._wait_for(route, correlation_id, answer)
             self._pin()
         elif self._slots:
             self._slot(route, correlation_id).parts = self._outbound.hold(route.reply(answer, correlation_id))
@@ -483,7 +482,8 @@ class Connection:
         self.sock.close()
         if self._waits_for_memory:
             self._memory.forget(self._inbound)
-        if not self.context.holds:
+        self._pin()
+        if not self._inbound.pinned:
             self._inbound.release()
         for slot in self._slots:
             if slot.waits_for.__class__ is Later:

@@ -142,6 +142,7 @@ class Context:
         "request_version",
         "services",
         "steady_ms",
+        "turns_kept",
         "when_closed",
     )
 
@@ -157,6 +158,7 @@ class Context:
         self.steady_ms = services.steady_ms
         self.connection = connection
         self.holds = 0  # why the connection does not go on to the next request; almost always none
+        self.turns_kept = 0  # how many of these are requests, or parts of one, that are yet to be carried out
         self.go_on: Callable[[], None] = _nobody
         self.has_left: Callable[[], bool] = _never  # asked by long work that only the client wants
         self.is_nudged = False  # whether a fetch that waits is ended by the next one (a follower's session)
@@ -167,7 +169,8 @@ class Context:
     def hold(self) -> None:
         """The request stays where it is, in the receive buffer, and those behind it wait until `let_go`.
 
-        A request that cannot be carried out at once keeps its turn in this way, and its memory stays accounted for.
+        A request that cannot be carried out at once keeps its turn in this way (`turns.keep_turn`), and one whose
+        records wait for a slow disk is counted as memory until they are written (`writing.held_until_written`).
         """
         self.holds += 1
 

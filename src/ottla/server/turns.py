@@ -23,6 +23,7 @@ def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answ
     """The answer that `carry_out` gives, once there is what it needs."""
     later: Later[Any] = Later()
     context.hold()
+    context.turns_kept += 1
 
     def go_on(value: T) -> None:
         try:
@@ -37,6 +38,7 @@ def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answ
             log.exception("a request of %s that kept its turn failed", context.connection.remote_address)
             later.fail()
         finally:
+            context.turns_kept -= 1
             context.let_go()
 
     awaited.then(go_on)

@@ -109,7 +109,7 @@ class _Wide:
         part.topic_data = some
         answered: Later[Any] = Later()
         self._answers.append(answered)
-        held = self._context.holds
+        turns_kept = self._context.turns_kept
         try:
             answer = self._produce(part)
         except Disconnect:
@@ -119,7 +119,7 @@ class _Wide:
             answered.set(answer)
             return None
         answered.on_abandon = answer.abandon
-        if self._context.holds == held:
+        if self._context.turns_kept == turns_kept:
             answer.then(answered.set)
             return None
         appended: Later[None] = Later()

@@ -3,9 +3,8 @@
 Everything up to the append happens before the handler returns, or while the connection is held (`Context.hold`), so
 batches of one connection stay in order. The answer waits only where it must: acks=all until the high watermark has
 passed the batch, `ottla.fsync.before.ack` until the bytes are on disk, a slow disk until they are written
-(`server/writing.py`). A partition that is not led here any more
-answers NOT_LEADER_OR_FOLLOWER to all who wait, and names the leader (KIP-951). With acks=0 there is no answer; an error
-then closes the connection, as Kafka does.
+(`server/writing.py`). A partition that is not led here any more answers NOT_LEADER_OR_FOLLOWER to all who wait, and
+names the leader (KIP-951). With acks=0 there is no answer; an error then closes the connection, as Kafka does.
 
 A transaction's batch is appended when the coordinator has let it in, and one that must be looked into when that is done
 (`server/unlooked.py`). Mostly both are at once. A request that names very many partitions is handled in portions
@@ -51,7 +50,7 @@ class Pending(NamedTuple):
 
     partition: Partition | Away
     cuts: int  # how often its end had been cut off
-    end: int  # what its high watermark must reach, or, without `all_replicas`, what must be on disk here
+    end: int  # what its high watermark must reach, or, without `all_replicas`, what counts here (`own_end`)
     answer: PartitionResponse
     all_replicas: bool
 
@@ -238,7 +237,7 @@ def _append(
 def _wait_for_letters(letters: list[Placed], acks: int, pending: list[Pending], answer: PartitionResponse) -> None:
     """Records that went to a dead-letter topic are acknowledged like those that did not."""
     for target, cuts, end in letters:
-        is_waited_for = acks and (acks == ACKS_ALL or target.waits_for_disk)
+        is_waited_for = acks == ACKS_ALL or target.waits_for_disk  # with acks=0 the connection is held
         if is_waited_for and (target.high_watermark < end or target.cuts != cuts):
             pending.append(Pending(target, cuts, end, answer, acks == ACKS_ALL))
     letters.clear()
