@@ -85,6 +85,7 @@ class Connection:
         self._reading = False
         self._waits_for_memory = False
         self._flush_due = False
+        self._clock_s = context.services.clock_s
         self._on_close = on_close
         self._intercept = context.services.intercept
         self._route = dispatch.controller_route if context.connection.controller else dispatch.route
@@ -166,8 +167,9 @@ class Connection:
 
     def _handle_frames(self) -> None:
         inbound = self._inbound
+        until_s = self._clock_s() + limits.REQUESTS_PER_TURN_S
         for _ in range(limits.REQUESTS_PER_TURN_MAX):
-            if self._has_enough():
+            if self._has_enough() or self._clock_s() > until_s:
                 break
             frame = inbound.next_frame()
             if frame is None:
@@ -460,10 +462,7 @@ class Connection:
         if 0 <= max_idle_s < quiet_s and (self._sending.blocked or not self._slots):
             self.close()
         elif self._inbound.holds_up(now):
-            log.warning(
-                "closing %s: others wait for memory, and its request comes too slowly",
-                self.context.connection.remote_address,
-            )
+            log.warning("closing %s: others wait for memory, and it sends slowly", self.context.connection.remote_address)
             self.close()
         elif quiet_s > limits.BUFFER_KEEP_S:
             self._inbound.shrink()

@@ -76,6 +76,7 @@ class Services:
     clocks: Clocks
     now_ms: Callable[[], int]  # the time of day, which may be set: for what is written down
     steady_ms: Callable[[], int]  # a clock that nobody sets: for what is measured or waited for
+    clock_s: Callable[[], float]  # how long one's own turn of the event loop takes; stands still in the simulator
     rng: Random
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → the configured address, if any
     coordination: Coordination

@@ -201,6 +201,7 @@ class Node:
             clocks=clocks,
             now_ms=self.ports.now_ms,
             steady_ms=clocks.steady_ms,
+            clock_s=self.ports.clock_s,
             rng=self.ports.rng,
             advertised=addresses.get,
             coordination=Coordination(lambda: self._coordinators(loop), lambda: self._load(_COORDINATORS)),

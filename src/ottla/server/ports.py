@@ -35,6 +35,7 @@ class Ports(NamedTuple):
     watch: Watch | None = None  # who sees what holds up the event loop
     threads: Callable[[int], Executor] | None = None  # so many of one's own
     intercept: Intercept | None = None  # a test's way to put itself before the handlers
+    clock_s: Callable[[], float] = float  # goes on within a turn of the event loop, unlike the loop's; stands still
     connections_max: int = limits.CONNECTIONS_MAX  # for which there are descriptors
 
 
@@ -52,5 +53,6 @@ def system_ports(values: Mapping[str, str] | None = None) -> Ports:
         lock=lock_directory,
         threads=lambda count: ThreadPoolExecutor(count, thread_name_prefix="ottla-disk"),
         watch=watch,
+        clock_s=time.monotonic,
         connections_max=connections_max(open_files),
     )

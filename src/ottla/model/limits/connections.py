@@ -33,6 +33,8 @@ SEND_PER_TURN_BYTES = 4 * MIB
 SEND_STEP_BYTES = 1 * MIB
 # Requests of one connection handled before the others have their turn: at 15 µs for a small one, some milliseconds.
 REQUESTS_PER_TURN_MAX = 200
+# The same in time: a request that comes later than that after the first one waits for the next turn.
+REQUESTS_PER_TURN_S = 0.010
 # So many connections are looked at before others have their turn; each may have requests.
 CONNECTIONS_TIDIED_PER_SLICE = 5
 # Answers of one connection that are in memory (file ranges are not) before no more of its requests are handled.
