@@ -137,3 +137,27 @@ def test_markers_are_not_refused_and_bounded_too() -> None:
         made = end_txn_batch(EndTxnMarker(True, 1), producer_id=producer, producer_epoch=0, timestamp=NOW_MS)
         log.append(made, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR, transaction_version=-1)
     assert len(log.producers) <= MOST + AT_ONCE
+
+
+def test_a_flood_that_was_turned_away_is_forgotten_after_some_minutes() -> None:
+    """Later newcomers are noted as the first ones were: none of their batches overtakes one that was refused."""
+    log = open_log()
+    for producer in range(MOST):
+        write(log, producer)
+    assert flood(log, 3 * MOST) == 3 * MOST
+    with pytest.raises(ApiError):
+        write(log, VICTIM + 500)  # there is no room for a note of it
+    for _ in range(limits.REMEMBERED_MINUTES):
+        log.minute()
+        for producer in range(MOST):
+            write(log, producer, log.producers.get(producer).batches[-1].last_sequence + 1)  # type: ignore[union-attr]
+    with pytest.raises(ApiError):
+        write(log, VICTIM + 500)
+    log.expire_producers(NOW_MS + 10**12)
+    with pytest.raises(ApiError) as refused:
+        write(log, VICTIM + 500, 1)
+    assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert write(log, VICTIM + 500, 0).first_offset < write(log, VICTIM + 500, 1).first_offset
+    for _ in range(2 * limits.REMEMBERED_MINUTES):
+        log.minute()
+    assert not log.producers._turned_away

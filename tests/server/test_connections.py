@@ -105,7 +105,9 @@ def test_a_reader_that_takes_nothing_holds_little_memory(ottla_broker: Broker, b
         assert count < 1_000, "all of them fit into one read"
         pipe.connection.send(b"".join(request_frame(ask, 4, 7, "pipe") for _ in range(count)))
         outbound = mine._outbound
-        eventually(lambda: outbound.held_bytes > limits.ANSWERS_HELD_BYTES_MAX // 2, "it is stuck")
+        eventually(
+            lambda: mine._sending.blocked or outbound.held_bytes > limits.ANSWERS_HELD_BYTES_MAX // 2, "it is stuck"
+        )
         connection.call(HELLO, 3)
         assert outbound.held_bytes <= limits.ANSWERS_HELD_BYTES_MAX + size_bytes
         if behind:

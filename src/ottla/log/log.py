@@ -337,8 +337,7 @@ class Log:
 
     def minute(self) -> None:
         """Called about once a minute: whoever wrote before that becomes older."""
-        if len(self.producers):
-            self.producers.minute(self.next_offset)
+        self.producers.minute(self.next_offset)
 
     @property
     def size_bytes(self) -> int:

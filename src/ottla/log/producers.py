@@ -24,6 +24,7 @@ from typing import NamedTuple, NoReturn
 from ottla.log.crowd import Crowd
 from ottla.log.marks import Before, Mark, Marks
 from ottla.log.snapshot import SnapshotEntry
+from ottla.log.turned_away import TurnedAway
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import (
     BATCHES_PER_PRODUCER,
@@ -121,8 +122,7 @@ class Producers:
         self._states: dict[int, Producer] = {}
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, in order of the offsets
         self._unreplicated: dict[int, int] = {}  # first offset -> offset of the marker
-        # (Producer id, epoch) -> lowest sequence that a producer nobody knows here was told to send again.
-        self._turned_away: dict[tuple[int, int], int] = {}
+        self._turned_away = TurnedAway()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -175,13 +175,11 @@ class Producers:
 
     def turned_away(self, header: BatchHeader) -> None:
         """A batch may come again later; until then none behind it may be a new producer's first."""
-        producer = (header.producer_id, header.producer_epoch)
-        if header.producer_id not in self._states and len(self._turned_away) < PRODUCERS_PER_PARTITION_MAX:
-            lowest = self._turned_away.get(producer, header.base_sequence)
-            self._turned_away[producer] = min(lowest, header.base_sequence)
+        if header.producer_id not in self._states:
+            self._turned_away.note(header.producer_id, header.producer_epoch, header.base_sequence)
 
     def _check_overtaking(self, header: BatchHeader, offset: int) -> None:
-        lowest = self._turned_away.get((header.producer_id, header.producer_epoch))
+        lowest = self._turned_away.lowest(header.producer_id, header.producer_epoch)
         if lowest is not None and header.base_sequence > lowest:
             raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -272,7 +270,7 @@ class Producers:
         state = self._states.get(producer_id)
         if state is None:
             state = self._begin(header)
-            self._turned_away.pop((producer_id, header.producer_epoch), None)
+            self._turned_away.forget(producer_id, header.producer_epoch)
         elif state.kept_at is not self._marks.newest:
             self._marks.keep(state)
         batches = state.batches
@@ -347,6 +345,7 @@ class Producers:
     def minute(self, next_offset: int) -> None:
         """Called about once a minute, with where the log ends now."""
         self._crowd.minute(next_offset)
+        self._turned_away.minute()
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that wrote nothing for so long; how many."""

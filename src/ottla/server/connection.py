@@ -462,7 +462,7 @@ class Connection:
         if 0 <= max_idle_s < quiet_s and (self._sending.blocked or not self._slots):
             self.close()
         elif self._inbound.holds_up(now):
-            log.warning("closing %s: others wait for memory, and it sends slowly", self.context.connection.remote_address)
+            log.warning("closing %s: it is slow, and others wait for memory", self.context.connection.remote_address)
             self.close()
         elif quiet_s > limits.BUFFER_KEEP_S:
             self._inbound.shrink()

@@ -60,8 +60,9 @@ class Program:
         return self._process.poll() is not None
 
     def failed(self) -> CommandError:
-        said = self._log.read_text(errors="replace").strip()[-_SHOWN_CHARS:]
-        return CommandError(f"the demo failed: the {self.name} ended with {self._process.wait()}: {said}")
+        said = self._log.read_text(errors="replace").strip().rpartition("\n")[2][-_SHOWN_CHARS:]
+        ended = f"the {self.name} ended with {self._process.wait()}"
+        return CommandError(f"the demo failed: {ended}: {said}", hint=f"all that it said is in {self._log}")
 
     def kill(self) -> None:
         """SIGKILL, to it and everything it started: what a power cut does to a machine."""

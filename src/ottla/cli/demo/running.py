@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NAME = "shop"
 QUERIES = ("sales", "revenue")
 _LOOK_EVERY_S = 0.5
-_GIVE_UP_S = 300.0
+_GIVE_UP_S = 300.0  # without any progress
 _RATE_OVER_S = 5.0
 
 
@@ -100,6 +100,7 @@ class Demo:
         spark = self._start_pipeline(bootstrap, url)
 
         def watch(phase: str, until: Callable[[int, Windows], bool]) -> None:
+            seen, seen_s = (-1, -1), 0.0
             while True:
                 now = self._look(client, feed, phase)
                 view.show(now)
@@ -107,8 +108,13 @@ class Demo:
                     return
                 if spark.ended:
                     raise spark.failed()
-                if time.monotonic() - self._began_s > _GIVE_UP_S:
-                    raise CommandError(f"the demo failed: {phase} took too long")
+                if seen != (seen := (now.sold, len(now.windows))):
+                    seen_s = time.monotonic()
+                elif time.monotonic() - seen_s > _GIVE_UP_S:
+                    raise CommandError(
+                        f"the demo failed: {phase}, and nothing came for {_GIVE_UP_S:.0f} s",
+                        hint=f"{self._directory / 'pipeline.log'} tells what the pipeline does",
+                    )
                 _ = feed.done  # raises what stopped it
                 time.sleep(_LOOK_EVERY_S)
 
