@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from tests.server.talk import create, delete, eventually, produce
@@ -86,20 +87,30 @@ def test_a_replica_that_is_no_longer_ours_goes_without_what_lies_beside_it() -> 
     assert left.startswith("mixed-0") and disk.list(left) == ["notes.txt"]
 
 
-def test_partitions_of_a_directory_that_was_never_formatted_are_set_aside_only() -> None:
-    disk, clock = SimDisk(), [0]
-    Log.open(disk, "gone-0", LogConfig(), now_ms=0, topic_id=ID).close()
-    check_vacant(["/data"], lambda _: disk)
-    directory = DataDirectory("/data", disk)
-    directory.adopted = True
-    partitions = Partitions([directory], lambda _: LogConfig(), lambda: 0, 1 << 20, all_usable=True, node_id=1)
-    state = ClusterState()
-    for node_id in (1, 2):
-        state.brokers[node_id] = Broker(node_id, 0, ID, (), (), None, fenced=False)
-    in_one_go(partitions.changes.loading(state))
-    assert len(partitions.removal) == 0
-    assert disk.list("") == [f"gone-0.{ID.hex()}-stray"]
-    assert clock == [0]
+@pytest.mark.parametrize(
+    "path",
+    [
+        "__cluster_metadata-0/00000000000000000000.log",
+        "__cluster_metadata-0/00000000000000000007-0000000001.checkpoint",
+        "__cluster_metadata-0/quorum-state",
+        "t-0/partition.metadata",
+        "recovery-point-offset-checkpoint",
+        ".kafka_cleanshutdown",
+    ],
+)
+def test_a_data_directory_without_its_meta_properties_is_not_fresh(path: str) -> None:
+    disk = SimDisk()
+    put(disk, "bootstrap.checkpoint")
+    put(disk, path)
+    with pytest.raises(
+        IdentityError, match=r"/data has lost its meta\.properties: .* holds " + re.escape(path.partition("/")[0])
+    ) as raised:
+        check_vacant(["/new", "/data"], {"/new": SimDisk(), "/data": disk}.__getitem__)
+    assert raised.value.hint and "cluster.id" in raised.value.hint
+    with pytest.raises(IdentityError, match="has lost its"):
+        format_directories(
+            [("/data", disk)], "/data", node_id=1, cluster_id="c", voters=None, now_ms=0, rng=random.Random(1)
+        )
 
 
 @pytest.mark.parametrize("file", ["00000000000000000005.log", "notes.txt"])
@@ -224,8 +235,10 @@ def test_a_directory_of_somebody_else_is_not_formatted(path: str) -> None:
 
 def test_what_a_crash_within_formatting_leaves_is_no_obstacle() -> None:
     disk = SimDisk()
-    for path in (".lock", "bootstrap.checkpoint", "meta.properties.tmp", "lost+found/x", "__cluster_metadata-0/y"):
+    for path in (".lock", "bootstrap.checkpoint", "meta.properties.tmp", "lost+found/x", "quorum-doubt"):
         put(disk, path)
+    for suffix in ("", ".part"):
+        put(disk, f"__cluster_metadata-0/00000000000000000000-0000000000.checkpoint{suffix}")
     check_vacant(["/data"], lambda _: disk)
 
 

@@ -132,6 +132,26 @@ def test_directories_of_another_node_or_cluster_are_refused() -> None:
         Admin({"data": disks["data"], "more": other["data"]})
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "does not say cluster.id and node.id"),
+        (b"\x00\xff garbage\n\x01", "does not say cluster.id and node.id"),
+        (b"version=1\nnode.id=1\n", "does not say cluster.id"),
+        (b"version=1\ncluster.id=4L6g3nShT-eMCtK--X86sw\n", "does not say node.id"),
+        (b"version=1\nnode.id=1\ncluster.id=4L6g3nShT-eMCtK--X86sw\ndirectory.id=x\n", "is damaged: "),
+    ],
+)
+def test_damaged_meta_properties_are_neither_believed_nor_replaced(content: bytes, told: str) -> None:
+    disks = Admin().stop()
+    disks["data"].remove("meta.properties")
+    disks["data"].open("meta.properties", create=True).append(content)
+    with pytest.raises(IdentityError, match=told) as raised:
+        Admin(disks)
+    assert raised.value.hint
+    assert disks["data"].open("meta.properties").read(0, 1000) == content
+
+
 def test_a_directory_that_is_added_joins_the_cluster() -> None:
     admin = Admin()
     cluster_id = admin.host.cluster_id

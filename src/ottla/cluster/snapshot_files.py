@@ -23,6 +23,11 @@ _NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _UNFINISHED = ".part"
 
 
+def is_first_snapshot(name: str) -> bool:
+    """Whether a file, complete or not, is the snapshot before the first record, which only formatting writes."""
+    return name.removesuffix(_UNFINISHED) == _name(Place(0, 0))
+
+
 class SnapshotFiles:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory

@@ -67,6 +67,11 @@ def foreign_entries(disk: Disk, others: tuple[str, ...]) -> list[str]:
     return [name for name in disk.list("") if not (name in others or is_root_file(name) or is_home(disk, name))]
 
 
+def is_trace_of_use(disk: Disk, name: str) -> bool:
+    """Whether only a node that has used this data directory can have left an entry of its root: formatting does not."""
+    return is_home(disk, name) or (is_root_file(name) and not name.startswith(checkpoint.META_PROPERTIES))
+
+
 def is_home(disk: Disk, name: str) -> bool:
     """Whether an entry of the root is the directory of a partition, or of one on its way in or out."""
     plain = name.rpartition(".")[0] if name.endswith(_ON_THEIR_WAY) else name

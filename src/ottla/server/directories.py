@@ -51,7 +51,6 @@ class DataDirectory:
         self.deleted = [name for name in names if is_deleted_directory(name) and ours(name)]
         # Those of which the files of the checkpoints say nothing true yet: each with a token of its own.
         self.begun: dict[TopicPartition, object] = {}
-        self.adopted = False  # formatted by this start although partitions lay there
         self._noting = threading.Lock()  # for as long as one note takes
         self._writing = threading.Lock()
         self._written: dict[str, int] = {}

@@ -17,7 +17,7 @@ from ottla.cluster.journal import snapshot_batches
 from ottla.cluster.snapshot import feature
 from ottla.cluster.store import DIRECTORY as JOURNAL
 from ottla.cluster.store import DOUBT
-from ottla.log.checkpoint import read_meta_properties, write_meta_properties
+from ottla.log.checkpoint import META_PROPERTIES, read_meta_properties, write_meta_properties
 from ottla.log.disk import Directory, Disk, replace_file
 from ottla.model.ids import BitSource, random_uuid, uuid_bytes, uuid_text
 from ottla.server.directories import DataDirectory
@@ -25,6 +25,7 @@ from ottla.server.directories import DataDirectory
 log = logging.getLogger(__name__)
 
 BOOTSTRAP = "bootstrap.checkpoint"
+RESTORE = f"restore {META_PROPERTIES} (version=1, node.id and cluster.id as they were), or choose an empty directory"
 _VERSION = "1"  # of meta.properties, since KRaft
 _VOTERS_WITH_DOUBT = 3  # of fewer a majority is all of them
 
@@ -59,7 +60,7 @@ def identify(
     """
     for directory in directories:
         directory.disk.make_directory("")
-    found = [read_meta_properties(directory.disk) for directory in directories]
+    found = [_stored_properties(directory) for directory in directories]
     cluster_id = _agree_on_cluster(found, cluster_id) or _new_cluster(of_voters, rng)
     home = _home(directories, found, metadata_path)
     if all(properties is None for properties in found):
@@ -70,7 +71,6 @@ def identify(
     for directory, properties in zip(directories, found, strict=True):
         if properties is None:
             directory_id = random_uuid(rng)
-            directory.adopted = bool(directory.found)
             _format(directory, node_id, cluster_id, directory_id)
         else:
             _check_node(directory, properties, node_id)
@@ -78,6 +78,26 @@ def identify(
         directory.id = directory_id
         ids.append(directory_id)
     return Identity(node_id, cluster_id, tuple(ids), home, ids[list(directories).index(home)])
+
+
+def _stored_properties(directory: DataDirectory) -> dict[str, str] | None:
+    """None if it was never formatted; IdentityError if it was, and nobody can tell any longer for whom."""
+    properties = read_meta_properties(directory.disk)
+    if properties is None:
+        return None
+    missing = [name for name in ("cluster.id", "node.id") if not properties.get(name)]
+    if properties.get("broker.id"):  # as a Kafka before KRaft called it
+        missing = [name for name in missing if name != "node.id"]
+    if missing:
+        raise IdentityError(
+            f"{directory.path}/{META_PROPERTIES} is damaged: it does not say {' and '.join(missing)}", RESTORE
+        )
+    if "directory.id" in properties:
+        try:
+            uuid_bytes(properties["directory.id"])
+        except ValueError as error:
+            raise IdentityError(f"{directory.path}/{META_PROPERTIES} is damaged: {error}", RESTORE) from None
+    return properties
 
 
 def _home(
@@ -133,12 +153,11 @@ def _check_node(directory: DataDirectory, properties: dict[str, str], node_id: i
 
 def _directory_id(directory: DataDirectory, properties: dict[str, str], rng: BitSource) -> bytes:
     """Directories that an old Kafka formatted have no id yet."""
-    try:
+    if "directory.id" in properties:
         return uuid_bytes(properties["directory.id"])
-    except (KeyError, ValueError):
-        directory_id = random_uuid(rng)
-        write_meta_properties(directory.disk, {**properties, "directory.id": uuid_text(directory_id)})
-        return directory_id
+    directory_id = random_uuid(rng)
+    write_meta_properties(directory.disk, {**properties, "directory.id": uuid_text(directory_id)})
+    return directory_id
 
 
 def _format(directory: DataDirectory, node_id: int, cluster_id: str, directory_id: bytes) -> None:

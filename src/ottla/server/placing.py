@@ -87,7 +87,7 @@ def set_stray_aside(directory: DataDirectory, home: Directory) -> bool:
     except StorageError as error:
         log.warning("%s", error)
         return False
-    return topic_id is not None and not directory.adopted
+    return topic_id is not None
 
 
 def identity_of(home: Directory) -> bytes | None:
