@@ -16,15 +16,17 @@ from ottla.cli import start
 from ottla.cli.cluster_brokers import add_local
 from ottla.cli.cluster_plan import plan_for, plan_json, under_way, unfinished
 from ottla.cli.cluster_reassign import parse_rate, plan, targets
-from ottla.cli.cluster_view import BrokerView, ClusterView, PartitionView, status_json
+from ottla.cli.cluster_view import BrokerView, ClusterView, PartitionView, _broker, status_json
 from ottla.cli.cluster_voters import look_around
 from ottla.cli.local_cluster import define, define_broker, found_nodes, retire
 from ottla.cli.terminal import CommandError
 from ottla.client.address import Address
+from ottla.client.admin.nodes import LogDir, ReplicaSize
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.admin.voters import Quorum, QuorumReplica, VoterEndpoint
 from ottla.client.errors import NotConnected
 from ottla.client.metadata import Broker
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
 CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
@@ -43,6 +45,20 @@ def partition(
     index: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...], move: Reassignment | None = None
 ) -> PartitionView:
     return PartitionView(TopicPartition("t", index), leader, replicas, isr, 2, 100, move)
+
+
+def test_a_directory_that_failed_is_a_problem_and_its_size_is_not_known() -> None:
+    """As brokers answer for a disk that failed, or is full: an error, no replicas, no sizes."""
+    failed = LogDir(1, "/full", ErrorCode.KAFKA_STORAGE_ERROR, (), -1, -1)
+    works = LogDir(1, "/works", ErrorCode.NONE, (ReplicaSize("t", 0, 7, 0, False),), 100, 50)
+    broker = Broker(1, "h", 9093, None, False)
+    alone, beside = (_broker(broker, [], {1: dirs}) for dirs in ([failed], [failed, works]))
+    assert (alone.size_bytes, alone.free_bytes) == (None, None)
+    assert (beside.size_bytes, beside.free_bytes) == (7, 50)
+    for each in (alone, beside):
+        found = ClusterView("id", QUORUM, (each,), ())
+        assert found.problems() == {"failed_directories": ["/full of broker 1"]}
+        assert status_json(found)["healthy"] is False
 
 
 # --- a quorum whose leader is not known to whoever was asked

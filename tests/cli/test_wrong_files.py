@@ -18,6 +18,7 @@ from ottla.model.limits import SETTINGS_FILE_BYTES_MAX
         (b"not a kafka dir\n", "line 1 is no setting: 'not a kafka dir'"),
         (b"\x7fELF\x00", "line 1 is no text: it holds the byte 0x7f"),
         (b"", "sets nothing"),
+        (b"127.0.0.1\tlocalhost\n", "sets nothing that a node knows"),
         (b"#" * (SETTINGS_FILE_BYTES_MAX + 1), f"larger than {SETTINGS_FILE_BYTES_MAX} bytes"),
     ],
 )
@@ -28,6 +29,26 @@ def test_the_content(content: bytes, message: str, tmp_path: Path, capsys: pytes
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and lines[1].startswith("hint: ")
     assert lines[0].startswith(f"error: {file}") and message in lines[0]
+
+
+def test_a_file_without_a_single_known_setting_starts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts, data = tmp_path / "hosts", tmp_path / "data"
+    hosts.write_text("127.0.0.1\tlocalhost\n")
+    assert start.main([str(hosts), "--data", str(data), "--set", "node.id=1"]) == 1
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error == f"error: {hosts} sets nothing that a node knows (127.0.0.1)" and hint.startswith("hint: ")
+    assert not data.exists()
+
+
+def test_what_keeps_a_node_from_starting_is_not_called_without_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0", "--set", "authorizer.class.name=A"]
+    assert start.main([*options, "--set", "metric.reporters=B"]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: authorizer.class.name is set, but access control is not there yet")
 
 
 @pytest.mark.parametrize("kind", ["directory", "missing", "empty name", "unreadable"])

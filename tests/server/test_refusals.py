@@ -22,6 +22,15 @@ from ottla.testing.broker import Broker
         ({"listeners": "WHO://127.0.0.1:0"}, "listener WHO is not in listener.security.protocol.map"),
         ({"listener.security.protocol.map": "PLAINTEXT"}, "'PLAINTEXT' is not of the form NAME:PROTOCOL"),
         ({"advertised.listeners": "here:9092"}, "advertised.listeners: 'here:9092' is not of the form"),
+        (
+            {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"},
+            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0",
+        ),
+        (
+            {"listeners": "PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"},
+            "Each listener must have a different name, listeners: PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        ),
+        ({"listeners": "PLAINTEXT://127.0.0.1:0,plaintext://127.0.0.1:1"}, "Each listener must have a different name"),
         ({"process.roles": "broker"}, "must say where the controllers are"),
         ({"process.roles": "broker", "controller.quorum.voters": "1@localhost:1"}, "must not be among"),
         ({"controller.quorum.voters": "1@localhost:1,2@localhost:2"}, "controller.listener.names must have a name"),

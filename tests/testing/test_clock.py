@@ -17,6 +17,12 @@ def members(bootstrap: str, group: str) -> int:
     return len(admin.describe_consumer_groups([group])[group].result(WAIT_S).members)
 
 
+def test_time_only_passes(ottla_broker: Broker) -> None:
+    for duration in (-5, timedelta(seconds=-1), float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="time passes forwards"):
+            ottla_broker.clock.advance(duration)
+
+
 def test_a_silent_member_is_removed_when_its_session_is_over(ottla_broker: Broker) -> None:
     with Blocking(ottla_broker.bootstrap) as client:
         client.send("orders", b"x")

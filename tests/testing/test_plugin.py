@@ -54,6 +54,11 @@ def test_brokers_are_apart(ottla_broker_factory: Callable[..., Broker]) -> None:
         assert client.run(client.cluster.topic("wide")).partition_count == 4
 
 
+def test_a_misspelt_setting_is_refused(ottla_broker_factory: Callable[..., Broker]) -> None:
+    with pytest.raises(ValueError, match=r"there is no setting num\.partitons, did you mean num\.partitions\?"):
+        ottla_broker_factory(**{"num.partitons": 3})
+
+
 def test_a_restart_keeps_data_and_address(ottla_broker: Broker) -> None:
     before = ottla_broker.bootstrap
     with Blocking(before) as client:

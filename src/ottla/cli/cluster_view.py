@@ -16,7 +16,7 @@ from ottla.client.admin.replicas import Reassignment
 from ottla.client.admin.voters import Quorum
 from ottla.client.errors import ClientError
 from ottla.client.metadata import NO_LEADER, Broker
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
 
@@ -69,6 +69,7 @@ class BrokerView(NamedTuple):
     size_bytes: int | None
     disk_bytes: int | None
     free_bytes: int | None
+    failed: tuple[str, ...] = ()  # paths of directories that answer with errors
 
     @property
     def id(self) -> int:
@@ -89,6 +90,7 @@ class ClusterView(NamedTuple):
             "under_min_isr": [str(each.at) for each in self.partitions if each.is_under_min_isr],
             "under_replicated": [str(each.at) for each in self.partitions if each.is_under_replicated],
             "fenced_brokers": [str(each.id) for each in self.brokers if each.broker.is_fenced],
+            "failed_directories": [f"{path} of broker {each.id}" for each in self.brokers for path in each.failed],
             "voters_in_doubt": [str(each) for each in self.in_doubt],
         }
         return {kind: names for kind, names in found.items() if names}
@@ -200,14 +202,17 @@ async def _min_isr(admin: Admin, names: list[str]) -> dict[str, int]:
 
 def _broker(broker: Broker, partitions: list[PartitionView], dirs: Mapping[int, list[LogDir]]) -> BrokerView:
     own = dirs.get(broker.node_id)
-    known = [each for each in own or () if each.total_bytes >= 0]
+    failed = [each for each in own or () if each.error != ErrorCode.NONE]
+    usable = [each for each in own or () if each not in failed]
+    known = [each for each in usable if each.total_bytes >= 0]
     return BrokerView(
         broker,
         sum(each.leader == broker.node_id for each in partitions),
         sum(broker.node_id in each.replicas for each in partitions),
-        None if own is None else sum(replica.size_bytes for each in own for replica in each.replicas),
+        sum(replica.size_bytes for each in usable for replica in each.replicas) if usable else None,
         sum(each.total_bytes for each in known) if known else None,
         sum(each.usable_bytes for each in known) if known else None,
+        tuple(each.path for each in failed),
     )
 
 

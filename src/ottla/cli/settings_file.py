@@ -6,6 +6,7 @@ import os
 
 from ottla.cli.terminal import CommandError
 from ottla.model.broker_settings import BROKER_SETTINGS
+from ottla.model.config import declared
 from ottla.model.limits import SETTINGS_FILE_BYTES_MAX
 from ottla.model.properties import PropertiesError
 from ottla.model.settings_file import parse_settings
@@ -30,6 +31,9 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, str]:
     if len(data) > SETTINGS_FILE_BYTES_MAX:
         raise CommandError(f"{name} is larger than {SETTINGS_FILE_BYTES_MAX} bytes: it is no properties file", _HINT)
     try:
-        return parse_settings(data, BROKER_SETTINGS)
+        found = parse_settings(data, BROKER_SETTINGS)
     except PropertiesError as error:
         raise CommandError(f"{name}: {error}", _HINT) from None
+    if found and not any(declared(each, BROKER_SETTINGS) for each in found):
+        raise CommandError(f"{name} sets nothing that a node knows ({next(iter(found))})", _HINT)
+    return found

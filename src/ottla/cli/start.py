@@ -157,16 +157,20 @@ def serve(
     from ottla.server.configs import Configs
     from ottla.server.identity import IdentityError
     from ottla.server.listeners import listened
+    from ottla.server.refusals import check_start
 
     handler = logs.set_up(sys.stderr, level=log_level)
     for name, nearest in unknown(values, BROKER_SETTINGS):
         advice = f", did you mean {nearest}?" if nearest else ""
         print_warning(f"there is no setting {name}{advice}")
-    idle = without_effect(values, BROKER_SETTINGS)
-    if idle:
-        logging.getLogger(__name__).info("set, and without effect (docs/settings.md says why): %s", ", ".join(idle))
     try:
-        check_free((each.host, each.port) for each in listened(Configs(values).broker))
+        configs = Configs(values)
+        endpoints = listened(configs.broker)
+        check_start(configs, endpoints)
+        idle = without_effect(values, BROKER_SETTINGS)
+        if idle:
+            logging.getLogger(__name__).info("set, and without effect (docs/settings.md says why): %s", ", ".join(idle))
+        check_free((each.host, each.port) for each in endpoints)
         process.run(values, on_ready, on_recovery)
     except CommandError as error:
         print_error(str(error), error.hint)

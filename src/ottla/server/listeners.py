@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
@@ -15,7 +15,7 @@ DEFAULT_LISTENERS = ("PLAINTEXT://127.0.0.1:9092",)
 EVERY_INTERFACE = "0.0.0.0"
 
 
-def parse_listeners(entries: Iterable[str], setting: str = "listeners") -> list[Endpoint]:
+def parse_listeners(entries: Sequence[str], setting: str = "listeners") -> list[Endpoint]:
     """`PLAINTEXT://host:port` each. As with Kafka, an empty host means every interface."""
     found: list[Endpoint] = []
     for entry in entries:
@@ -24,19 +24,37 @@ def parse_listeners(entries: Iterable[str], setting: str = "listeners") -> list[
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: {entry!r} is not of the form NAME://HOST:PORT")
         endpoint = Endpoint(match["name"].upper(), match["host"].strip("[]") or EVERY_INTERFACE, int(match["port"]))
         if any(other.name == endpoint.name for other in found):
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting}: the name {endpoint.name} occurs twice")
+            raise _same_name(setting, ",".join(entries))
         found.append(endpoint)
     return found
 
 
 def listened(settings: Config) -> list[Endpoint]:
     """Where the node listens."""
-    return parse_listeners(settings.get("listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
+    return parse_listeners(_entries(settings, "listeners") if settings.is_set("listeners") else DEFAULT_LISTENERS)
 
 
 def advertised(settings: Config) -> list[Endpoint]:
     """What the operator wants clients to be told; empty if nothing."""
-    return parse_listeners(settings.get("advertised.listeners") or (), "advertised.listeners")
+    entries = _entries(settings, "advertised.listeners")
+    found = parse_listeners(entries, "advertised.listeners")
+    if any(f"://{EVERY_INTERFACE}:" in entry for entry in entries):
+        problem = f"advertised.listeners cannot use the nonroutable meta-address {EVERY_INTERFACE}"
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{problem}. Use a routable IP address.")
+    return found
+
+
+def _entries(settings: Config, setting: str) -> Sequence[str]:
+    """The items of a list, in which the same listener twice would count once."""
+    found: Sequence[str] = settings.get(setting) or ()
+    text = settings.texts.get(setting, "").strip()
+    if text and text.count(",") >= len(found):
+        raise _same_name(setting, text)
+    return found
+
+
+def _same_name(setting: str, text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_CONFIG, f"Each listener must have a different name, {setting}: {text}")
 
 
 def security_protocols(settings: Config) -> dict[str, str]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ottla.model.broker_settings import BROKER_SETTINGS
+from ottla.model.config import unknown
 from ottla.model.errors import ErrorCode
 from ottla.server.node import Node, system_ports
 from ottla.testing.clock import Clock, Pause
@@ -29,6 +31,11 @@ class Broker:
     """
 
     def __init__(self, data_dir: Path | str, settings: Mapping[str, object] | None = None) -> None:
+        """ValueError for a setting that nobody knows: a test with a misspelt one would test something else."""
+        strangers = unknown(settings or (), BROKER_SETTINGS)
+        if strangers:
+            name, nearest = strangers[0]
+            raise ValueError(f"there is no setting {name}" + (f", did you mean {nearest}?" if nearest else ""))
         self.data_dir = Path(data_dir)
         self.settings = {
             "listeners": "PLAINTEXT://127.0.0.1:0",

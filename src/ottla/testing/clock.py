@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -72,7 +73,10 @@ class Clock:
     def advance(self, duration: str | float | timedelta) -> None:
         """Lets time pass: `"45s"`, `"2h30m"`, `"500ms"`, a timedelta, or seconds. Returns when what was due is done."""
         assert self._loop is not None, "the broker is not running"
-        asyncio.run_coroutine_threadsafe(self._loop.pass_time(_seconds(duration)), self._loop).result()
+        duration_s = _seconds(duration)
+        if not 0 <= duration_s < math.inf:
+            raise ValueError(f"time passes forwards, and not for ever: {duration!r}")
+        asyncio.run_coroutine_threadsafe(self._loop.pass_time(duration_s), self._loop).result()
 
     @property
     def _ahead_s(self) -> float:
