@@ -22,7 +22,11 @@ from ottla.server.reserve import NAME, Reserve, may_use
         ("__cluster_metadata-0/00000000000000000042-0000000001.checkpoint.part", False),
         ("t-0/00000000000000000000.log", False),
         ("t-0/00000000000000000000.log.cleaned", False),
-        ("t-0/00000000000000000000.timeindex", True),
+        ("__cluster_metadata-0/00000000000000000000.index", True),
+        ("t-0/00000000000000000000.index", False),
+        ("t-0/00000000000000000000.timeindex", False),
+        ("t-0/00000000000000000042.snapshot", False),
+        ("t-0/00000000000000000042.snapshot.tmp", False),
         ("t-0/leader-epoch-checkpoint.tmp", True),
         ("t-0/partition.metadata.tmp", False),
     ],
@@ -46,12 +50,37 @@ def test_it_gives_way_in_steps_and_is_filled_again(tmp_path: Path) -> None:
     assert size().st_size == 0
 
 
-def test_writes_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_wants_more_than_there_is_gets_nothing(tmp_path: Path) -> None:
+    reserve = Reserve(str(tmp_path))
+    reserve.fill()
+    assert not reserve.lend(RESERVE_BYTES + 1)
+    assert (tmp_path / NAME).stat().st_size == RESERVE_BYTES
+    assert reserve.lend(RESERVE_BYTES) and not reserve.lend(1)
+
+
+@pytest.mark.parametrize("full", [errno.ENOSPC, errno.EDQUOT])
+def test_a_reserve_for_which_there_is_no_room_yet_is_filled_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: int
+) -> None:
+    def no_room(*_: object) -> None:
+        raise OSError(full, "full")
+
+    reserve = Reserve(str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", no_room)
+        reserve.fill()
+    assert (tmp_path / NAME).stat().st_size == 0
+    reserve.fill()
+    assert (tmp_path / NAME).stat().st_size == RESERVE_BYTES
+
+
+@pytest.mark.parametrize("full", [errno.ENOSPC, errno.EDQUOT])
+def test_writes_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: int) -> None:
     """Simulated: a write succeeds when the reserve has given way twice."""
 
     def pwrite(fd: int, data: bytes, position: int) -> int:
         if (tmp_path / NAME).stat().st_size > RESERVE_BYTES - 2 * RESERVE_STEP_BYTES:
-            raise OSError(errno.ENOSPC, "full")
+            raise OSError(full, "full")
         return honest(fd, data, position)
 
     honest = os.pwrite

@@ -35,6 +35,7 @@ _DISK_HINTS = {
     errno.EACCES: f"this user may not write there: {_ELSEWHERE}",
     errno.EPERM: f"this user may not write there: {_ELSEWHERE}",
     errno.ENOSPC: f"the disk is full: make room, or {_ELSEWHERE}",
+    errno.EDQUOT: f"the quota for this disk is used up: make room, or {_ELSEWHERE}",
 }
 _STOP_S = 30.0  # what a node may take to stop when nobody is left to wait for it
 

@@ -34,7 +34,7 @@ from ottla.model.limits import (
     WARMED_WHOLE_BYTES,
 )
 from ottla.server import page_cache
-from ottla.server.reserve import may_use
+from ottla.server.reserve import FULL, may_use
 
 if TYPE_CHECKING:
     from ottla.server.osdisk import OsDisk
@@ -266,7 +266,7 @@ class OsFile:
 
     def _write_at_last(self, error: OSError, position: int, data: Buffer) -> None:
         """The disk is full, or failed. What may use the reserve is written at its cost."""
-        while error.errno == errno.ENOSPC and may_use(self.path) and self.disk.reserve.lend(len(data)):
+        while error.errno in FULL and may_use(self.path) and self.disk.reserve.lend(len(data)):
             try:
                 return _write_rest(self._descriptor(), data, position, 0)
             except OSError as again:

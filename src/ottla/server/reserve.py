@@ -2,7 +2,8 @@
 
 Votes, registrations, deleted topics, log starts and checkpoints are a few kilobytes, and without them a node on a full
 disk could not start, and nobody could delete anything to make room. So a file of some size lies in each data directory,
-and is cut shorter where such a write finds no room. Records get nothing of it: they are what fills disks.
+and is cut shorter where such a write finds no room. Records get nothing of it: they are what fills disks. Nor do their
+indexes and the snapshots of their producers, which are made anew from records, and may be larger than the reserve.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import threading
 
 from ottla.log.checkpoint import PARTITION_METADATA
-from ottla.log.names import LOG
+from ottla.log.names import parse_name
 from ottla.model.limits import RESERVE_BYTES, RESERVE_STEP_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 
@@ -22,15 +23,16 @@ log = logging.getLogger(__name__)
 NAME = ".ottla-reserve"
 _JOURNAL = f"{CLUSTER_METADATA_TOPIC}-0"
 _SNAPSHOT_OF_METADATA = ".checkpoint"
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})  # what a disk, or a quota, says that has no room
 
 
 def may_use(path: str) -> bool:
-    """Whether a file may be written at the reserve's cost: not records, not what only new partitions need, and not
-    snapshots of the metadata, which can wait."""
+    """Whether a file may be written at the reserve's cost: not a segment's files, nor what only new partitions need,
+    nor snapshots of the metadata, which can wait."""
     directory, _, name = path.rpartition("/")
     if directory == _JOURNAL:
         return _SNAPSHOT_OF_METADATA not in name
-    return LOG not in name and not name.startswith(PARTITION_METADATA)
+    return parse_name(name) is None and not name.startswith(PARTITION_METADATA)
 
 
 class Reserve:
@@ -56,19 +58,19 @@ class Reserve:
                 os.close(fd)
 
     def lend(self, size_bytes: int) -> bool:
-        """Make room for so many bytes; False if there is nothing left to give."""
+        """Make room for so many bytes; False, and nothing is given, if there is less than that left."""
         with self._lock:
             try:
                 size = os.stat(self._path).st_size
-                left = max(size - max(size_bytes, RESERVE_STEP_BYTES), 0)
-                if size:
-                    os.truncate(self._path, left)
+                if size < max(size_bytes, 1):
+                    return False
+                os.truncate(self._path, max(size - max(size_bytes, RESERVE_STEP_BYTES), 0))
             except OSError:
                 return False
             if self._is_whole:
                 log.error("%s: the disk is full; delete topics or records, or make room", os.path.dirname(self._path))
             self._is_whole = False
-            return size > 0
+            return True
 
 
 def _grow(fd: int) -> bool:
@@ -79,7 +81,7 @@ def _grow(fd: int) -> bool:
             os.posix_fallocate(fd, size, wanted - size)
         except OSError as error:
             os.ftruncate(fd, size)
-            if error.errno != errno.ENOSPC:
+            if error.errno not in FULL:
                 return True  # there will never be one
             continue
         return wanted == RESERVE_BYTES
