@@ -188,6 +188,35 @@ def test_only_a_frame_that_comes_too_slowly_while_others_wait_holds_them_up() ->
     assert held_up(2) == [slow, quiet]
 
 
+def test_a_frame_that_nobody_reads_does_not_come_too_slowly() -> None:
+    """The answers before it have to leave first, or requests to be carried out."""
+    memory = RequestMemory(100 * limits.MIB)
+    buffer = InboundBuffer(memory, 1 << 24)
+    feed(buffer, framed(b"x" * 10 * limits.MIB)[: 5 * limits.MIB])
+    memory.wait(100 * limits.MIB, OTHER, print)  # favoured
+    memory.wait(100 * limits.MIB, Keeps(), print)
+    long_s = 2 * limits.STALLED_FRAME_S
+    assert not any(buffer.holds_up(float(now_s), is_read=False) for now_s in range(long_s))
+    found = [now_s for now_s in range(long_s, 2 * long_s) if buffer.holds_up(float(now_s))]
+    assert found and found[0] >= long_s + limits.STALLED_FRAME_S, "the time counts from when it is read again"
+
+
+def test_many_who_wait_ask_the_others_once() -> None:
+    memory = RequestMemory(100)
+    asked: list[int] = []
+
+    class Holds(Keeps):
+        def shrink(self) -> None:
+            asked.append(1)
+
+    memory.holders.update(dict.fromkeys(Holds() for _ in range(50)))
+    assert memory.reserve(100, OTHER)
+    for _ in range(100):
+        memory.wait(10, Keeps(), print)
+    assert len(memory.waiting) == 99, "one is favoured"
+    assert len(asked) == 2 * 50, "for it, and for all others together"
+
+
 def test_a_lone_request_larger_than_the_budget_is_let_through() -> None:
     memory = RequestMemory(100)
     assert memory.reserve(1000, OTHER)

@@ -199,6 +199,30 @@ def test_a_poll_of_many_partitions_reserves_memory_and_ends_when_others_need_it(
     assert memory.used_bytes == 0 and not memory.holders
 
 
+def test_polls_that_end_for_others_do_so_some_at_a_time() -> None:
+    clock, memory = Clock(), RequestMemory(10_000 * limits.PARKED_KEY_BYTES)
+    waiters = Waiters(clock, memory)
+    ended: list[int] = []
+    keys = 10 * limits.PARKED_KEYS_FREE
+    for number in range(50):
+        waiters.watch(
+            Later(), range(keys), lambda _, n=number: bool(ended.append(n)) or True, 10**9, may_be_hurried=True
+        )
+    for _ in range(3):  # each has all that it needs, so the next one is the first again
+        hungry = InboundBuffer(memory, 1)
+        memory.wait(9_000 * limits.PARKED_KEY_BYTES, hungry, lambda size_bytes: None)
+        memory.forget(hungry)
+    most = limits.WAITERS_TRIED_PER_TURN // 10
+    turns = 0
+    while any(not timer.delay for timer in clock.timers):
+        before = len(ended)
+        turn(clock)
+        turns += 1
+        assert len(ended) - before <= most
+    assert ended == list(range(50))
+    assert turns <= 50 // most + 2
+
+
 def test_a_poll_that_reserves_nothing_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was: the test above finds it. (The simulator does not: no memory is short there.)"""
     monkeypatch.setattr(Waiters, "_reserve", lambda self, waiter: True)

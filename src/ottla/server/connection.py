@@ -461,10 +461,10 @@ class Connection:
         # Who waits for us is not idle; who does not take our answers is.
         if 0 <= max_idle_s < quiet_s and (self._sending.blocked or not self._slots):
             self.close()
-        elif self._inbound.holds_up(now):
+        elif self._inbound.holds_up(now, is_read=self._reading and not self._has_put_back):
             log.warning("closing %s: it is slow, and others wait for memory", self.context.connection.remote_address)
             self.close()
-        elif quiet_s > limits.BUFFER_KEEP_S:
+        elif quiet_s > limits.BUFFER_KEEP_S or self._memory.waiting:
             self._inbound.shrink()
         if self._looked_at != self.last_active:
             self._looked_at = self.last_active

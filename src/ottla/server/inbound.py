@@ -125,12 +125,16 @@ class InboundBuffer:
     def holds_memory(self) -> bool:
         return self._reserved > 0
 
-    def holds_up(self, now_s: float) -> bool:
-        """Asked about once a second: whether others wait for memory that a frame holds which comes too slowly."""
+    def holds_up(self, now_s: float, *, is_read: bool = True) -> bool:
+        """Asked about once a second: whether others wait for memory that a frame holds which comes too slowly.
+
+        While the connection is not read, nothing can come.
+        """
         held = self.end - self.start
         came_bytes = held - self._seen_bytes
         if (
             not (self._reserved and self._memory.waiting)
+            or not is_read
             or self.pinned
             or self.wish_bytes
             or came_bytes < 0  # it is another frame

@@ -70,9 +70,11 @@ class RequestMemory:
 
     def wait(self, size_bytes: int, holder: Holder, granted: Callable[[int], None]) -> None:
         """Calls `granted` once, when `size_bytes` are reserved for `holder`; that may be before this returns."""
+        is_first = not self.waiting
         self.waiting[holder] = _Wish(size_bytes, holder, granted)
-        for each in tuple(self.holders):
-            each.shrink()
+        if is_first:  # all were asked for the others who wait
+            for each in tuple(self.holders):
+                each.shrink()
         self._hand_out()
 
     def forget(self, holder: Holder) -> None:

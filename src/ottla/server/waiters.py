@@ -32,7 +32,7 @@ Attempt = Callable[[Any], bool]
 
 
 class _Waiter:
-    __slots__ = ("_waiters", "attempt", "keys", "later", "reserved_bytes", "timer", "trying")
+    __slots__ = ("_waiters", "attempt", "hurried", "keys", "later", "reserved_bytes", "timer", "trying")
 
     def __init__(self, waiters: Waiters, later: Later[Any], keys: tuple[Hashable, ...], attempt: Attempt) -> None:
         self._waiters = waiters
@@ -41,6 +41,7 @@ class _Waiter:
         self.attempt = attempt
         self.timer: Any = None  # None again once it is done with
         self.trying = False
+        self.hurried = False
         self.reserved_bytes = 0
 
     def shrink(self) -> None:
@@ -60,6 +61,7 @@ class Waiters:
         self.waited_for = 0  # keys of all of them together
         self._rounds: deque[tuple[Hashable, Iterator[_Waiter]]] = deque()  # changed keys, and who was not tried yet
         self._changed_again: dict[Hashable, bool] = {}  # of those keys
+        self._hurried: deque[_Waiter] = deque()
         self._tried = 0  # how much was done since the last turn
         self._is_turn_due = False
 
@@ -99,8 +101,11 @@ class Waiters:
         return True
 
     def hurry(self, waiter: _Waiter) -> None:
-        """Its time is over, in the next turn of the loop."""
-        self._loop.call_soon(self._expire, waiter)
+        """Its time is over, in one of the next turns of the loop."""
+        if not waiter.hurried:
+            waiter.hurried = True
+            self._hurried.append(waiter)
+            self._next_turn()
 
     def notify(self, key: Hashable) -> None:
         waiting = self._by_key.get(key)
@@ -121,7 +126,7 @@ class Waiters:
             waiter = next(left, None)
             if waiter is None:
                 return True
-            self._tried += 1 + len(waiter.keys) // limits.PARKED_KEYS_FREE
+            self._tried += _cost(waiter)
             self._changed(waiter, key)
         return False
 
@@ -133,6 +138,12 @@ class Waiters:
     def _turn(self) -> None:
         self._is_turn_due = False
         self._tried = 0
+        while self._hurried and self._tried < limits.WAITERS_TRIED_PER_TURN:
+            waiter = self._hurried.popleft()
+            self._tried += _cost(waiter)
+            self._expire(waiter)
+        if self._hurried:
+            self._next_turn()
         while self._rounds:
             key, left = self._rounds.popleft()
             if not self._try_some(key, left):
@@ -182,3 +193,7 @@ class Waiters:
                 waiting.pop(waiter, None)
                 if not waiting:
                     del self._by_key[key]
+
+
+def _cost(waiter: _Waiter) -> int:
+    return 1 + len(waiter.keys) // limits.PARKED_KEYS_FREE
