@@ -39,6 +39,47 @@ def test_refused(words: str, told: str) -> None:
     assert hint.startswith(f"hint: `{named}") and hint.endswith("--help` shows how it is used")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("topic delete-records t --before-offset -1", "'--before-offset': Input should be greater"),
+        ("topic delete-records t --before-offset 99999999999999999999", "'--before-offset'"),
+        ("topic delete-records t --before-time -1", "--before-time: -1 is before 1970"),
+        ("topic delete-records t --before-time 1969-01-01", "is before 1970"),
+        ("topic delete-records t --before-time 99999999999999999999", "--before-time: 99999999999999999999 is later"),
+        ("topic create t -p 99999999999", "'--partitions'"),
+        ("topic create t -r 99999", "'--replication-factor'"),
+        ("topic add-partitions t 99999999999", "'total'"),
+        ("consume t --from-timestamp 99999999999999999999", "--from-timestamp"),
+        ("consume t --from-offset 99999999999999999999", "'--from-offset'"),
+        ("consume t --since 99999999999999999999d", "--since"),
+        ("produce t v -p 99999999999", "'--partition'"),
+        ("group reset-offsets g --to-time 99999999999999999999", "--to-time"),
+        ("txn list --running 99999999999999999999", "--running"),
+        ("txn abort --partition t:99999999999 --start-offset 0", "is not TOPIC:PARTITION"),
+    ],
+)
+def test_refused_before_a_broker_is_asked(words: str, told: str) -> None:
+    run = invoke(*words.split())
+    error, hint = run.err.splitlines()
+    assert run.code == 2 and error.startswith("error: ") and told in error and hint.startswith("hint: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ('"timestamp":99999999999999999999', "timestamp is not between -1 and 9223372036854775807"),
+        ('"partition":99999999999', "partition is not between 0 and 2147483647"),
+        ('"headers":[1]', "a header is not [name, value]"),
+        ('"headers":7', "headers are neither an object nor a list"),
+    ],
+)
+def test_a_record_as_json(fields: str, told: str) -> None:
+    with pytest.raises(CommandError) as raised:
+        records.from_json(f'{{"value":"v",{fields}}}'.encode())
+    assert told in str(raised.value)
+
+
 def test_without_words_the_help_is_shown() -> None:
     for words in ([], ["topic"]):
         run = invoke(*words)

@@ -15,8 +15,9 @@ import typer
 
 from ottla.cli import cluster_quorum
 from ottla.cli.cluster_run import run
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index
 from ottla.cli.terminal import CommandError
+from ottla.model.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from ottla.cli.cluster_view import ClusterView
@@ -28,7 +29,7 @@ app = typer.Typer(
     help="Look at a cluster, move partitions between its brokers, add and remove brokers.", no_args_is_help=True
 )
 
-BrokerId = Annotated[int, typer.Argument(help="The broker's node id.")]
+BrokerId = Annotated[int, typer.Argument(min=0, max=INT32_MAX, help="The broker's node id.")]
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this it is only shown.")]
 Throttle = Annotated[
     str | None, typer.Option("--throttle", help="Bytes per second and broker that moves may take: 50MiB, 1GB.")
@@ -174,7 +175,7 @@ def balance(
         for each in shares:
             if view.broker(each) is None:
                 raise CommandError(f"there is no broker {each}", "`ottla cluster status` shows them")
-        measured = await rates(admin, view, parse_duration_ms(sample) / 1000) if sample else None
+        measured = await rates(admin, view, parse_duration_ms(sample, "--sample") / 1000) if sample else None
         found = plan_for(view, rates=measured, capacity=shares, copies=not leaders_only)
         return found, unfinished(view, found)
 
@@ -208,7 +209,9 @@ def add_broker(
     listen: Annotated[
         str | None, typer.Option("--listen", "-l", help="HOST:PORT of the new broker: prints its property file.")
     ] = None,
-    node_id: Annotated[int | None, typer.Option("--id", help="Its node id; the next free one unless told.")] = None,
+    node_id: Annotated[
+        int | None, typer.Option("--id", min=0, max=INT32_MAX, help="Its node id; the next free one unless told.")
+    ] = None,
     rack: Annotated[str | None, typer.Option("--rack", help="Its rack.")] = None,
     voter: Annotated[
         bool, typer.Option("--voter", help="In a local cluster: wait until it is up, and let it vote in the quorum.")
@@ -329,9 +332,10 @@ def _partition(text: str) -> TopicPartition:
     from ottla.model.ids import TopicPartition
 
     topic, colon, index = text.rpartition(":")
-    if not colon or not topic or not index.isdecimal():
+    number = parse_index(index)
+    if not colon or not topic or number is None:
         raise typer.BadParameter(f"{text!r} is not TOPIC:PARTITION")
-    return TopicPartition(topic, int(index))
+    return TopicPartition(topic, number)
 
 
 def _shares(texts: list[str]) -> dict[int, float]:

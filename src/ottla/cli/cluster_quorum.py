@@ -8,13 +8,14 @@ import typer
 
 from ottla.cli.cluster_run import run
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json
+from ottla.model.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.nodes import Feature
     from ottla.client.admin.voters import Quorum, QuorumReplica
 
-NodeId = Annotated[int, typer.Argument(help="The controller's node id.")]
+NodeId = Annotated[int, typer.Argument(min=0, max=INT32_MAX, help="The controller's node id.")]
 
 
 def register(app: typer.Typer) -> None:

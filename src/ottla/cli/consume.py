@@ -19,6 +19,7 @@ from ottla.cli.options import (
 )
 from ottla.cli.outlet import stop_when_unread
 from ottla.cli.terminal import CommandError, is_coloured
+from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,9 @@ def register(app: typer.Typer) -> None:
 def consume(
     topic: Topic,
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="From the first record.")] = False,
-    from_offset: Annotated[int | None, typer.Option("--from-offset", "-o", min=0, help="From this offset.")] = None,
+    from_offset: Annotated[
+        int | None, typer.Option("--from-offset", "-o", min=0, max=INT64_MAX, help="From this offset.")
+    ] = None,
     from_timestamp: Annotated[
         str | None, typer.Option("--from-timestamp", help="Milliseconds since 1970 or 2026-01-31T12:00:00.")
     ] = None,
@@ -119,9 +122,9 @@ def _start(
     if from_offset is not None:
         return from_offset
     if from_timestamp is not None:
-        return Time(parse_timestamp_ms(from_timestamp))
+        return Time(parse_timestamp_ms(from_timestamp, "--from-timestamp"))
     if since is not None:
-        return Time(wall_clock_ms() - parse_duration_ms(since))
+        return Time(max(0, wall_clock_ms() - parse_duration_ms(since, "--since")))
     return LATEST if follow and not from_beginning else EARLIEST
 
 

@@ -167,8 +167,8 @@ def reset_offsets(
         raise typer.BadParameter("say where to: one of --to, --to-time, --back and --shift")
     target = Target.of(
         to,
-        None if to_time is None else parse_timestamp_ms(to_time),
-        None if back is None else parse_duration_ms(back),
+        None if to_time is None else parse_timestamp_ms(to_time, "--to-time"),
+        None if back is None else parse_duration_ms(back, "--back"),
         shift,
     )
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.model.limits import INT32_MAX, INT64_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -50,25 +52,39 @@ def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:
     return pairs
 
 
-def parse_duration_ms(text: str) -> int:
+def parse_duration_ms(text: str, option: str) -> int:
     """Read `10m`, `2h30m`, `45s`, `1d`, `500ms`; a plain number counts seconds."""
     from ottla.model import durations
 
     try:
-        return durations.parse_duration_ms(text)
+        duration_ms = durations.parse_duration_ms(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(str(error), param_hint=option) from None
+    if duration_ms > INT64_MAX:
+        raise typer.BadParameter(f"{text} is longer than Kafka can express", param_hint=option)
+    return duration_ms
 
 
-def parse_timestamp_ms(text: str) -> int:
-    """Read milliseconds since 1970, or an ISO date or time (local time unless it names a zone)."""
+def parse_timestamp_ms(text: str, option: str) -> int:
+    """Read milliseconds since 1970, or an ISO date or time (local time unless it names a zone).
+
+    Times before 1970 are refused: in Kafka's requests negative times stand for the first and the last offset.
+    """
     from datetime import datetime
 
-    if text.removeprefix("-").isdecimal():
-        return int(text)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
+        digits = text.removeprefix("-")
+        time_ms = int(text) if digits.isdecimal() else round(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
         raise typer.BadParameter(
-            f"{text!r} is neither milliseconds since 1970 nor a time like 2026-01-31T12:00:00"
+            f"{text!r} is neither milliseconds since 1970 nor a time like 2026-01-31T12:00:00", param_hint=option
         ) from None
+    if not 0 <= time_ms <= INT64_MAX:
+        wrong = "is before 1970" if time_ms < 0 else f"is later than {INT64_MAX} ms, the last time there is"
+        raise typer.BadParameter(f"{text} {wrong}", param_hint=option)
+    return time_ms
+
+
+def parse_index(text: str) -> int | None:
+    """Read the number of a partition; None if the text is none."""
+    return int(text) if text.isdecimal() and len(text) <= len(str(INT32_MAX)) and int(text) <= INT32_MAX else None

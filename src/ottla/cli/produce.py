@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Topic, client_options, parse_pairs
+from ottla.model.limits import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -66,7 +67,9 @@ def produce(
     ] = None,
     null: Annotated[str | None, typer.Option("--null", help="This text stands for no key or no value.")] = None,
     header: Annotated[list[str], typer.Option("--header", "-H", help="NAME=VALUE for every record.")] = [],  # noqa: B006
-    partition: Annotated[int | None, typer.Option("--partition", "-p", help="Always this partition.")] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Always this partition.")
+    ] = None,
     codec: Annotated[CodecName, typer.Option("--codec", "-z", help="Compression of the batches.")] = CodecName.none,
     acks: Annotated[Acks, typer.Option("--acks", help="Who must have a record before it counts.")] = Acks.everyone,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print where every record went (JSON).")] = False,

@@ -13,9 +13,10 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.cli.terminal import CommandError
+from ottla.model.limits import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ottla.client.ranges import ConsumedRecord
 
@@ -77,22 +78,36 @@ def _outgoing(found: Any) -> Outgoing:
     for name in ("key", "value"):
         if name in found and f"{name}_base64" in found:
             raise ValueError(f"{name} and {name}_base64 exclude each other")
-    headers = found.get("headers") or []
-    pairs = headers.items() if isinstance(headers, dict) else [(each[0], each[1]) for each in headers]
     return Outgoing(
         key=_field(found, "key"),
         value=_field(found, "value"),
-        headers=tuple((str(name), _bytes(value)) for name, value in pairs),
-        partition=_number(found, "partition"),
-        timestamp=_number(found, "timestamp"),
+        headers=tuple((name, _bytes(value)) for name, value in _headers(found.get("headers") or [])),
+        partition=_number(found, "partition", 0, INT32_MAX),
+        timestamp=_number(found, "timestamp", -1, INT64_MAX),
     )
 
 
-def _number(found: dict[str, Any], name: str) -> int | None:
+def _number(found: dict[str, Any], name: str, lowest: int, highest: int) -> int | None:
     number = found.get(name)
-    if number is not None and type(number) is not int:
+    if number is None:
+        return None
+    if type(number) is not int:
         raise TypeError(f"{name} is not a whole number")
+    if not lowest <= number <= highest:
+        raise ValueError(f"{name} is not between {lowest} and {highest}")
     return number
+
+
+def _headers(found: Any) -> Iterable[tuple[str, Any]]:
+    """Of `{name: value}` or `[[name, value], ...]`."""
+    if isinstance(found, dict):
+        return found.items()
+    if not isinstance(found, list):
+        raise TypeError("headers are neither an object nor a list")
+    for each in found:
+        if not (isinstance(each, list) and len(each) == 2 and isinstance(each[0], str)):
+            raise TypeError("a header is not [name, value]")
+    return [(name, value) for name, value in found]
 
 
 def _field(found: dict[str, Any], name: str) -> bytes | None:

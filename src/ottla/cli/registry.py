@@ -63,7 +63,7 @@ def registry(
         int(port),
         advertise,
         StoreOptions(topic, replication_factor, peers=tuple(each.rstrip("/") for each in peer or ())),
-        ElectionOptions(group, parse_duration_ms(session_timeout)),
+        ElectionOptions(group, parse_duration_ms(session_timeout, "--session-timeout")),
     )
     handler = logs.set_up(sys.stderr, level="INFO")
     try:

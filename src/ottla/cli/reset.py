@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
+from ottla.cli.options import parse_index
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -49,8 +51,8 @@ async def chosen_partitions(admin: Admin, topics: Iterable[str]) -> list[TopicPa
     chosen: list[TopicPartition] = []
     for text in topics:
         name, colon, index = text.rpartition(":")
-        if colon and index.isdecimal():
-            chosen.append(TopicPartition(name, int(index)))
+        if colon and (number := parse_index(index)) is not None:
+            chosen.append(TopicPartition(name, number))
         else:
             found = await admin.topics.describe(text)
             chosen.extend(TopicPartition(text, each.index) for each in found.partitions)
@@ -96,7 +98,7 @@ async def _wanted(
     time_ms = target.time_ms
     if time_ms is None:
         assert target.back_ms is not None, "one of them was given"
-        time_ms = admin.cluster.options.now_ms() - target.back_ms
+        time_ms = max(0, admin.cluster.options.now_ms() - target.back_ms)
     found = await _offsets(admin, partitions, Time(time_ms))
     return {each: found[each] if found[each] >= 0 else last[each] for each in partitions}
 

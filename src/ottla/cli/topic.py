@@ -9,6 +9,7 @@ import typer
 
 from ottla.cli import consent
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_pairs, parse_timestamp_ms
+from ottla.model.limits import INT16_MAX, INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -23,8 +24,12 @@ _INTERNAL_PREFIX = "__"
 @app.command()
 def create(
     name: Name,
-    partitions: Annotated[int, typer.Option("--partitions", "-p", help="-1: the broker's default.")] = -1,
-    replication_factor: Annotated[int, typer.Option("--replication-factor", "-r", help="-1: the default.")] = -1,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", min=-1, max=INT32_MAX, help="-1: the broker's default.")
+    ] = -1,
+    replication_factor: Annotated[
+        int, typer.Option("--replication-factor", "-r", min=-1, max=INT16_MAX, help="-1: the default.")
+    ] = -1,
     config: Annotated[list[str], typer.Option("--config", "-c", help="NAME=VALUE, may be repeated.")] = [],  # noqa: B006
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing topic is no error.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -192,7 +197,9 @@ def delete(
 @app.command("add-partitions")
 def add_partitions(
     name: Name,
-    total: Annotated[int, typer.Argument(help="How many partitions the topic is to have in all.")],
+    total: Annotated[
+        int, typer.Argument(min=1, max=INT32_MAX, help="How many partitions the topic is to have in all.")
+    ],
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Give a topic more partitions. Keys move: records of one key may then lie in two partitions."""
@@ -210,12 +217,16 @@ def add_partitions(
 @app.command("delete-records")
 def delete_records(
     name: Name,
-    before_offset: Annotated[int | None, typer.Option("--before-offset", help="Keep this offset and later.")] = None,
+    before_offset: Annotated[
+        int | None, typer.Option("--before-offset", min=0, max=INT64_MAX, help="Keep this offset and later.")
+    ] = None,
     before_time: Annotated[
         str | None, typer.Option("--before-time", help="Milliseconds since 1970 or 2026-01-31T12:00:00.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete every record.")] = False,
-    partition: Annotated[int | None, typer.Option("--partition", "-p", help="Only this partition.")] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Only this partition.")
+    ] = None,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -227,14 +238,14 @@ def delete_records(
 
     if sum([before_offset is not None, before_time is not None, everything]) != 1:
         raise typer.BadParameter("give one of --before-offset, --before-time and --all")
+    time_ms = None if before_time is None else parse_timestamp_ms(before_time, "--before-time")
 
     async def run() -> dict[int, int]:
         async with Admin(client_options(bootstrap)) as admin:
             indexes = [each.index for each in (await admin.topics.describe(name)).partitions]
             wanted = indexes if partition is None else [partition]
-            if before_time is not None:
-                time = Time(parse_timestamp_ms(before_time))
-                found = await admin.topics.offsets(name, time, wanted)
+            if time_ms is not None:
+                found = await admin.topics.offsets(name, Time(time_ms), wanted)
                 before = {
                     index: ALL_RECORDS if each.offset == NOT_FOUND else each.offset for index, each in found.items()
                 }

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_duration_ms
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_duration_ms, parse_index
+from ottla.model.limits import INT64_MAX
 
 app = typer.Typer(help="Look at transactions, and end those that hang.", no_args_is_help=True)
 
@@ -25,7 +26,7 @@ def list_transactions(
 
     async def run() -> list[dict[str, Any]]:
         async with Admin(client_options(bootstrap)) as admin:
-            running_ms = -1 if running is None else parse_duration_ms(running)
+            running_ms = -1 if running is None else parse_duration_ms(running, "--running")
             found = await admin.transactions.all(state, running_ms=running_ms)
             return [{"id": each.transactional_id, "producer": each.producer_id, "state": each.state} for each in found]
 
@@ -70,7 +71,9 @@ def describe(
 def abort(
     transactional_id: Annotated[str | None, typer.Argument(help="The transactional id.")] = None,
     partition: Annotated[str | None, typer.Option("--partition", help="TOPIC:PARTITION it hangs in.")] = None,
-    start_offset: Annotated[int | None, typer.Option("--start-offset", help="Where it begins there.")] = None,
+    start_offset: Annotated[
+        int | None, typer.Option("--start-offset", min=0, max=INT64_MAX, help="Where it begins there.")
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """End the open transaction of a transactional id, and fence its producer.
@@ -101,6 +104,7 @@ def _partition(text: str) -> Any:
     from ottla.model.ids import TopicPartition
 
     name, colon, index = text.rpartition(":")
-    if not colon or not index.isdecimal():
+    number = parse_index(index)
+    if not colon or number is None:
         raise typer.BadParameter(f"{text!r} is not TOPIC:PARTITION", param_hint="--partition")
-    return TopicPartition(name, int(index))
+    return TopicPartition(name, number)
