@@ -129,17 +129,21 @@ def test_transactions(ottla: Ottla, orders: Broker) -> None:
     assert "there is no transactional id 'pay'" in ottla("txn", "describe", "pay", code=1).err
     producer = Producer({"bootstrap.servers": orders.bootstrap, "transactional.id": "pay"})
     producer.init_transactions(WAIT_S)
+    assert [each["state"] for each in ottla("txn", "list", "--json").json] == ["Empty"]
+    assert ottla("txn", "list", "--running", "0", "--json").json == [], "nothing is open"
     producer.begin_transaction()
     producer.produce("orders", b"unseen", partition=0)
     producer.flush(WAIT_S)
     (row,) = ottla("txn", "list", "--json").json
     assert (row["id"], row["state"]) == ("pay", "Ongoing")
     assert ottla("txn", "list", "--running", "1h", "--json").json == []
+    assert [each["id"] for each in ottla("txn", "list", "--running", "0", "--json").json] == ["pay"]
     assert "there is no transaction state" in ottla("txn", "list", "--state", "Odd", code=1).err
     shown = ottla("txn", "describe", "pay", "--json").json
     assert shown["partitions"] == ["orders-0"] and shown["running_seconds"] >= 0
     assert "orders-0" in ottla("txn", "describe", "pay").out
     ottla("txn", "abort", "pay")
+    assert ottla("txn", "list", "--running", "0", "--json").json == []
     assert ottla("txn", "describe", "pay", "--json").json["partitions"] == []
     reader = Consumer({"bootstrap.servers": orders.bootstrap, "group.id": "r", "isolation.level": "read_committed"})
     reader.assign([TopicPartition("orders", 0, 0)])

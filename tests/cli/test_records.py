@@ -92,7 +92,7 @@ def test_unknown_partitions_and_topics(ottla: Cli) -> None:
     assert "there is no 4" in ottla("produce", "t", "x", "-p", "4", code=1).err
     assert "there is no topic" in ottla("consume", "nope", code=1).err
     assert "--template" in ottla("consume", "t", "-F", "template", code=2).err
-    assert "there is no field" in ottla("consume", "t", "-t", "{nope}", code=1).err
+    assert "there is no field" in ottla("consume", "t", "-t", "{nope}", code=2).err
 
 
 RECORD = ConsumedRecord("t", 1, 2, 1_700_000_000_000, b"k", b"\x00v", (("h", None),), 0)

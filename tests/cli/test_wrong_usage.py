@@ -57,6 +57,21 @@ def test_refused(words: str, told: str) -> None:
         ("group reset-offsets g --to-time 99999999999999999999", "--to-time"),
         ("txn list --running 99999999999999999999", "--running"),
         ("txn abort --partition t:99999999999 --start-offset 0", "is not TOPIC:PARTITION"),
+        ("start b2.properties --config b1.properties", "one properties file only"),
+        ("start --data d3 --set log.dirs=/x", "--data and --set log.dirs=... exclude each other"),
+        ("start --data d3 --listen h:1 --set listeners=PLAINTEXT://h:2", "exclude each other"),
+        ("up --set log.dirs=/x", "--data says where"),
+        ("up --brokers 0", "'--brokers'"),
+        ("produce t v -f some.txt", "values and --file exclude each other"),
+        ("produce t v -k k -K :", "--key and --key-separator exclude each other"),
+        ("cluster reassign t:0=1,2,3 --list", "--list takes no moves"),
+        ("cluster reassign --list --cancel", "exclude each other"),
+        ("cluster reassign junk", "'junk' is not TOPIC:PARTITION=BROKER,BROKER"),
+        ("cluster balance --throttle lots", "'lots' is no rate"),
+        ("format f --standalone --no-initial-controllers", "exclude each other"),
+        ("consume t -t {value.__class__}", "there is no field 'value.__class__'"),
+        ("dlq redrive t --reason bogus", "'bogus' is none of rejected, delivery-limit"),
+        ("group list --state bogus", "'bogus' is none of Empty, Stable"),
     ],
 )
 def test_refused_before_a_broker_is_asked(words: str, told: str) -> None:
@@ -99,7 +114,14 @@ def test_a_separator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"), [("{nope}", "no field 'nope'"), ("{", "Single '{'"), ("{value.x}", "'x'")]
+    ("pattern", "told"),
+    [
+        ("{nope}", "no field 'nope'"),
+        ("{", "Single '{'"),
+        ("{value.__class__}", "no field"),
+        ("{value:{key}}", "no field"),
+        ("{}", "no field"),
+    ],
 )
 def test_a_template(pattern: str, told: str) -> None:
     with pytest.raises(CommandError, match=told) as raised:
@@ -131,7 +153,7 @@ def test_format_makes_up_an_id(tmp_path: Path) -> None:
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
     )
     joining = invoke("format", str(file), "--no-initial-controllers")
-    assert joining.code == 1 and "--cluster-id is missing" in joining.err
+    assert joining.code == 2 and "--cluster-id is missing" in joining.err
     made = invoke("format", str(file), "--standalone")
     cluster_id = made.out.split()[-1]
     assert made.code == 0 and f"cluster.id={cluster_id}" in (tmp_path / "d" / "meta.properties").read_text()

@@ -134,6 +134,8 @@ def reassign(
     """Move partitions to other brokers, watch such moves, or cancel them."""
     from ottla.cli import cluster_reassign
 
+    if show + cancel + execute > 1 or (show and (moves or file)) or (cancel and file):
+        raise typer.BadParameter("--list takes no moves, --cancel no --file; they and --execute exclude each other")
     if show:
         cluster_reassign.show(run(bootstrap, lambda admin: admin.replicas.reassignments()), as_json=as_json)
     elif cancel:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.cluster_view import ClusterView
 from ottla.cli.output import done, note, print_rows
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal import CommandError, WrongUsage
 from ottla.client.admin.replicas import Reassignment, refused
 from ottla.cluster.balance.loads import Move, PartitionLoad, Plan, totals
 from ottla.model.errors import ErrorCode
@@ -19,6 +19,7 @@ from ottla.model.ids import TopicPartition
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
 
+_FILE_HINT = 'it holds {"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}'
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?(?:/s)?", re.IGNORECASE)
 
 
@@ -31,8 +32,14 @@ def targets(texts: Iterable[str], file: Path | None) -> dict[TopicPartition, tup
                 found[TopicPartition(each["topic"], int(each["partition"]))] = tuple(map(int, each["replicas"]))
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise CommandError(f"{file} is no reassignment: {error!r}") from None
+        except UnicodeDecodeError:
+            raise CommandError(f"{file} is no reassignment: it is not text", _FILE_HINT) from None
+        except json.JSONDecodeError as error:
+            raise CommandError(f"{file} is no reassignment: it is not JSON: {error}", _FILE_HINT) from None
+        except KeyError as error:
+            raise CommandError(f"{file} is no reassignment: {error.args[0]!r} is missing", _FILE_HINT) from None
+        except (ValueError, TypeError):
+            raise CommandError(f"{file} is no reassignment", _FILE_HINT) from None
     for text in texts:
         place, equals, replicas = text.partition("=")
         topic, _, index = place.rpartition(":")
@@ -41,9 +48,9 @@ def targets(texts: Iterable[str], file: Path | None) -> dict[TopicPartition, tup
         except ValueError:
             equals = ""
         if not equals or not topic:
-            raise CommandError(f"{text!r} is not TOPIC:PARTITION=BROKER,BROKER…")
+            raise WrongUsage(f"{text!r} is not TOPIC:PARTITION=BROKER,BROKER…", "orders:0=1,2,3 for example")
     if not found:
-        raise CommandError("say what is to move: TOPIC:PARTITION=1,2,3 or --file", "--list shows what moves now")
+        raise WrongUsage("say what is to move: TOPIC:PARTITION=1,2,3 or --file", "--list shows what moves now")
     return found
 
 
@@ -101,7 +108,7 @@ def parse_rate(text: str) -> int:
     """Read `50MiB`, `1.5 GB`, `1000`: bytes per second."""
     match = _RATE.fullmatch(text.strip())
     if match is None:
-        raise CommandError(f"{text!r} is no rate", "50MiB means 50 MiB per second")
+        raise WrongUsage(f"{text!r} is no rate", "50MiB means 50 MiB per second")
     step = 1024 if match[3] else 1000
     unit: int = step ** " kmgt".index(match[2].lower() or " ")
     return max(1, round(float(match[1]) * unit))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, one_of
 from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
@@ -30,7 +30,12 @@ _SHOWN_CHARS_MAX = 60
 Topic = Annotated[str, typer.Argument(help="The dead-letter topic.")]
 Group = Annotated[str | None, typer.Option("--group", "-g", help="Only letters of this share group.")]
 Origin = Annotated[str | None, typer.Option("--from", help="Only letters that come from this topic.")]
-Reason = Annotated[str | None, typer.Option("--reason", help="Only these: rejected or delivery-limit.")]
+Reason = Annotated[
+    str | None,
+    typer.Option(
+        "--reason", help="Only these: rejected or delivery-limit.", callback=one_of("rejected", "delivery-limit")
+    ),
+]
 Letters = Annotated[
     list[str], typer.Option("--letter", "-l", help="Only this letter, by its place here: PARTITION:OFFSET.")
 ]

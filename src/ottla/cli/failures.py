@@ -48,7 +48,7 @@ def hint_for(error: BaseException) -> str | None:
 def report(error: BaseException) -> int:
     """Print the error to stderr and return the exit code."""
     print_error(message_of(error), hint_for(error))
-    return 1
+    return error.exit_code if isinstance(error, CommandError) else 1
 
 
 def message_of(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal import CommandError, WrongUsage
 
 
 def register(app: typer.Typer) -> None:
@@ -45,10 +45,10 @@ def format_(
     fresh when it starts.
     """
     if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
-        raise CommandError("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
+        raise typer.BadParameter("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
     if cluster_id is None:
         if initial_controllers is not None or no_initial_controllers:
-            raise CommandError(
+            raise WrongUsage(
                 "--cluster-id is missing", "it is that of the other nodes: `ottla cluster status` shows it"
             )
         cluster_id = _new_id()

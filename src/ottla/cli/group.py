@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at groups, how far behind they are, and where they go on.", no_args_is_help=True)
 
 _TYPES = ("classic", "consumer", "share", "streams")
+_STATES = (
+    "Empty",
+    "Stable",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
 
 Group = Annotated[str, typer.Argument(help="The group.")]
 
@@ -39,9 +49,10 @@ def list_groups(
     """List groups."""
     from ottla.cli.output import print_rows
 
-    strange = [each for each in kind if each.lower() not in _TYPES]
-    if strange:
-        raise typer.BadParameter(f"{strange[0]!r} is none of {', '.join(_TYPES)}", param_hint="--type")
+    for option, words, known in (("--type", kind, _TYPES), ("--state", state, _STATES)):
+        strange = [each for each in words if each.lower() not in (every.lower() for every in known)]
+        if strange:
+            raise typer.BadParameter(f"{strange[0]!r} is none of {', '.join(known)}", param_hint=option)
     from ottla.client.admin import Admin
 
     async def run() -> list[dict[str, Any]]:

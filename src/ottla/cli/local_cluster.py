@@ -92,8 +92,6 @@ def define(
     directory: Path, brokers: int, controllers: int | None, listen: tuple[str, int], settings: Sequence[str] = ()
 ) -> list[LocalNode]:
     """Write the files of a new cluster."""
-    if brokers < 1 or (controllers is not None and controllers < 1):
-        raise CommandError("a cluster has one broker at least, and one controller")
     host, port = listen
     broker_ids = list(range(1, brokers + 1))
     controller_ids = broker_ids

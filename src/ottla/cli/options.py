@@ -9,7 +9,7 @@ import typer
 from ottla.model.limits import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ottla.client.options import ClientOptions
 
@@ -28,6 +28,17 @@ Bootstrap = Annotated[
     typer.Option("--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", help="Broker address: HOST:PORT[,HOST:PORT...]."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def one_of(*known: str) -> Callable[[str | None], str | None]:
+    """A callback of an option that takes these words only."""
+
+    def check(word: str | None) -> str | None:
+        if word is not None and word not in known:
+            raise typer.BadParameter(f"{word!r} is none of {', '.join(known)}")
+        return word
+
+    return check
 
 
 def client_options(bootstrap: str) -> ClientOptions:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ottla.cli.records import Outgoing
     from ottla.cli.sending import Numbered
+    from ottla.client.producer import ProducerOptions
 
 # Of one record, and of a request: a broker takes requests of 100 MiB unless told otherwise.
 _RECORD_BYTES_MAX = 64 * 1024 * 1024
@@ -83,9 +84,11 @@ def produce(
     """
     from ottla.cli import records
     from ottla.cli.sending import send_all
-    from ottla.client.producer import ProducerOptions
-    from ottla.records.compress import Codec
 
+    if values and file is not None:
+        raise typer.BadParameter("values and --file exclude each other: records come from one place")
+    if key is not None and key_separator is not None:
+        raise typer.BadParameter("--key and --key-separator exclude each other")
     separator = _unescaped(key_separator) if key_separator is not None else None
     marker = null.encode() if null is not None else None
     extra = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
@@ -98,15 +101,7 @@ def produce(
             partition=found.partition if partition is None else partition,
         )
 
-    options = ProducerOptions(
-        acks={Acks.nobody: 0, Acks.leader: 1, Acks.everyone: -1}[acks],
-        codec=Codec[codec.name.upper()],
-        batch_size_bytes=256 * 1024,
-        max_request_bytes=_RECORD_BYTES_MAX,  # so that it is the topic's limit that decides
-        buffer_bytes=2 * _RECORD_BYTES_MAX,
-        delivery_timeout_ms=30_000,
-    )
-    send = partial(send_all, client_options(bootstrap), options, topic, parse, verbose=verbose)
+    send = partial(send_all, client_options(bootstrap), _options(acks, codec), topic, parse, verbose=verbose)
     if values:
         asyncio.run(send(_each(enumerate((value.encode() for value in values), 1)), noun="value"))
     elif file is not None:
@@ -116,6 +111,20 @@ def produce(
         asyncio.run(send(_keyboard(), one_by_one=True))
     else:
         asyncio.run(send(_each(_lines(sys.stdin.buffer, lambda _: None))))
+
+
+def _options(acks: Acks, codec: CodecName) -> ProducerOptions:
+    from ottla.client.producer import ProducerOptions
+    from ottla.records.compress import Codec
+
+    return ProducerOptions(
+        acks={Acks.nobody: 0, Acks.leader: 1, Acks.everyone: -1}[acks],
+        codec=Codec[codec.name.upper()],
+        batch_size_bytes=256 * 1024,
+        max_request_bytes=_RECORD_BYTES_MAX,  # so that it is the topic's limit that decides
+        buffer_bytes=2 * _RECORD_BYTES_MAX,
+        delivery_timeout_ms=30_000,
+    )
 
 
 def _unescaped(text: str) -> bytes:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import base64
 import json
+from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.cli.terminal import CommandError
+from ottla.cli.terminal import CommandError, WrongUsage
 from ottla.model.limits import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
@@ -211,29 +212,28 @@ def as_text(record: ConsumedRecord, *, colour: bool) -> bytes:
 def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
     """A formatter for `{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}`; \\n and \\t work."""
     from ottla.cli.output import time_text
+    from ottla.client.ranges import ConsumedRecord
 
     pattern = pattern.replace("\\n", "\n").replace("\\t", "\t")
 
-    def show(record: ConsumedRecord) -> bytes:
-        return pattern.format(
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            timestamp=record.timestamp,
-            time=time_text(record.timestamp),
-            key=text(record.key),
-            value=text(record.value),
-            headers=",".join(f"{name}={text(value)}" for name, value in record.headers),
-        ).encode()
+    def fields(record: ConsumedRecord) -> dict[str, str | int]:
+        return {
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "time": time_text(record.timestamp),
+            "key": text(record.key),
+            "value": text(record.value),
+            "headers": ",".join(f"{name}={text(value)}" for name, value in record.headers),
+        }
 
-    from ottla.client.ranges import ConsumedRecord
-
+    nothing = fields(ConsumedRecord("", 0, 0, 0, None, None, (), 0))
     try:
-        show(ConsumedRecord("", 0, 0, 0, None, None, (), 0))
-    except KeyError as error:
-        raise CommandError(
-            f"the template cannot be used: there is no field {error.args[0]!r}", _TEMPLATE_HINT
-        ) from None
-    except (IndexError, ValueError, AttributeError, TypeError) as error:
-        raise CommandError(f"the template cannot be used: {error}", _TEMPLATE_HINT) from None
-    return show
+        for _, name, width, _ in Formatter().parse(pattern):
+            if name is not None and (name not in nothing or "{" in (width or "")):
+                raise ValueError(f"there is no field {(width if name in nothing else name)!r}")
+        pattern.format_map(nothing)
+    except ValueError as error:
+        raise WrongUsage(f"the template cannot be used: {error}", _TEMPLATE_HINT) from None
+    return lambda record: pattern.format_map(fields(record)).encode()

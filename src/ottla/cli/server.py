@@ -42,10 +42,11 @@ def up(
     ] = None,
     brokers: Annotated[
         int | None,
-        typer.Option("--brokers", "-n", help="A replicated cluster of so many nodes, from PORT on."),
+        typer.Option("--brokers", "-n", min=1, help="A replicated cluster of so many nodes, from PORT on."),
     ] = None,
     controllers: Annotated[
-        int | None, typer.Option("--controllers", help="So many controllers of their own beside the brokers.")
+        int | None,
+        typer.Option("--controllers", min=1, help="So many controllers of their own beside the brokers."),
     ] = None,
 ) -> None:
     """Start the embedded node, with a schema registry beside it, and serve until Ctrl-C.
@@ -53,9 +54,13 @@ def up(
     With `--brokers 3` a replicated cluster, each node a process of its own. The property files of its nodes are kept in
     the data directory: the same command finds the same cluster, and `ottla start FILE` starts one node of it.
     """
+    from ottla.cli.start import sets_data
+
     beside = _registry_address(registry, listen)
     if ephemeral and data != DEFAULT_DATA:
         raise typer.BadParameter("--ephemeral keeps nothing, --data says where: give one of them")
+    if sets_data(settings):
+        raise typer.BadParameter("--data says where the data is, not --set log.dirs=...")
     if ephemeral:
         with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
             where = "a temporary directory, deleted at the end"

@@ -20,7 +20,7 @@ from ottla.cli.addresses import check_free, host_and_port
 from ottla.cli.terminal import CommandError, print_error, print_warning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ottla.server.node import Node
     from ottla.server.recovery import Watch
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         return 2
     except CommandError as error:
         print_error(str(error), error.hint)
-        return 1
+        return error.exit_code
     if options.until_eof:
         stop_at_eof()
     return serve(values, announce, log_level=options.log_level)
@@ -84,8 +84,8 @@ def parse(arguments: list[str]) -> StartOptions:
         if word == "--until-eof":
             until_eof = True
             continue
-        if not word.startswith("-") and "config" not in found:
-            found["config"] = word
+        if not word.startswith("-"):
+            _take_file(found, word)
             continue
         name, equals, value = word.partition("=")
         if name not in known and name != "--set":
@@ -96,12 +96,31 @@ def parse(arguments: list[str]) -> StartOptions:
             value = rest.pop(0)
         if name == "--set":
             settings.append(value)
+        elif known[name] == "config":
+            _take_file(found, value)
         else:
             found[known[name]] = value
     level = found.pop("log_level", "INFO").upper()
     if level not in LOG_LEVELS:
         raise UsageError(f"--log-level is one of {', '.join(LOG_LEVELS)}")
+    if "listen" in found and any(_name(each) == "listeners" for each in settings):
+        raise UsageError("--listen and --set listeners=... exclude each other")
     return StartOptions(**found, settings=tuple(settings), log_level=level, until_eof=until_eof)
+
+
+def _take_file(found: dict[str, str], path: str) -> None:
+    if "config" in found:
+        raise UsageError(f"there can be one properties file only, not {found['config']} and {path}")
+    found["config"] = path
+
+
+def _name(setting: str) -> str:
+    return setting.partition("=")[0].strip()
+
+
+def sets_data(settings: Iterable[str]) -> bool:
+    """Whether `--set` says where the data is, as `--data` does."""
+    return any(_name(each) in ("log.dirs", "log.dir") for each in settings)
 
 
 def node_values(options: StartOptions) -> dict[str, str]:
@@ -116,6 +135,8 @@ def node_values(options: StartOptions) -> dict[str, str]:
     elif options.data is None:
         raise UsageError("give --config FILE or --data DIR")
     if options.data is not None:
+        if sets_data(options.settings):
+            raise UsageError("--data and --set log.dirs=... exclude each other")
         values["log.dirs"] = options.data
     if options.listen is not None:
         values["listeners"] = listener(options.listen)

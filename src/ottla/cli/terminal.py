@@ -8,9 +8,17 @@ from typing import IO
 class CommandError(Exception):
     """A command cannot do what was asked; `hint` says what would help."""
 
+    exit_code = 1
+
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class WrongUsage(CommandError):
+    """A command was asked for something that makes no sense, whatever the cluster looks like."""
+
+    exit_code = 2
 
 
 def is_coloured(stream: IO[str]) -> bool:

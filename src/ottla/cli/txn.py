@@ -12,6 +12,8 @@ from ottla.model.limits import INT64_MAX
 
 app = typer.Typer(help="Look at transactions, and end those that hang.", no_args_is_help=True)
 
+_OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+
 
 @app.command("list")
 def list_transactions(
@@ -24,10 +26,13 @@ def list_transactions(
     from ottla.cli.output import print_rows
     from ottla.client.admin import Admin
 
+    running_ms = -1 if running is None else parse_duration_ms(running, "--running")
+
     async def run() -> list[dict[str, Any]]:
         async with Admin(client_options(bootstrap)) as admin:
-            running_ms = -1 if running is None else parse_duration_ms(running, "--running")
             found = await admin.transactions.all(state, running_ms=running_ms)
+            if running is not None:  # by Kafka's rule an id that has no transaction at all has been open for ever
+                found = [each for each in found if each.state in _OPEN]
             return [{"id": each.transactional_id, "producer": each.producer_id, "state": each.state} for each in found]
 
     print_rows(asyncio.run(run()), ["id", "producer", "state"], as_json=as_json, right=["producer"])
