@@ -77,7 +77,7 @@ class Served:
             self.handled += 1
             return handle()
 
-        services = SimpleNamespace(executor=None, intercept=intercept, forwarding=None, cold=None)
+        services = SimpleNamespace(executor=None, intercept=intercept, forwarding=None, cold=None, clock_s=lambda: 0.0)
         peer = SimpleNamespace(controller=False, remote_address="somebody")
         context: Any = SimpleNamespace(services=services, connection=peer, client_id="", when_closed={}, holds=0)
         memory = RequestMemory(-1)
