@@ -98,6 +98,8 @@ def test_reset_offsets(ottla: Ottla, orders: Broker) -> None:
     ):
         ottla("group", "reset-offsets", "shop", *arguments, "--topic", "orders", "--execute")
         assert committed() == expected, arguments
+    beyond = ottla("group", "reset-offsets", "shop", "--to", "1000").err
+    assert f"warning: orders-0 ends at {RECORDS}: there is no offset 1000" in beyond
     ottla("group", "reset-offsets", "new", "--to", "3", "--topic", "orders:0", "--execute")
     assert [row["group"] for row in ottla("group", "list", "--json").json] == ["new", "shop"]
 

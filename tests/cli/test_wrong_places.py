@@ -77,7 +77,7 @@ def test_a_file_is_no_data_directory(tmp_path: Path, capsys: pytest.CaptureFixtu
     file.write_text("mine")
     assert start.main(["--data", str(file), "--listen", "127.0.0.1:0"]) == 1
     first, hint = told(capsys.readouterr().err)
-    assert first.startswith(f"error: {file} cannot be used") and "is a file and no directory" in hint
+    assert first == f"error: the data directory {file} is a file" and "is a file and no directory" in hint
     assert file.read_text() == "mine"
 
 

@@ -47,6 +47,7 @@ def test_refused(words: str, told: str) -> None:
         ("topic delete-records t --before-time -1", "--before-time: -1 is before 1970"),
         ("topic delete-records t --before-time 1969-01-01", "is before 1970"),
         ("topic delete-records t --before-time 99999999999999999999", "--before-time: 99999999999999999999 is later"),
+        ("topic delete t __consumer_offsets _schemas --yes", "__consumer_offsets, _schemas: groups"),
         ("topic create t -p 99999999999", "'--partitions'"),
         ("topic create t -r 99999", "'--replication-factor'"),
         ("topic add-partitions t 99999999999", "'total'"),

@@ -171,6 +171,7 @@ def reset_offsets(
     """Let a group without members go on from elsewhere. Shows what would happen unless told to --execute."""
     from ottla.cli.output import done, note, print_rows
     from ottla.cli.reset import Target, new_offsets
+    from ottla.cli.terminal import print_warning
     from ottla.client.admin import Admin
 
     chosen = [option for option in (to, to_time, back, shift) if option is not None]
@@ -192,6 +193,10 @@ def reset_offsets(
             if execute:
                 offsets = {row.partition: row.new for row in rows}
                 await (admin.shares.move if share else admin.groups.set_offsets)(group, offsets)
+            for row in rows:
+                if row.new != row.wanted:
+                    edge = "ends" if row.wanted > row.new else "begins"
+                    print_warning(f"{row.partition} {edge} at {row.new}: there is no offset {row.wanted}")
             return [
                 {"topic": row.partition.topic, "partition": row.partition.partition, "from": row.old, "to": row.new}
                 for row in rows

@@ -42,6 +42,7 @@ class Move(NamedTuple):
     partition: TopicPartition
     old: int | None
     new: int
+    wanted: int  # what was asked for, which may lie outside the log
 
 
 async def chosen_partitions(admin: Admin, topics: Iterable[str]) -> list[TopicPartition]:
@@ -76,7 +77,11 @@ async def new_offsets(
     first = await _offsets(admin, partitions, EARLIEST)
     last = await _offsets(admin, partitions, LATEST)
     wanted = await _wanted(admin, partitions, target, committed, first, last)
-    return [Move(at, committed.get(at), min(max(wanted[at], first[at]), last[at])) for at in partitions if at in wanted]
+    return [
+        Move(at, committed.get(at), min(max(wanted[at], first[at]), last[at]), wanted[at])
+        for at in partitions
+        if at in wanted
+    ]
 
 
 async def _wanted(

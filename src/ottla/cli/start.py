@@ -210,7 +210,7 @@ def serve(
         print_error(str(error), error.hint)
         return 1
     except StorageError as error:
-        print_error(str(error), _DISK_HINTS.get(error.errno))
+        print_error(_unusable(Configs(values).log_dirs()) or str(error), _DISK_HINTS.get(error.errno))
         return 1
     except (JournalError, CheckpointError, SnapshotError) as error:
         print_error(str(error))
@@ -218,6 +218,18 @@ def serve(
     finally:
         logs.tear_down(handler)
     return 0
+
+
+def _unusable(directories: Iterable[str]) -> str | None:
+    """Which data directory cannot be used, where its path alone shows why."""
+    import os
+
+    for directory in directories:
+        if os.path.exists(directory) and not os.path.isdir(directory):
+            return f"the data directory {directory} is a file"
+        if os.path.isdir(directory) and not os.access(directory, os.W_OK | os.X_OK):
+            return f"the data directory {directory} is not writable"
+    return None
 
 
 def stop_at_eof() -> None:

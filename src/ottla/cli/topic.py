@@ -19,6 +19,7 @@ app = typer.Typer(help="Create, look at and change topics.", no_args_is_help=Tru
 
 Name = Annotated[str, typer.Argument(help="The topic.")]
 _INTERNAL_PREFIX = "__"
+_SCHEMAS = "_schemas"  # where schema registries keep what they know
 
 
 @app.command()
@@ -165,6 +166,7 @@ def alter(
 def delete(
     names: Annotated[list[str], typer.Argument(help="The topics.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Internal topics (__*, _schemas) as well.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete topics and all their records.
@@ -177,6 +179,11 @@ def delete(
     from ottla.client.admin import Admin
     from ottla.model.errors import ApiError
 
+    kept = [name for name in names if name.startswith(_INTERNAL_PREFIX) or name == _SCHEMAS]
+    if kept and not internal:
+        raise typer.BadParameter(
+            f"{', '.join(kept)}: groups, transactions or registries keep their state there; --internal deletes it"
+        )
     consent.ask(f"Delete {', '.join(names)} with all records?", yes=yes)
 
     async def run() -> dict[str, ApiError | None]:
