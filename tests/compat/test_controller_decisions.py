@@ -7,7 +7,9 @@ that we write. Requests go through our handlers and their bytes.
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import inspect
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,7 +36,9 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError
 from ottla.model.resources import Resource
 from ottla.server import dispatch
+from ottla.server.answer import Large, Later
 from ottla.server.served import SERVED_TO_CONTROLLERS
+from ottla.server.slices import Slices
 from ottla.wire import compile
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.message import Request, Response, Struct, fields
@@ -158,7 +162,7 @@ class Both:
             metadata=SimpleNamespace(state=self.ours.state),
             configs=SimpleNamespace(node=self.ours.config(), broker={"num.partitions": 1}),
         )
-        answer: Any = route.handler(asked, context)
+        answer: Any = asyncio.run(_carried_out(route, asked, context))
         self._same(before, old, theirs["records"], request)
         if "refused" in theirs:
             assert answer.error_code, (request, theirs)
@@ -166,13 +170,31 @@ class Both:
             told = compile.decode(response, version, base64.b64decode(theirs["response"]))
             assert _plain(answer) == _plain(told), request
 
-    def ask(self, command: Command, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
+    def submit(self, command: Command) -> Later[Any]:
         """As handlers see a controller."""
+        later: Later[Any] = Later()
+        try:
+            later.set(self._submit(command))
+        except ApiError as error:
+            later.set(error)
+        return later
+
+    def ask(self, command: Command, respond: Callable[[Any], Any], refuse: Callable[[ApiError], Any]) -> Any:
+        """The same, with the answer made of the reply."""
         try:
             reply = self._submit(command)
         except ApiError as error:
             return refuse(error)
         return respond(reply)
+
+
+async def _carried_out(route: dispatch.Route, request: Request, context: Any) -> Any:
+    """The answer of a handler, also of one that makes it in slices."""
+    context.services = SimpleNamespace(metadata=context.metadata, slices=Slices(asyncio.get_running_loop()))
+    answer: Any = route.handler(request, context)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    return answer.response if isinstance(answer, Large) else answer
 
 
 def _creates(entries: list[Entry]) -> bool:

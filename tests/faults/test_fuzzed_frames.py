@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.support.raw import Closed, RawConnection
-from tests.support.waiting import WAIT_S
+from tests.support.waiting import WAIT_S, until
 from tests.wire.strategies import values
 
 from ottla.model import limits
+from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.server import dispatch
 from ottla.testing.broker import Broker
@@ -59,7 +60,8 @@ class GoodClient(threading.Thread):
 def good(ottla_broker: Broker) -> Iterator[GoodClient]:
     connection = RawConnection(ottla_broker.bootstrap)
     topics = [MetadataRequest.Topic(name="good")]
-    connection.call(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 9)
+    asking = MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+    until(lambda: connection.call(asking, 9).topics[0].error_code == ErrorCode.NONE)  # type: ignore[attr-defined]
     connection.close()
     client = GoodClient(ottla_broker.bootstrap)
     client.start()
