@@ -125,6 +125,13 @@ def test_registry_alone(launch: Launch, ottla_broker: Broker, tmp_path: Path) ->
     assert late.wait(WAIT_S) == 0
 
 
+def test_a_session_timeout_that_the_broker_refuses_ends_it(launch: Launch, ottla_broker: Broker) -> None:
+    options = ("--listen", "127.0.0.1:0", "--bootstrap", ottla_broker.bootstrap, "--session-timeout", "1ms")
+    process = launch("registry", *options)
+    _, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 1 and err.count("refuses a session timeout of 1 ms") == 1 and "Traceback" not in err
+
+
 def test_a_topic_that_loses_schemas_is_refused(launch: Launch, ottla_broker: Broker) -> None:
     async def create() -> None:
         async with Admin(ottla_broker.bootstrap) as admin:

@@ -24,6 +24,8 @@ Cli = Callable[..., Run]
         ("consume t --last -3", "greater than or equal to"),
         ("up --ephemeral --data elsewhere", "give one of them"),
         ("group list --type banana", "'banana' is none of classic"),
+        ("registry --replication-factor 0", "0 is neither 1 or more nor -1"),
+        ("registry --replication-factor -2", "-2 is neither 1 or more nor -1"),
         ("topic creat", "Did you mean 'create'?"),
         ("topic create", "Missing argument"),
         ("nope", "No such command 'nope'"),
@@ -35,7 +37,9 @@ def test_refused(words: str, told: str) -> None:
     run = invoke(*words.split())
     error, hint = run.err.splitlines()
     assert run.code == 2 and error.startswith("error: ") and told in error
-    named = " ".join(["ottla", *(word for word in words.split()[:2] if word in ("consume", "up", "group", "list"))])
+    named = " ".join(
+        ["ottla", *(word for word in words.split()[:2] if word in ("consume", "up", "group", "list", "registry"))]
+    )
     assert hint.startswith(f"hint: `{named}") and hint.endswith("--help` shows how it is used")
 
 

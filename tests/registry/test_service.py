@@ -19,7 +19,7 @@ from ottla.client.producer import Producer
 from ottla.client.producer_options import ProducerOptions
 from ottla.model.resources import Resource
 from ottla.registry.identity import Identity
-from ottla.registry.leader import ElectionOptions, Verdict
+from ottla.registry.leader import ElectionOptions, ElectionRefused, Verdict
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.store import StoreOptions
 from ottla.registry.topic import WrongTopic
@@ -83,6 +83,24 @@ def test_who_is_alone_writes_at_once(tmp_path: Path) -> None:
             assert register(one, "s", record("R", *(f"f{each}" for each in range(number)))) == number
             assert ask(one.url, "GET", "/subjects/s/versions").content == list(range(1, number + 1))
             one.stop()
+
+
+def test_a_session_timeout_that_the_broker_refuses_is_told_once(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refused() -> None:
+        store, election = StoreOptions("hasty"), ElectionOptions("hasty", session_timeout_ms=1)
+        service = Service(ServiceOptions(broker.bootstrap, port=0, store=store, election=election))
+        await service.start()
+        try:
+            async with asyncio.timeout(60):
+                await service.refused()
+        finally:
+            await service.stop()
+
+    with pytest.raises(ElectionRefused, match=r"refuses a session timeout of 1 ms; .*group\.min\.session\.timeout\.ms"):
+        asyncio.run(refused())
+    assert [each.levelname for each in caplog.records if "group hasty" in each.message] == ["ERROR"]
 
 
 async def _never() -> None:

@@ -44,7 +44,7 @@ def test_a_walk_over_all_partitions_lets_others_in_between(
     ottla_broker_factory: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "PARTITIONS_VISITED_PER_TURN", 10)
-    broker = ottla_broker_factory(**{"log.retention.check.interval.ms": 50, "file.delete.delay.ms": 0})
+    broker = ottla_broker_factory(**{"log.retention.check.interval.ms": 50, "log.segment.delete.delay.ms": 0})
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t", 100)
         eventually(lambda: all_opened(broker), "all are opened")

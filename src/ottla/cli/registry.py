@@ -14,10 +14,17 @@ if TYPE_CHECKING:
     from ottla.registry.service import Service
 
 DEFAULT_LISTEN = "127.0.0.1:8081"
+_DEFAULT_FACTOR = -1  # as the broker would choose
 
 
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Nodes")(registry)
+
+
+def _checked_factor(factor: int) -> int:
+    if factor < 1 and factor != _DEFAULT_FACTOR:
+        raise typer.BadParameter(f"{factor} is neither 1 or more nor {_DEFAULT_FACTOR}, the broker's default")
+    return factor
 
 
 def registry(
@@ -27,7 +34,8 @@ def registry(
     ] = None,
     topic: Annotated[str, typer.Option("--topic", help="Where schemas are kept.")] = "_schemas",
     replication_factor: Annotated[
-        int, typer.Option("--replication-factor", help="Of that topic, when it is made.")
+        int,
+        typer.Option("--replication-factor", help="Of that topic, when it is made.", callback=_checked_factor),
     ] = 3,
     group: Annotated[str, typer.Option("--group", help="The group that elects the leader.")] = "schema-registry",
     session_timeout: Annotated[str, typer.Option("--session-timeout", help="Silent so long, it is given up.")] = "6s",
@@ -44,7 +52,7 @@ def registry(
     from ottla.cli.terminal import CommandError
     from ottla.client.options import parse_bootstrap
     from ottla.observe import logs
-    from ottla.registry.leader import ElectionOptions
+    from ottla.registry.leader import ElectionOptions, ElectionRefused
     from ottla.registry.process import run
     from ottla.registry.service import ServiceOptions
     from ottla.registry.store import StoreOptions
@@ -70,6 +78,8 @@ def registry(
         run(options, _announce)
     except WrongTopic as wrong:
         raise CommandError(str(wrong)) from None
+    except ElectionRefused:
+        raise typer.Exit(1) from None
     except OSError as error:
         hint = "--listen HOST:PORT takes another address" if error.errno == errno.EADDRINUSE else None
         raise CommandError(error.strerror or str(error), hint) from None

@@ -10,6 +10,7 @@ import errno
 import sys
 
 from ottla.observe import logs
+from ottla.registry.leader import ElectionRefused
 from ottla.registry.process import run
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.topic import WrongTopic
@@ -30,6 +31,8 @@ def main() -> int:
         return 1
     except WrongTopic as wrong:
         print("failed", wrong, flush=True)
+        return 1
+    except ElectionRefused:
         return 1
     finally:
         logs.tear_down(handler)

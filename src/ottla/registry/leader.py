@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
@@ -47,6 +47,10 @@ _JOIN_GRACE_MS = 5_000  # what the network may add to the time that the others h
 _NO_GENERATION = -1
 _OVER = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
 _STABLE = "Stable"
+
+
+class ElectionRefused(Exception):
+    """The group will never take this member: another try would be refused as well. It has been logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ class Election:
         self._generation = _NO_GENERATION
         self._rejoin = asyncio.Event()
         self._news = asyncio.Condition()
+        self._refused = asyncio.Event()
+        self._refusal = ""
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -112,6 +118,11 @@ class Election:
             await self._news.wait_for(lambda: self.verdict.number > since)
             return self.verdict
 
+    async def refused(self) -> NoReturn:
+        """Raises ElectionRefused if that ever happens."""
+        await self._refused.wait()
+        raise ElectionRefused(self._refusal)
+
     # --- the member ---------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
@@ -126,10 +137,22 @@ class Election:
                     tries = 0
                     await self._stay()
             except Exception as error:  # whatever it is: who left for good would never hear of a leader
+                if isinstance(error, ApiError) and error.code == ErrorCode.INVALID_SESSION_TIMEOUT:
+                    self._refuse()
+                    return
                 tries += 1
                 is_defect = not isinstance(error, ApiError | ClientError)
                 log.warning("group %s: %s", self._options.group_id, error, exc_info=is_defect)
                 await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)
+
+    def _refuse(self) -> None:
+        options = self._options
+        self._refusal = (
+            f"group {options.group_id}: the broker refuses a session timeout of {options.session_timeout_ms} ms; "
+            "choose one (--session-timeout) within its group.min.session.timeout.ms and group.max.session.timeout.ms"
+        )
+        log.error("%s", self._refusal)
+        self._refused.set()
 
     async def _decide(self, leader: Identity | None, *, is_self: bool) -> None:
         before = self.verdict

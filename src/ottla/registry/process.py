@@ -20,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run(options: ServiceOptions, on_ready: Callable[[Service], None], *, with_parent: bool = False) -> None:
-    """Serve until SIGTERM, SIGINT or the end of the parent. Raises OSError and WrongTopic."""
+    """Serve until SIGTERM, SIGINT or the end of the parent. Raises OSError, WrongTopic and ElectionRefused."""
     if with_parent:
         _die_with_parent()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -38,15 +38,18 @@ async def _serve(options: ServiceOptions, on_ready: Callable[[Service], None], w
     await service.start()
     ending = asyncio.create_task(ended.wait())
     loading = asyncio.create_task(service.loaded())
+    refused = asyncio.create_task(service.refused())
     try:
-        await asyncio.wait([ending, loading], return_when=asyncio.FIRST_COMPLETED)
-        if loading.done():
+        await asyncio.wait([ending, loading, refused], return_when=asyncio.FIRST_COMPLETED)
+        if loading.done() and not refused.done():
             loading.result()
             on_ready(service)
-            await ending
+            await asyncio.wait([ending, refused], return_when=asyncio.FIRST_COMPLETED)
+        if refused.done():
+            refused.result()
     finally:
-        ending.cancel()
-        loading.cancel()
+        for task in (ending, loading, refused):
+            task.cancel()
         await service.stop()
 
 

@@ -7,7 +7,7 @@ requests are answered with Confluent's 5xx codes; nobody has to restart anything
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions, parse_bootstrap
@@ -68,6 +68,10 @@ class Service:
 
     async def loaded(self) -> None:
         await self._parts.store.loaded()
+
+    async def refused(self) -> NoReturn:
+        """Raises ElectionRefused when the group will never take this instance."""
+        await self._parts.election.refused()
 
     async def stop(self) -> None:
         """Answer what was asked, leave the group, go."""
