@@ -216,6 +216,17 @@ def test_rates(text: str, rate: int) -> None:
     assert parse_rate(text) == rate
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("{}", "'partitions' is missing"), ("no", "it is not JSON"), ("[]", "is no reassignment"), ("1", "reassignment")],
+)
+def test_a_file_that_is_no_reassignment(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "moves.json").write_text(text)
+    with pytest.raises(CommandError, match=told) as caught:
+        targets([], tmp_path / "moves.json")
+    assert "Error" not in str(caught.value) and '"replicas"' in (caught.value.hint or "")
+
+
 def test_what_makes_no_sense() -> None:
     with pytest.raises(CommandError, match="is no rate"):
         parse_rate("fast")
