@@ -40,7 +40,7 @@ class Served:
 
         unused = dict.fromkeys(_UNUSED)
         services: Any = SimpleNamespace(
-            executor=None, intercept=intercept, forwarding=None, slices=self.slices, cold=None, **unused
+            executor=None, intercept=intercept, forwarding=None, slices=self.slices, cold=None, clock_s=float, **unused
         )
         ours, self.theirs = socket.socketpair()
         ours.setblocking(False)

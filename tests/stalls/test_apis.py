@@ -24,7 +24,7 @@ MANY = 40_000
 # What once did not slice everything, which shows only with more. (All others hold with as many, too, but take long.)
 WITH_MANY = {
     "DescribeTopicPartitions", "CreateTopics", "DescribeQuorum", "UpdateFeatures", "ControllerRegistration",
-    "AlterPartition", "AssignReplicasToDirs", "LeaveGroup", "Metadata",
+    "AlterPartition", "AssignReplicasToDirs", "LeaveGroup",
 }  # fmt: skip
 PARTITIONS = 2_000
 
