@@ -25,8 +25,8 @@ ABSENT_MEMBERS_WAIT_MS_MIN = 1_000
 # oldest is forgotten, so that a flood of first joins costs no more than this.
 PENDING_MEMBERS_MAX = 5_000
 # Records that a coordinator writes for many at once (expired offsets, deleted topics, snapshots of quiet partitions)
-# are written in portions, so that each stays well below the largest batch a log takes.
-JOURNAL_PORTION_BYTES = 256 * KIB
+# are written in portions, so that each stays well below the largest batch a log takes, and takes some 20 ms to write.
+JOURNAL_PORTION_BYTES = 128 * KIB
 # Offsets of all groups that are looked at in one turn whether they have to go (some 15 ms; one that has to counts as
 # ten), and those of a deleted group that go with it in one batch.
 OFFSETS_WALKED_AT_ONCE = 20_000
