@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.machine.stepped import in_one_go
 from ottla.model.java import in_table_order, java_abs, java_hash, table_order
-from ottla.server.slices import in_one_go
 
 
 def test_hashes_of_strings() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
 from ottla.log import checkpoint
+from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError
 from ottla.server import dispatch
 from ottla.server.answer import Later
@@ -24,7 +25,7 @@ from ottla.server.directories import open_directories
 from ottla.server.member import Member
 from ottla.server.node import Ports
 from ottla.server.partitions import Partitions
-from ottla.server.slices import Slices, in_one_go
+from ottla.server.slices import Slices
 from ottla.sim.disk import SimDisk
 from ottla.wire import api, compile
 from ottla.wire.message import Request

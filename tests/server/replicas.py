@@ -18,6 +18,7 @@ from tests.support.waiting import WAIT_S
 from ottla.client.errors import ConnectionLost, NotConnected
 from ottla.cluster.entities import UNASSIGNED_DIRECTORY
 from ottla.cluster.state import ClusterState
+from ottla.machine.stepped import in_one_go
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
@@ -33,7 +34,7 @@ from ottla.server.handlers.list_offsets import list_offsets
 from ottla.server.partitions import Partitions
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
-from ottla.server.slices import Slices, in_one_go
+from ottla.server.slices import Slices
 from ottla.server.waiters import Waiters
 from ottla.sim.disk import SimDisk
 from ottla.wire import api, compile

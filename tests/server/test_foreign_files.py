@@ -16,6 +16,7 @@ from ottla.log.disk import Directory
 from ottla.log.leftovers import settle
 from ottla.log.log import Log
 from ottla.log.ours import is_partition
+from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
@@ -26,7 +27,6 @@ from ottla.server.identity import IdentityError, write_identity
 from ottla.server.partitions import Partitions
 from ottla.server.placing import settle_futures
 from ottla.server.removal import Doomed, mark_deleted, remove_all
-from ottla.server.slices import in_one_go
 from ottla.server.vacancy import check_vacant
 from ottla.sim.disk import SimDisk
 from ottla.testing.broker import Broker as Node

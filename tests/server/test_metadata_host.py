@@ -19,13 +19,13 @@ from ottla.cluster.state import JournalError
 from ottla.cluster.store import DIRECTORY
 from ottla.log.checkpoint import read_meta_properties
 from ottla.machine.kit import Result
+from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import uuid_bytes
 from ottla.model.resources import Resource
 from ottla.server.identity import BOOTSTRAP, IdentityError
 from ottla.server.replica_changes import ReplicaChanges
-from ottla.server.slices import in_one_go
 from ottla.sim.disk import Crash, DiskFaults, SimDisk
 from ottla.wire.journal import cluster_metadata as journal
 

@@ -14,13 +14,13 @@ from tests.server.replicas import FOLLOWER, LEADER, Pair, content, eventually, n
 
 from ottla.log.disk import StorageError
 from ottla.log.log import Log
+from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.replica.partition import Partition
 from ottla.replica.terms import Terms
 from ottla.server.replication import fetcher
 from ottla.server.sessions import Sessions
-from ottla.server.slices import in_one_go
 from ottla.wire.journal import cluster_metadata as journal
 
 

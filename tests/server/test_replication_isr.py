@@ -9,11 +9,11 @@ from typing import Any
 from tests.server.replicas import FOLLOWER, LEADER, Channel, Pair, eventually, place, topic_id
 
 from ottla.client.errors import RequestTimedOut
+from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.replication.isr_changes import IsrChanges
 from ottla.server.replication.replication import Replication
-from ottla.server.slices import in_one_go
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse

@@ -14,13 +14,13 @@ from tests.server.test_replication_isr import settle
 from ottla.cluster.entities import UNASSIGNED_DIRECTORY
 from ottla.log.disk import StorageError
 from ottla.log.log import Log
+from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.records.build import build_batch
 from ottla.server.handlers.alter_replica_log_dirs import alter_replica_log_dirs
 from ottla.server.handlers.describe_log_dirs import describe_log_dirs
 from ottla.server.replication.log_dirs import LogDirs
 from ottla.server.replication.replication import Replication
-from ottla.server.slices import in_one_go
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest

@@ -21,6 +21,7 @@ from ottla.cluster.commands.create_topics import CreateTopics
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
 from ottla.cluster.store import DOUBT
+from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.server.answer import Later
@@ -29,7 +30,6 @@ from ottla.server.partitions import Partitions
 from ottla.server.process import loop_factory
 from ottla.server.recovery import recover
 from ottla.server.replica_changes import ReplicaChanges
-from ottla.server.slices import in_one_go
 from ottla.wire import api
 from ottla.wire.frame import request_frame
 from ottla.wire.journal.cluster_metadata import ConfigRecord

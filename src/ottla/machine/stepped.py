@@ -87,13 +87,16 @@ def collected(items: Iterable[T], per_step: int) -> Steps[list[T]]:
     return found
 
 
-def finished(steps: Steps[T] | T) -> T:
-    """The result, now: of steps that are taken without a pause, or itself."""
-    if not isinstance(steps, Generator):
-        return steps
+def in_one_go(steps: Steps[T]) -> T:
+    """The result of steps that are taken without a pause."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def finished(steps: Steps[T] | T) -> T:
+    """The result, now: of steps, or itself."""
+    return in_one_go(steps) if isinstance(steps, Generator) else steps

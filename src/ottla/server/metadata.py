@@ -24,9 +24,10 @@ from ottla.cluster.snapshot import snapshot
 from ottla.cluster.stages import in_stages
 from ottla.cluster.state import ClusterState, JournalError
 from ottla.log.disk import StorageError
+from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.server.identity import Identity
-from ottla.server.slices import Steps, in_one_go
+from ottla.server.slices import Steps
 from ottla.server.workers import in_worker
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.cluster.entities import TopicDeleted
 from ottla.log.config import Inspect
 from ottla.log.disk import StorageError
+from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.config import Config
 from ottla.server.channel import ControllerChannel
@@ -49,7 +50,7 @@ from ottla.server.recovery import Watch, recover
 from ottla.server.refusals import check_start
 from ottla.server.replication.replication import Replication
 from ottla.server.sessions import Sessions
-from ottla.server.slices import Slices, Steps, in_one_go
+from ottla.server.slices import Slices, Steps
 from ottla.server.spark_readers import SparkReaders
 from ottla.server.stalls import Stalls
 from ottla.server.upkeep import Upkeep

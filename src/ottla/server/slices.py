@@ -118,13 +118,3 @@ class Tally:
             return False
         self._done = 0
         return True
-
-
-def in_one_go(steps: Generator[None, None, T]) -> T:
-    """The result of work that is known to be short."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
+from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -14,7 +15,6 @@ from ottla.server.answer import Answer, Large, Later, Sliced, gather
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.portions import Portions, divided, put_together
-from ottla.server.slices import in_one_go
 from ottla.server.transactional import submit_patiently
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE

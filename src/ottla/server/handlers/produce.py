@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.disk import StorageError
+from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
 from ottla.records.batch import check_request
@@ -27,7 +28,6 @@ from ottla.server.answer import Answer, Disconnect, Later
 from ottla.server.context import Context
 from ottla.server.dispatch import handles
 from ottla.server.leaders import leader_of, reachable
-from ottla.server.slices import in_one_go
 from ottla.server.turns import keep_turn
 from ottla.server.unlooked import Rest, Unlooked, first_look, name_dated
 from ottla.server.wide_produce import is_wide, produce_in_portions, without_duplicates

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
+from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -17,7 +18,7 @@ from ottla.server.answer import Answer, Large, Later, Sliced, gather
 from ottla.server.context import Context, Services
 from ottla.server.dispatch import handles
 from ottla.server.markers import COST_PER_SLICE, marker_cost, write_marker
-from ottla.server.slices import Slices, in_one_go
+from ottla.server.slices import Slices
 from ottla.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 MarkerResult = WriteTxnMarkersResponse.WritableTxnMarkerResult

@@ -29,6 +29,7 @@ from ottla.cluster.entities import (
     TopicDeleted,
 )
 from ottla.cluster.state import ClusterState
+from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -38,7 +39,7 @@ from ottla.server.peers import broker_address
 from ottla.server.placing import assigned_directory
 from ottla.server.replication.quotas import Quotas
 from ottla.server.replication.session import Key
-from ottla.server.slices import Steps, Tally, in_one_go
+from ottla.server.slices import Steps, Tally
 
 if TYPE_CHECKING:
     from ottla.server.replication.assignments import Assignments
