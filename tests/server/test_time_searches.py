@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 from tests.server.talk import Pipeline, create, produce
+from tests.server.test_looking import Gate
 from tests.support.raw import RawConnection
 
 from ottla.records.build import build_batch
@@ -21,23 +21,17 @@ VERSION = 7
 PARTITIONS, RECORDS = 20, 20_000  # a search in one partition takes more than 20 steps
 
 
-class Counting(ThreadPoolExecutor):
-    """A worker that begins nothing before it is opened, and counts what it does then."""
+class Counting(Gate):
+    """Counts what it does when it is opened."""
 
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.asked, self.open = threading.Event(), threading.Event()
-        self.steps = 0
+    steps = 0
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
-        self.asked.set()
-
-        def wait_and_do() -> Any:
-            assert self.open.wait(60)
+        def counted() -> Any:
             self.steps += not work.__self__.done  # type: ignore[attr-defined]  # Steps.step
             return work(*args, **more)
 
-        return super().submit(wait_and_do)
+        return super().submit(counted)
 
 
 @pytest.fixture
