@@ -12,8 +12,6 @@ A segment that ended is synced as well, with default settings too, in the backgr
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -21,24 +19,20 @@ from ottla.log.disk import StorageError
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.disk_threads import DiskThreads
+from ottla.server.log_work import LogWork, error_of
 from ottla.server.partitions import Partitions
 
-log = logging.getLogger(__name__)
 
+class Syncer(LogWork):
+    failed_saying = "fsync of {} failed: {}"
 
-class Syncer:
     def __init__(
         self, loop: Any, threads: DiskThreads, partitions: Partitions, changed: Callable[[Partition], None]
     ) -> None:
-        self._loop = loop
-        self._threads = threads
-        self._partitions = partitions
-        self._changed = changed
-        self._running: dict[Partition, bool] = {}  # value: appended again since the sync began
+        super().__init__(loop, threads, partitions, changed)
         self._sealed: dict[Partition, None] = {}  # with segments that wait for their turn
         self._sealing: dict[Partition, None] = {}  # of those that are running, the ones nobody waits for
         self._ends = False
-        self._idle: asyncio.Event | None = None
 
     def request(self, partition: Partition) -> None:
         if partition in self._running:
@@ -88,7 +82,7 @@ class Syncer:
         future.add_done_callback(lambda done: self._finished(partition, done))
 
     def _finished(self, partition: Partition, done: Any) -> None:
-        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        error = error_of(done)
         if error is not None:
             self._running[partition] = False  # what was appended meanwhile is cut off, too
             self._failed(partition, error)
@@ -102,30 +96,15 @@ class Syncer:
         self._seal_next()
         self._tell_idle()
 
-    def _tell_idle(self) -> None:
-        if self._idle is not None and not self._running:
-            self._idle.set()
-
     def _failed(self, partition: Partition, error: BaseException) -> None:
-        if not self._partitions.holds(partition):
-            return  # deleted meanwhile, its files with it; whoever waited was told
-        log.error("fsync of %s failed: %s", partition, error)
-        try:
-            partition.sync_failed()
-        except StorageError as second:
-            # The log makes up for what could not be cut off before anything else is appended or synced.
-            error = second
-        if isinstance(error, StorageError):
-            self._partitions.storage_failed(partition, error)
-        self._changed(partition)
+        if self._give_up(partition, error, partition.sync_failed):
+            self._changed(partition)
 
     async def idle(self) -> None:
         """Waits until no sync runs any more; none of a segment begins after this, since a stop syncs them all."""
         self._ends = True
         self._sealed.clear()
-        if self._running:
-            self._idle = asyncio.Event()
-            await self._idle.wait()
+        await super().idle()
 
 
 def _sync_all(files: list[Any]) -> None:

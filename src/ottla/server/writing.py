@@ -14,34 +14,21 @@ its receive buffer, which counts as memory of requests, is as large as what wait
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ottla.log.disk import File, StorageError
+from ottla.log.disk import File
 from ottla.log.log import Log
 from ottla.model import limits
 from ottla.replica.partition import Partition
 from ottla.server.answer import Later
 from ottla.server.context import Context
-from ottla.server.disk_threads import DiskThreads
-from ottla.server.partitions import Partitions
-
-logger = logging.getLogger(__name__)
+from ottla.server.log_work import LogWork, error_of
 
 
-class Writer:
-    def __init__(
-        self, loop: Any, threads: DiskThreads, partitions: Partitions, changed: Callable[[Partition], None]
-    ) -> None:
-        self._loop = loop
-        self._threads = threads
-        self._partitions = partitions
-        self._changed = changed
-        self._running: dict[Partition, None] = {}
-        self._idle: asyncio.Event | None = None
-        self.count = 0  # of jobs for workers so far
+class Writer(LogWork):
+    failed_saying = "what was appended to {0.name} cannot be written: {1}"
+    count = 0  # of jobs for workers so far
 
     def request(self, partition: Partition) -> None:
         """Something of it waits."""
@@ -53,40 +40,22 @@ class Writer:
         log = partition.log
         executor = self._threads.of(log.directory.disk)
         future = self._loop.run_in_executor(executor, _write_all, log.unwritten.files())
-        self._running[partition] = None
+        self._running[partition] = False
         future.add_done_callback(lambda done: self._finished(partition, log, done))
 
     def _finished(self, partition: Partition, log: Log, done: Any) -> None:
         del self._running[partition]
         try:
-            error = asyncio.CancelledError() if done.cancelled() else done.exception()
+            error = error_of(done)
             if error is not None and partition.log is log:
-                self._failed(partition, error)
+                self._give_up(partition, error, partition.write_failed)
             else:  # of a log that the partition has left, nobody needs what was to be written
                 partition.written()
                 if partition.log.unwritten:
                     self._start(partition)
             self._changed(partition)
         finally:
-            if self._idle is not None and not self._running:
-                self._idle.set()
-
-    def _failed(self, partition: Partition, error: BaseException) -> None:
-        if not self._partitions.holds(partition):
-            return  # deleted meanwhile, its files with it; whoever waited was told
-        logger.error("what was appended to %s cannot be written: %s", partition.name, error)
-        try:
-            partition.write_failed()
-        except StorageError as second:
-            error = second  # what waited is not cut off yet: the log does it before it appends or syncs anything
-        if isinstance(error, StorageError):
-            self._partitions.storage_failed(partition, error)
-
-    async def idle(self) -> None:
-        """Waits until nothing is being written. What is appended after that is written when logs are closed."""
-        if self._running:
-            self._idle = asyncio.Event()
-            await self._idle.wait()
+            self._tell_idle()
 
 
 def _write_all(files: list[File]) -> None:
