@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ottla.client.hot_keys import SaltedKeys
     from ottla.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Time
     from ottla.client.options import ClientOptions, parse_address, parse_bootstrap
+    from ottla.client.outcomes import Outcomes
     from ottla.client.partitioner import RoundRobin
     from ottla.client.producer import Producer, ProducerOptions
     from ottla.client.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
@@ -64,6 +65,7 @@ __all__ = [
     "NoOffset",
     "OffsetAndMetadata",
     "OffsetOutOfRange",
+    "Outcomes",
     "Producer",
     "ProducerFenced",
     "ProducerOptions",
@@ -110,6 +112,7 @@ _HOMES = {
     "NoOffset": "ottla.client.errors",
     "OffsetAndMetadata": "ottla.client.commits",
     "OffsetOutOfRange": "ottla.client.errors",
+    "Outcomes": "ottla.client.outcomes",
     "Producer": "ottla.client.producer",
     "ProducerFenced": "ottla.client.errors",
     "ProducerOptions": "ottla.client.producer",

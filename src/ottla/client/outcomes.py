@@ -1,0 +1,79 @@
+"""Outcomes: what became of each part of an operation over several parts (partitions, topics, groups, nodes).
+
+Kafka's answers carry an error per part, and a request per broker may fail while another one succeeds. Such an operation
+is not one thing that works or fails.
+
+Rules:
+- Every part that was asked for is either in `found` or in `failed`; one that failed takes nothing from the others.
+- Errors of the broker (`ApiError`) and answers that did not come (`ClientError`) are outcomes. Anything else is a bug,
+  and is raised as it is.
+- `all` is the plain way: what was found, if everything was, or else the first failure. It keeps its type and its code;
+  its text names the part, and says how many others failed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from ottla.client.errors import ClientError
+from ottla.model.errors import ApiError
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes(Generic[K, V]):
+    """What was found, and what failed, by part."""
+
+    found: dict[K, V] = field(default_factory=dict)
+    failed: dict[K, Exception] = field(default_factory=dict)
+
+    def all(self) -> dict[K, V]:
+        """What was found; raises the first failure if there is one."""
+        for part, error in self.failed.items():
+            raise named(error, part, len(self.failed) - 1)
+        return self.found
+
+    def add(self, other: "Outcomes[K, V]") -> None:
+        """Take over the outcomes of other parts, or later ones of the same."""
+        for part, value in other.found.items():
+            self.failed.pop(part, None)
+            self.found[part] = value
+        for part, error in other.failed.items():
+            self.found.pop(part, None)
+            self.failed[part] = error
+
+
+async def outcomes_of(work: Mapping[K, Awaitable[V]]) -> Outcomes[K, V]:
+    """Do all of this work at once, and wait for all of it; the caller sees to it that it is not too much."""
+    results = await asyncio.gather(*work.values(), return_exceptions=True)
+    outcomes: Outcomes[K, V] = Outcomes()
+    for part, result in zip(work, results, strict=True):
+        if isinstance(result, (ApiError, ClientError)):
+            outcomes.failed[part] = result
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            outcomes.found[part] = result
+    return outcomes
+
+
+def named(error: Exception, part: object, others: int) -> Exception:
+    """The same error, in whose text the part and the number of others that failed are named."""
+    text = error.text if isinstance(error, ApiError) else str(error)
+    told = text if str(part) in text else f"{part}: {text}"
+    if others:
+        told += f" (and {others} other{'s' if others > 1 else ''} failed)"
+    if told == text or not isinstance(error, (ApiError, ClientError)):
+        return error
+    # The outcome itself stays as it is: somebody may ask a second time.
+    copy = type(error).__new__(type(error))
+    copy.__dict__.update(error.__dict__)
+    if isinstance(copy, ApiError):
+        copy.message, copy.args = told, (copy.code, told)
+    else:
+        copy.args = (told,)
+    copy.__cause__ = error
+    return copy
