@@ -21,7 +21,7 @@ from ottla.client.closing import Closing
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, NotConnected, UnsupportedApi, check, error_code
 from ottla.client.first_of import first_of
-from ottla.client.metadata import NO_LEADER, Metadata, TopicInfo
+from ottla.client.metadata import Metadata, TopicInfo
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -194,14 +194,8 @@ class Cluster(Closing):
         while True:
             try:
                 return await attempt()
-            except ClientError as error:
-                if self._closed or not self._reached or isinstance(error, UnsupportedApi):
-                    raise
-                if error.maybe_applied and not repeatable:
-                    raise
-                failure: Exception = error
-            except ApiError as error:
-                if not error.code.retriable or isinstance(error, _UnknownTopic):
+            except (ClientError, ApiError) as error:
+                if not self.passes(error, repeatable=repeatable):
                     raise
                 failure = error
             tries += 1
@@ -209,6 +203,15 @@ class Cluster(Closing):
             if loop.time() + wait_s >= deadline_s:
                 raise failure
             await asyncio.sleep(wait_s)
+
+    def passes(self, error: Exception, *, repeatable: bool = True) -> bool:
+        """Whether another attempt may go better (and may be made: if it is not `repeatable`, it must not be applied
+        twice)."""
+        if isinstance(error, ApiError):
+            return error.code.retriable and not isinstance(error, _UnknownTopic)
+        if not isinstance(error, ClientError) or isinstance(error, UnsupportedApi):
+            return False
+        return self._reached and not self._closed and (repeatable or not error.maybe_applied)
 
     # --- metadata -----------------------------------------------------------------------------------------------
 
@@ -257,17 +260,11 @@ class Cluster(Closing):
     async def leader(self, partition: TopicPartition, *, auto_create: bool = False) -> tuple[int, int]:
         """(node id, leader epoch) of the partition's leader; LEADER_NOT_AVAILABLE while it has none."""
         topic = await self.topic(partition.topic, auto_create=auto_create)
-        info = topic.partition(partition.partition)
-        if info is None:
+        try:
+            return topic.leader(partition.partition)
+        except ApiError:
             self.metadata.forget(partition.topic)
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"topic {partition.topic!r} has {topic.partition_count} partitions, there is no {partition.partition}",
-            )
-        if info.leader == NO_LEADER:
-            self.metadata.forget(partition.topic)
-            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader")
-        return info.leader, info.leader_epoch
+            raise
 
 
 class _UnknownTopic(ApiError):

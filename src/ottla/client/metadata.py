@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from ottla.client.connection import Address
 from ottla.client.errors import error_code
 from ottla.model import limits
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.metadata import MetadataResponse
 
@@ -87,6 +87,20 @@ class TopicInfo:
         if 0 <= index < len(self.partitions) and self.partitions[index].index == index:
             return self.partitions[index]
         return next((each for each in self.partitions if each.index == index), None)
+
+    def leader(self, index: int) -> tuple[int, int]:
+        """(node id, leader epoch) of a partition's leader; LEADER_NOT_AVAILABLE while it has none."""
+        if not self.partitions:
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {self.name!r} has no partitions yet")
+        info = self.partition(index)
+        if info is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"topic {self.name!r} has {self.partition_count} partitions, there is no {index}",
+            )
+        if info.leader == NO_LEADER:
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{TopicPartition(self.name, index)} has no leader")
+        return info.leader, info.leader_epoch
 
 
 @dataclass(slots=True)

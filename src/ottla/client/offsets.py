@@ -3,13 +3,19 @@
 Rules:
 - `Time` is a timestamp in milliseconds or one of the named places below; the broker of each partition answers.
 - A time after the last record means the end of the partition.
+- Each partition has its own outcome (`…_each`), and leaders are asked at the same time. The plain calls raise if one of
+  them failed.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import OffsetOutOfRange, check, error_code
+from ottla.client.errors import ClientError, OffsetOutOfRange, error_code
+from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.client.settling import settle
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
@@ -38,33 +44,61 @@ class OffsetAndTime(NamedTuple):
     leader_epoch: int
 
 
+class Bounds(NamedTuple):
+    """Where a partition begins and ends: the first offset, and the one behind the last."""
+
+    start: int
+    end: int
+
+
 async def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
 ) -> dict[TopicPartition, OffsetAndTime]:
-    """Ask the leaders for the offset at a time, for each partition."""
-    found: dict[TopicPartition, OffsetAndTime] = {}
-
-    async def attempt() -> dict[TopicPartition, OffsetAndTime]:
-        by_leader: dict[int, dict[TopicPartition, tuple[Time, int]]] = {}
-        for partition, time in wanted.items():
-            if partition not in found:
-                node_id, epoch = await cluster.leader(partition)
-                by_leader.setdefault(node_id, {})[partition] = (time, epoch)
-        for node_id, times in by_leader.items():
-            await _ask(cluster, node_id, times, found, read_committed=read_committed)
-        return found
-
-    return await cluster.retry(attempt, seeking=True)
+    """The offset at a time, for each partition. Raises if one of them has none: `list_offsets_each` tells which."""
+    return (await list_offsets_each(cluster, wanted, read_committed=read_committed)).all()
 
 
-async def _ask(
-    cluster: Cluster,
-    node_id: int,
-    wanted: Mapping[TopicPartition, tuple[Time, int]],
-    found: dict[TopicPartition, OffsetAndTime],
-    *,
-    read_committed: bool,
-) -> None:
+async def list_offsets_each(
+    cluster: Cluster, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
+) -> Outcomes[TopicPartition, OffsetAndTime]:
+    """Ask the leaders for the offset at a time, for each partition; what passes is waited out."""
+
+    async def attempt(partitions: list[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndTime]:
+        times = {partition: wanted[partition] for partition in partitions}
+        return await _ask_leaders(cluster, times, read_committed=read_committed)
+
+    return await settle(cluster, wanted, attempt)
+
+
+async def _ask_leaders(
+    cluster: Cluster, wanted: Mapping[TopicPartition, Time], *, read_committed: bool
+) -> Outcomes[TopicPartition, OffsetAndTime]:
+    """Ask once: all leaders at the same time."""
+    topics = await outcomes_of({name: cluster.topic(name) for name in dict.fromkeys(each.topic for each in wanted)})
+    outcomes: Outcomes[TopicPartition, OffsetAndTime] = Outcomes()
+    by_leader: dict[int, dict[TopicPartition, tuple[Time, int]]] = {}
+    for partition, time in wanted.items():
+        info = topics.found.get(partition.topic)
+        try:
+            if info is None:
+                raise topics.failed[partition.topic]
+            node_id, epoch = info.leader(partition.partition)
+        except (ApiError, ClientError) as error:
+            if info is not None:
+                cluster.metadata.forget(partition.topic)
+            outcomes.failed[partition] = error
+        else:
+            by_leader.setdefault(node_id, {})[partition] = (time, epoch)
+    asked = [ask_leader(cluster, node_id, times, read_committed=read_committed) for node_id, times in by_leader.items()]
+    for answered in await asyncio.gather(*asked):
+        outcomes.add(answered)
+    return outcomes
+
+
+async def ask_leader(
+    cluster: Cluster, node_id: int, wanted: Mapping[TopicPartition, tuple[Time, int]], *, read_committed: bool
+) -> Outcomes[TopicPartition, OffsetAndTime]:
+    """One ListOffsets to the leader of all these partitions, by the time and the epoch in which it leads."""
     topics: dict[str, ListOffsetsRequest.Topic] = {}
     for (name, index), (time, epoch) in wanted.items():
         topic = topics.setdefault(name, ListOffsetsRequest.Topic(name=name, partitions=[]))
@@ -79,14 +113,25 @@ async def _ask(
         topics=list(topics.values()),
         timeout_ms=cluster.options.request_timeout_ms,
     )
-    answer = await cluster.ask_leader(node_id, topics, request, ListOffsetsResponse)
+    try:
+        answer = await cluster.ask_leader(node_id, topics, request, ListOffsetsResponse)
+    except (ClientError, ApiError) as error:
+        return Outcomes(failed=dict.fromkeys(wanted, error))
+    missing = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} gave no answer for this partition")
+    outcomes: Outcomes[TopicPartition, OffsetAndTime] = Outcomes(failed=dict.fromkeys(wanted, missing))
     for result in answer.topics:
         for each in result.partitions:
-            if error_code(each.error_code).retriable:
+            partition, code = TopicPartition(result.name, each.partition_index), error_code(each.error_code)
+            if partition not in wanted:
+                continue
+            if code.retriable:
                 cluster.metadata.forget(result.name)
-            check(each.error_code)
-            partition = TopicPartition(result.name, each.partition_index)
-            found[partition] = OffsetAndTime(each.offset, each.timestamp, each.leader_epoch)
+            if code:
+                outcomes.failed[partition] = ApiError(code)
+            else:
+                del outcomes.failed[partition]
+                outcomes.found[partition] = OffsetAndTime(each.offset, each.timestamp, each.leader_epoch)
+    return outcomes
 
 
 async def resolve(
@@ -95,18 +140,46 @@ async def resolve(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
-    """Turn every `Time` into an offset; plain offsets stay what they are."""
+    """Turn every `Time` into an offset; plain offsets stay what they are. Raises if one of them cannot be found."""
+    return (await resolve_each(cluster, wanted, read_committed=read_committed)).all()
+
+
+async def resolve_each(
+    cluster: Cluster,
+    wanted: Iterable[tuple[TopicPartition, int | Time]],
+    *,
+    read_committed: bool = False,
+) -> Outcomes[TopicPartition, int]:
+    """The same, with an outcome per partition."""
     wanted = list(wanted)
     times = {partition: place for partition, place in wanted if isinstance(place, Time)}
-    found = await list_offsets(cluster, times, read_committed=read_committed) if times else {}
-    late = {partition: LATEST for partition, answer in found.items() if answer.offset == NOT_FOUND}
+    asked = await list_offsets_each(cluster, times, read_committed=read_committed)
+    late = {partition: LATEST for partition, answer in asked.found.items() if answer.offset == NOT_FOUND}
     if late:
-        found.update(await list_offsets(cluster, late, read_committed=read_committed))
-    return {partition: found[partition].offset if isinstance(place, Time) else place for partition, place in wanted}
+        asked.add(await list_offsets_each(cluster, late, read_committed=read_committed))
+    found = {
+        partition: asked.found[partition].offset if isinstance(place, Time) else place
+        for partition, place in wanted
+        if partition not in asked.failed
+    }
+    return Outcomes(found, asked.failed)
+
+
+async def bounds_each(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, Bounds]:
+    """Where partitions begin and end, both asked for at the same time."""
+    partitions = list(partitions)
+    starts, ends = await asyncio.gather(
+        list_offsets_each(cluster, dict.fromkeys(partitions, EARLIEST)),
+        list_offsets_each(cluster, dict.fromkeys(partitions, LATEST)),
+    )
+    failed = starts.failed | ends.failed
+    found = {
+        each: Bounds(starts.found[each].offset, ends.found[each].offset) for each in partitions if each not in failed
+    }
+    return Outcomes(found, failed)
 
 
 async def out_of_range(cluster: Cluster, partition: TopicPartition, offset: int) -> OffsetOutOfRange:
     """The error for an offset that the log does not have, with what it has."""
-    start = await list_offsets(cluster, {partition: EARLIEST})
-    end = await list_offsets(cluster, {partition: LATEST})
-    return OffsetOutOfRange(partition, offset, start[partition].offset, end[partition].offset)
+    bounds = (await bounds_each(cluster, [partition])).all()[partition]
+    return OffsetOutOfRange(partition, offset, bounds.start, bounds.end)

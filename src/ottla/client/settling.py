@@ -1,0 +1,32 @@
+"""Operations over several parts that are asked for again where the failure passes: each part gets its outcome."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from ottla.client.cluster import Cluster
+from ottla.client.outcomes import Outcomes
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+async def settle(
+    cluster: Cluster, parts: Iterable[K], attempt: Callable[[list[K]], Awaitable[Outcomes[K, V]]]
+) -> Outcomes[K, V]:
+    """The outcome of every part. Those whose failure passes are asked for again, without the others, until
+    `api_timeout_ms` are over."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + cluster.options.api_timeout_ms / 1000
+    outcomes: Outcomes[K, V] = Outcomes()
+    left = list(dict.fromkeys(parts))
+    tries = 0
+    while left:
+        outcomes.add(await attempt(left))
+        left = [part for part in left if part in outcomes.failed and cluster.passes(outcomes.failed[part])]
+        tries += 1
+        wait_s = cluster.options.seeking_ms(tries) / 1000
+        if not left or loop.time() + wait_s >= deadline_s:
+            break
+        await asyncio.sleep(wait_s)
+    return outcomes
