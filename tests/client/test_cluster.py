@@ -84,7 +84,7 @@ def test_metadata_is_cached_and_asked_for_once() -> None:
                 await asyncio.gather(*(cluster.topic("t") for _ in range(10)))
                 assert await cluster.leader(TopicPartition("t", 2)) == (1, 0)
                 assert len(broker.of(MetadataRequest)) == 1
-                cluster.metadata.forget("t")
+                cluster.metadata.mark_stale("t")
                 await cluster.topic("t")
                 assert len(broker.of(MetadataRequest)) == 2
 

@@ -115,17 +115,6 @@ def test_a_hint_is_taken_if_it_is_news() -> None:
     assert info is not None and (info.leader, info.leader_epoch, info.replicas) == (2, 4, (1, 2))
 
 
-def test_what_was_forgotten_still_beats_what_is_older() -> None:
-    cache = Metadata()
-    cache.update(metadata_answer({1: 1, 2: 2}, 2, 4), 0.0)
-    cache.forget("t")
-    assert "t" not in cache.topics
-    cache.update(metadata_answer({1: 1, 2: 2}, 1, 3), 0.0)  # a broker that lags behind
-    assert (cache.topics["t"].partitions[0].leader, cache.topics["t"].partitions[0].leader_epoch) == (2, 4)
-    cache.update(metadata_answer({1: 1, 2: 2}, 1, 5), 0.0)
-    assert cache.topics["t"].partitions[0].leader == 1
-
-
 # --- clients
 
 

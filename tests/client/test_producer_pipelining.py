@@ -170,7 +170,7 @@ def test_no_room_for_too_long() -> None:
 
 @pytest.mark.parametrize("how", ["send", "enqueue", "post"])
 def test_order_of_many_tasks_that_wait_for_room(how: str) -> None:
-    """Nobody who finds room overtakes those who wait for it, or for their turn after the topic was forgotten."""
+    """Nobody who finds room overtakes those who wait for it, or for what is known of the topic."""
 
     async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
         wanted = [b"%03d" % number + bytes(number * 7 % 50) for number in range(600)]
@@ -180,7 +180,7 @@ def test_order_of_many_tasks_that_wait_for_room(how: str) -> None:
             if number % 10 == 0:
                 await asyncio.sleep(0)
             if number % 97 == 0:
-                producer._cluster.metadata.forget("t")
+                producer._cluster.metadata.deleted("t")
         await asyncio.gather(*tasks)
         await producer.flush()
         assert logs.values() == wanted

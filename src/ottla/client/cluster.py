@@ -179,7 +179,7 @@ class Cluster(Closing):
             return await (await self.connection(node_id)).request(message, answer)
         except ClientError:
             for topic in topics:
-                self.metadata.forget(topic)
+                self.metadata.mark_stale(topic)
             raise
 
     async def retry(self, attempt: Callable[[], Awaitable[T]], *, repeatable: bool = True, seeking: bool = False) -> T:
@@ -225,11 +225,18 @@ class Cluster(Closing):
         check(answer.error_code)
         return answer, self.metadata.update(answer, asyncio.get_running_loop().time())
 
+    def fresh_topic(self, name: str) -> TopicInfo | None:
+        """What is known of the topic, unless it is stale or too old: then its leaders have to be asked for anew."""
+        known = self.metadata.fresh(name)
+        age_max_s = self.options.metadata_max_age_ms / 1000
+        if known is None or asyncio.get_running_loop().time() - known.fetched_at_s >= age_max_s:
+            return None
+        return known
+
     async def topic(self, name: str, *, auto_create: bool = False) -> TopicInfo:
         """The topic's metadata, from the cache while it is fresh; waits while a new topic gets its leaders."""
-        known = self.metadata.topics.get(name)
-        age_max_s = self.options.metadata_max_age_ms / 1000
-        if known is not None and asyncio.get_running_loop().time() - known.fetched_at_s < age_max_s:
+        known = self.fresh_topic(name)
+        if known is not None:
             return known
         asking = self._refreshing.get(name)
         if asking is None:
@@ -263,7 +270,7 @@ class Cluster(Closing):
         try:
             return topic.leader(partition.partition)
         except ApiError:
-            self.metadata.forget(partition.topic)
+            self.metadata.mark_stale(partition.topic)
             raise
 
 

@@ -75,7 +75,7 @@ class GroupOffsets:
         code = _commit_error(answer)
         if code in _STALE_TOPIC:
             for name in ids:
-                self._cluster.metadata.forget(name)
+                self._cluster.metadata.mark_stale(name)
         if code in _GONE_ON:
             raise CommitFailed(code, "the group has rebalanced without this member: its partitions may be another's")
         check(code)

@@ -217,11 +217,8 @@ class Fetcher:
         return leader
 
     def _leader_of(self, partition: TopicPartition) -> int:
-        topic = self._cluster.metadata.topics.get(partition.topic)
-        age_max_s = self._cluster.options.metadata_max_age_ms / 1000
-        if topic is None or asyncio.get_running_loop().time() - topic.fetched_at_s >= age_max_s:
-            return _NOWHERE
-        info = topic.partition(partition.partition)
+        topic = self._cluster.fresh_topic(partition.topic)
+        info = None if topic is None else topic.partition(partition.partition)
         return info.leader if info is not None and info.leader != NO_LEADER else _NOWHERE
 
     # --- one round trip -----------------------------------------------------------------------------------------
@@ -329,7 +326,7 @@ class Fetcher:
     async def _others_lead(self, cursors: list[Cursor]) -> bool:
         """Whether a broker that gives no answer has lost one of these partitions to another one meanwhile."""
         for topic in dict.fromkeys(cursor.partition.topic for cursor in cursors):
-            self._cluster.metadata.forget(topic)
+            self._cluster.metadata.mark_stale(topic)
         try:
             leaders = [await self._cluster.leader(cursor.partition) for cursor in cursors]
         except (ClientError, ApiError):
@@ -349,7 +346,7 @@ class Fetcher:
                 for cursor in cursors:
                     cursor.retries += 1
                 for topic in topics:
-                    self._cluster.metadata.forget(topic)
+                    self._cluster.metadata.mark_stale(topic)
                 tries = max(cursor.retries for cursor in cursors)
                 if not self._patient and tries * options.retry_backoff_max_ms > options.api_timeout_ms:
                     raise failure

@@ -3,9 +3,12 @@
 Pure data and its cache; `client.cluster` asks the brokers and feeds it.
 
 Rules:
-- A topic entry is replaced as a whole by every answer that names the topic, and forgotten when an error says that it is
-  out of date. An older leader epoch never replaces a newer one, not even one that was forgotten meanwhile: a broker
-  that lags behind may be the next to be asked.
+- A topic is unknown, fresh or stale. Every answer that names the topic replaces its entry as a whole and makes it
+  fresh. An error that says that the leaders are out of date makes it stale: its id and its number of partitions are
+  still good for choosing a partition, but before the next request somebody has to be asked who leads.
+- Only an answer that says that the topic does not exist (or may not be seen) makes it unknown again.
+- An older leader epoch never replaces a newer one, not even a stale one: a broker that lags behind may be the next to
+  be asked.
 - An answer that says "not me" may say who instead (KIP-951): such a hint changes one partition, if it is news.
 - A topic that was just made is there, though brokers that lag behind may not know it yet.
 - The cache holds only topics that somebody asked for, least recently refreshed first out above a bound.
@@ -24,6 +27,7 @@ from ottla.wire.messages.metadata import MetadataResponse
 
 NO_LEADER = -1
 _NEW_S = 10  # by then every broker that is well knows a topic
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)  # retriable, because brokers may lag behind
 
 
 class Broker(NamedTuple):
@@ -111,7 +115,7 @@ class Metadata:
     cluster_id: str | None = None
     controller_id: int = -1
     topics: dict[str, TopicInfo] = field(default_factory=dict)
-    _former: dict[str, TopicInfo] = field(default_factory=dict)  # what was forgotten and not learnt anew yet
+    _stale: set[str] = field(default_factory=set)  # names of topics whose leaders have to be asked for anew
     _made_at_s: dict[str, float] = field(default_factory=dict)  # in the order of time
 
     def update(self, answer: MetadataResponse, now_s: float) -> dict[str, ErrorCode]:
@@ -126,14 +130,17 @@ class Metadata:
         for topic in answer.topics:
             name = topic.name or ""
             if topic.error_code:
-                errors[name] = error_code(topic.error_code)
-                self.topics.pop(name, None)
+                code = errors[name] = error_code(topic.error_code)
+                if code.retriable and code not in _GONE:
+                    self.mark_stale(name)
+                else:
+                    self._drop(name)
                 continue
-            former = self._former.pop(name, None)
-            known = self.topics.pop(name, former)  # popped, so that the order of the dict is the order of refreshing
+            known = self.topics.pop(name, None)  # popped, so that the order of the dict is the order of refreshing
             self.topics[name] = _merge(known, _topic_info(topic, now_s))
+            self._stale.discard(name)
         while len(self.topics) > limits.CLIENT_TOPICS_MAX:
-            del self.topics[next(iter(self.topics))]
+            self._drop(next(iter(self.topics)))
         return errors
 
     def hint(self, partition: TopicPartition, named: Leadership, endpoints: Iterable[Endpoint]) -> bool:
@@ -161,7 +168,7 @@ class Metadata:
             del self._made_at_s[oldest]
 
     def deleted(self, topic: str) -> None:
-        self.forget(topic)
+        self._drop(topic)
         self._made_at_s.pop(topic, None)
 
     def is_new(self, topic: str, now_s: float) -> bool:
@@ -169,12 +176,18 @@ class Metadata:
         made_at_s = self._made_at_s.get(topic)
         return made_at_s is not None and now_s - made_at_s < _NEW_S
 
-    def forget(self, topic: str) -> None:
-        known = self.topics.pop(topic, None)
-        if known is not None:
-            self._former[topic] = known
-            while len(self._former) > limits.CLIENT_TOPICS_MAX:
-                del self._former[next(iter(self._former))]
+    def mark_stale(self, topic: str) -> None:
+        """Its leaders, or its partitions, may have changed: ask before the next request."""
+        if topic in self.topics:
+            self._stale.add(topic)
+
+    def fresh(self, topic: str) -> TopicInfo | None:
+        """What is known of the topic, unless that is stale."""
+        return None if topic in self._stale else self.topics.get(topic)
+
+    def _drop(self, topic: str) -> None:
+        self.topics.pop(topic, None)
+        self._stale.discard(topic)
 
 
 def _topic_info(topic: MetadataResponse.Topic, now_s: float) -> TopicInfo:

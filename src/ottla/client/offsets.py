@@ -85,7 +85,7 @@ async def _ask_leaders(
             node_id, epoch = info.leader(partition.partition)
         except (ApiError, ClientError) as error:
             if info is not None:
-                cluster.metadata.forget(partition.topic)
+                cluster.metadata.mark_stale(partition.topic)
             outcomes.failed[partition] = error
         else:
             by_leader.setdefault(node_id, {})[partition] = (time, epoch)
@@ -125,7 +125,7 @@ async def ask_leader(
             if partition not in wanted:
                 continue
             if code.retriable:
-                cluster.metadata.forget(result.name)
+                cluster.metadata.mark_stale(result.name)
             if code:
                 outcomes.failed[partition] = ApiError(code)
             else:

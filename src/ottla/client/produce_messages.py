@@ -1,7 +1,7 @@
 """Batches as a Produce request, and its answer by partitions.
 
-Topics go by id since version 13; where the id of one is not known, because another broker's failure made us forget the
-topic, the whole request goes by names, in an older version.
+Topics go by id since version 13; where the id of one is not known, because the broker that we asked is too old to tell,
+the whole request goes by names, in an older version.
 """
 
 from typing import NamedTuple

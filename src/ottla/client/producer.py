@@ -8,7 +8,9 @@ Rules:
   again until `delivery_timeout_ms` is over; with idempotence neither order nor count suffers.
 - When it cannot be known whether a given-up batch is in the log, the producer takes a new producer id, so that the
   sequence of what follows has no hole.
-- `buffer_bytes` bounds the records that wait. Sending waits for room and for metadata, up to `max_block_ms`.
+- `buffer_bytes` bounds the records that wait. A call waits only for room in the buffer, and for the partitions of a
+  topic that is not known yet; both together up to `max_block_ms`. A broker that is away holds up no call: what is known
+  of a topic stays good for choosing a partition, and the sender looks for the leaders.
 - With a `transactional_id` every record belongs to a transaction: see `transaction`.
 """
 
@@ -199,10 +201,10 @@ class Producer:
         if self._sender.failure is not None:
             self._raise_failure()
         size_bytes = len(records.data) + HEADER_BYTES
-        async with self._patience(partition.topic), self._turns.of(partition.topic):
+        async with self._patience(*partition), self._turns.of(partition.topic):
             while True:
                 self._check_sendable(size_bytes)
-                await self._check_partition(partition)
+                await self._know(*partition)
                 if self._sender.buffer.has_room(size_bytes):
                     break
                 await self._sender.buffer.wait_for_room(size_bytes)
@@ -277,22 +279,23 @@ class Producer:
         future: "asyncio.Future[RecordMetadata] | None",
     ) -> bool:
         """`_append` as soon as all who came before are served and nothing is in the way."""
-        async with self._patience(topic), self._turns.of(topic):
+        async with self._patience(topic, partition), self._turns.of(topic):
             while (full := self._append(topic, value, key, headers, partition, timestamp, future)) is None:
                 await self._make_way(topic, value, key, headers, partition)
             return full
 
     @asynccontextmanager
-    async def _patience(self, topic: str) -> AsyncIterator[None]:
+    async def _patience(self, topic: str, partition: int | None) -> AsyncIterator[None]:
         """Ends whatever waits inside after `max_block_ms`, with an error that says for what it waited."""
         try:
             async with asyncio.timeout(self.options.max_block_ms / 1000):
                 yield
         except TimeoutError:
             within = f"within {self.options.max_block_ms} ms"
-            if topic in self._topics:
+            if self._knows(topic, partition):
                 raise BufferFull(f"no room in the buffer {within}") from None
-            raise DeliveryFailed(f"nothing known of topic {topic!r} {within}") from None
+            place = f"topic {topic!r}" if partition is None else str(TopicPartition(topic, partition))
+            raise DeliveryFailed(f"nothing known of {place} {within}") from None
 
     def _choose(
         self, info: TopicInfo, key: bytes | None, value: bytes | None, headers: Headers, size_bytes: int
@@ -326,10 +329,7 @@ class Producer:
         """Wait for whatever kept `_append` from taking the record; raise what will not change."""
         size_bytes = RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + size_of_headers(headers)
         self._check_sendable(size_bytes)
-        if partition is not None:
-            await self._check_partition(TopicPartition(topic, partition))
-        else:
-            await self._cluster.topic(topic, auto_create=self.options.auto_create_topics)
+        await self._know(topic, partition)
         await self._sender.buffer.wait_for_room(size_bytes)
 
     def _check_sendable(self, size_bytes: int) -> None:
@@ -344,17 +344,23 @@ class Producer:
         if self._transactions is not None:
             self._transactions.check_open()
 
-    async def _check_partition(self, partition: TopicPartition) -> None:
-        """A partition that does not exist is the caller's mistake, unless it was added a moment ago."""
-        for _ in range(2):
-            info = await self._cluster.topic(partition.topic, auto_create=self.options.auto_create_topics)
-            if info.partition(partition.partition) is not None:
-                return
-            self._cluster.metadata.forget(partition.topic)
-        raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"topic {partition.topic!r} has {info.partition_count} partitions, there is no {partition.partition}",
-        )
+    def _knows(self, topic: str, partition: int | None) -> bool:
+        """Whether a record can be put into a queue; who leads the partition does not matter for that."""
+        info = self._topics.get(topic)
+        return info is not None and (partition is None or info.partition(partition) is not None)
+
+    async def _know(self, topic: str, partition: int | None) -> None:
+        """Ask for the topic unless it is known. A partition that does not exist is the caller's mistake, unless it was
+        added a moment ago."""
+        if self._knows(topic, partition):
+            return
+        self._cluster.metadata.mark_stale(topic)
+        info = await self._cluster.topic(topic, auto_create=self.options.auto_create_topics)
+        if partition is not None and info.partition(partition) is None:
+            raise ApiError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"topic {topic!r} has {info.partition_count} partitions, there is no {partition}",
+            )
 
     async def _new_identity(self) -> ProducerId:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=limits.INT32_MAX)

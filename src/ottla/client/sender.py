@@ -196,17 +196,18 @@ class Sender:
             if self.gate is None:
                 self._ask(None)
             return None
-        leader = self._leadership(queue.partition)[0]
+        topic, leader = queue.partition.topic, self._leadership(queue.partition)[0]
         if leader == NO_LEADER:
-            self._cluster.metadata.forget(queue.partition.topic)
-            self._ask(queue.partition.topic)
+            self._cluster.metadata.mark_stale(topic)
+        if self._cluster.metadata.fresh(topic) is None:
+            self._ask(topic)
             return None
         if self.gate is not None and not self.gate.admits(queue.partition):
             return None
         return leader
 
     def _leadership(self, partition: TopicPartition) -> tuple[int, int]:
-        """(leader, its epoch), as far as we know."""
+        """(leader, its epoch), as far as we know; they may be stale."""
         topic = self._cluster.metadata.topics.get(partition.topic)
         info = topic.partition(partition.partition) if topic is not None else None
         return (NO_LEADER, NO_LEADER) if info is None else (info.leader, info.leader_epoch)
@@ -245,7 +246,7 @@ class Sender:
         """A broker owes answers and gives none: does it still lead?"""
         for queue in self._active:
             if queue.in_flight and queue.tried is not None and queue.tried[0] == node_id:
-                self._cluster.metadata.forget(queue.partition.topic)
+                self._cluster.metadata.mark_stale(queue.partition.topic)
                 self._ask(queue.partition.topic)
 
     def _ask(self, topic: str | None) -> None:
@@ -419,7 +420,7 @@ class Sender:
         """When to try again, unless a new leader is found before."""
         if moved and self._is_new(queue):
             return now_s
-        self._cluster.metadata.forget(queue.partition.topic)
+        self._cluster.metadata.mark_stale(queue.partition.topic)
         if not moved:
             return self._backoff(queue, now_s)
         if asks:

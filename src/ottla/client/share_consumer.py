@@ -288,7 +288,7 @@ class ShareConsumer(Closing):
                 task.add_done_callback(partial(self._fetched, node_id))
 
     def _leader_of(self, partition: TopicPartition) -> int | None:
-        topic = self.cluster.metadata.topics.get(partition.topic)
+        topic = self.cluster.fresh_topic(partition.topic)
         info = None if topic is None else topic.partition(partition.partition)
         return None if info is None or info.leader == NO_LEADER else info.leader
 
@@ -337,7 +337,7 @@ class ShareConsumer(Closing):
         log.info("share group %s: share session lost: %s", self.options.group_id, error)
         if isinstance(error, ClientError):
             for topic in dict.fromkeys(partition.topic for partition in partitions):
-                self.cluster.metadata.forget(topic)
+                self.cluster.metadata.mark_stale(topic)
         self._failed += 1
         if self._failed > 1 or isinstance(error, ClientError):
             await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
@@ -349,7 +349,7 @@ class ShareConsumer(Closing):
         if code:
             if not code.retriable and code != ErrorCode.UNKNOWN_TOPIC_ID:
                 self._failures.append(ApiError(code, answer.error_message))
-            self.cluster.metadata.forget(partition.topic)
+            self.cluster.metadata.mark_stale(partition.topic)
             return False
         found = acquired_of(partition, answer, check_crc=self.options.check_crcs)
         lease = _Lease(self, session, name, self._loop.time() + fetched.lock_ms / 1000)

@@ -143,7 +143,7 @@ class Tail(Generic[S]):
 
     async def _pause(self) -> None:
         self._tries += 1
-        self._cluster.metadata.forget(self._partition.topic)
+        self._cluster.metadata.mark_stale(self._partition.topic)
         await asyncio.sleep(self._cluster.options.backoff_ms(self._tries) / 1000)
 
     async def _stumble(self, unfit: _Unfit) -> None:

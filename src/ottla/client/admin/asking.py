@@ -18,11 +18,11 @@ R = TypeVar("R", bound=Response)
 async def ask_leader(
     cluster: Cluster, partition: TopicPartition, request: Request, answer: type[R], error_of: Callable[[R], int]
 ) -> R:
-    """One question to whoever leads now; what fails, fails at once, with the metadata forgotten."""
+    """One question to whoever leads now; what fails, fails at once, with the metadata marked stale."""
     node_id, _ = await cluster.leader(partition)
     reply = await cluster.ask_leader(node_id, [partition.topic], request, answer)
     if error_code(error_of(reply)).retriable:
-        cluster.metadata.forget(partition.topic)
+        cluster.metadata.mark_stale(partition.topic)
         check(error_of(reply))
     return reply
 

@@ -140,7 +140,7 @@ class Replicas:
         answer = await self._cluster.call(request, ElectLeadersResponse, error_of=lambda each: each.error_code)
         check(answer.error_code)
         for result in answer.replica_election_results:
-            self._cluster.metadata.forget(result.topic)
+            self._cluster.metadata.mark_stale(result.topic)
         return {
             TopicPartition(result.topic, each.partition_id): _outcome(each.error_code, each.error_message)
             for result in answer.replica_election_results

@@ -135,7 +135,7 @@ class Topics:
             validate_only=validate_only,
         )
         answer = await self._cluster.call(request, CreatePartitionsResponse, repeatable=False)
-        self._cluster.metadata.forget(name)
+        self._cluster.metadata.mark_stale(name)
         for each in answer.results:
             check(each.error_code, each.error_message)
 
@@ -148,12 +148,12 @@ class Topics:
     async def all(self) -> list[TopicInfo]:
         """Every topic with its partitions, sorted by name."""
         answer, _ = await self._cluster.refresh(None)
-        found = [self._cluster.metadata.topics.get(topic.name or "") for topic in answer.topics]
+        found = [self._cluster.metadata.fresh(topic.name or "") for topic in answer.topics]
         return sorted((topic for topic in found if topic is not None), key=lambda topic: topic.name)
 
     async def describe(self, name: str) -> TopicInfo:
         """One topic as it is now."""
-        self._cluster.metadata.forget(name)
+        self._cluster.metadata.mark_stale(name)
         return await self._cluster.topic(name)
 
     async def offsets(
@@ -201,7 +201,7 @@ class Topics:
         answer = await self._cluster.ask_leader(node_id, [name], request, DeleteRecordsResponse)
         for each in (partition for found in answer.topics for partition in found.partitions):
             if error_code(each.error_code).retriable:
-                self._cluster.metadata.forget(name)
+                self._cluster.metadata.mark_stale(name)
             check(each.error_code, _DELETION_REFUSED.get(each.error_code))
             result[each.partition_index] = each.low_watermark
 

@@ -177,7 +177,7 @@ class CommittedFollower:
         """Whether what the client reads now, by its id, is the topic that was made last."""
         if (await cluster.topic(topic)).topic_id == self._book.id_of(topic):
             return True
-        cluster.metadata.forget(topic)
+        cluster.metadata.mark_stale(topic)
         return False
 
 
