@@ -1,6 +1,7 @@
 """`ottla demo`, which is `make run`: a small shop, a real Spark, a kill -9, and books that balance."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from tests.support.waiting import COMMAND_S
 from ottla.cli.demo.programs import Program
 from ottla.cli.demo.results import check_windows
 from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, Shop
+from ottla.cli.demo.view import Lag, lag_text
 from ottla.cli.terminal import CommandError
 
 
@@ -28,6 +30,26 @@ def test_the_books_of_the_shop_are_what_its_events_say() -> None:
     assert shop.sales.keys() == in_time and 0.8 < len(in_time) / 3_000 < 0.95
     assert sum(cents for _, cents in shop.revenue().values()) == sum(orders[each]["cents"] for each in in_time)
     assert list(Shop(seed=3, opened_ms=0, orders=3_000).events()) == events
+
+
+def test_all_events_are_counted_before_they_are_told() -> None:
+    shop = Shop(seed=3, opened_ms=0, orders=1_000)
+    assert shop.event_count() == len(list(shop.events())) < 2_000
+    assert shop.sales, "counting does not change the books"
+
+
+@pytest.mark.parametrize(
+    ("lag", "text"),
+    [
+        (Lag("q", None, None), "starting"),
+        (Lag("q", None, None, "first batch running"), "first batch running"),
+        (Lag("q", 1_200, 3.21, "first batch running"), "1,200 (3.2 s, first batch running)"),
+        (Lag("q", 1_200, 3.21), "1,200 (3.2 s)"),
+        (Lag("q", 0, 0.0), "0"),
+    ],
+)
+def test_lag_says_what_a_query_does_before_its_first_batch_is_done(lag: Lag, text: str) -> None:
+    assert lag_text(lag) == text
 
 
 def test_wrong_totals_are_found() -> None:
@@ -73,4 +95,11 @@ def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) 
     assert done.returncode == 0, done.stdout + done.stderr
     for claim in ("node", "registry", "topics", "sales", "revenue", "done"):
         assert f"✓ {claim}" in done.stdout
-    assert "kill -9" in done.stdout and "Try next" in done.stdout and "Traceback" not in done.stderr
+    assert "kill -9" in done.stdout and "Traceback" not in done.stderr
+    _, _, following = done.stdout.partition("Try next")
+    assert "ottla demo" in following and "ottla up" in following
+    assert "127.0.0.1" not in following, "nobody serves there any more"
+    told, total = re.findall(r"([\d,]+) of ([\d,]+) events", done.stdout)[-1]
+    shop = Shop(seed=1, opened_ms=0, orders=2_000)
+    assert total == f"{len(list(shop.events())) + 202:,}", "with 200 users, the closing order and its payment"
+    assert int(told.replace(",", "")) <= int(total.replace(",", ""))

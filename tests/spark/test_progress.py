@@ -1,14 +1,25 @@
 """Queries as groups: exact end offsets after every batch, under the query's own group."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.node import OttlaNode
+from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
 from ottla.model.ids import TopicPartition
-from ottla.spark.progress import Source, commits, group_of, planned_sources, read_offsets, unwatch, watch
+from ottla.spark.progress import (
+    Source,
+    commits,
+    commits_at_start,
+    group_of,
+    planned_sources,
+    read_offsets,
+    unwatch,
+    watch,
+)
 
 PROGRESS = {
     "id": "0d1c5c3e-8f0a-4a3a-9d0e-0c6f8a1f3b11",
@@ -41,6 +52,15 @@ def test_offsets_are_read_and_what_is_none_is_not() -> None:
     assert read_offsets('{"a": {"0": 5, "1": 0}, "": {}}') == {TopicPartition("a", 0): 5, TopicPartition("a", 1): 0}
     for text in (None, "", "17", "[1]", '{"a": 3}', "{", '{"a": {"x": 1}}'):
         assert read_offsets(text) == {}
+
+
+def test_what_is_committed_when_a_query_starts() -> None:
+    sources = [Source("one", "g"), None, Source("two", None)]
+    offsets = ['{"a": {"0": 5}}', '{"rate": {"0": 5}}', None]
+    assert [tuple(each) for each in commits_at_start("revenue", "id", offsets, sources)] == [
+        ("one", "g", {TopicPartition("a", 0): 5})
+    ]
+    assert commits_at_start("revenue", "id", [], sources) == []
 
 
 def test_what_is_committed_where() -> None:
@@ -85,6 +105,50 @@ def test_every_batch_is_committed_also_the_last(spark: Any, node: OttlaNode, tmp
             assert sum(each.records or 0 for each in client.admin.groups.lag("spark-lagging")) == 6
         finally:
             unwatch(spark)
+
+
+@pytest.mark.spark
+def test_a_query_that_starts_again_has_its_lag_before_its_first_batch_ends(
+    spark: Any, node: OttlaNode, tmp_path: Path
+) -> None:
+    """The second run does not end its first batch: what is committed comes from the checkpoint."""
+    hold = tmp_path / "hold"
+
+    def handle(rows: Any, batch: int) -> None:
+        rows.count()
+        deadline_s = time.monotonic() + WAIT_S
+        while hold.exists() and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+
+    with Blocking(node.bootstrap) as client:
+        client.admin.topics.create("lag.again", 2)
+        client.send_all("lag.again", [(b"%d" % each, b"x") for each in range(40)])
+
+        def begin() -> Any:
+            reader = spark.readStream.format("ottla").option("kafka.bootstrap.servers", node.bootstrap)
+            rows = reader.option("subscribe", "lag.again").option("startingOffsets", "earliest").load()
+            writer = rows.writeStream.foreachBatch(handle).queryName("lag-again")
+            return writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+
+        assert begin().awaitTermination(WAIT_S)
+        assert not client.admin.groups.lag("spark-lag-again"), "nobody listened to the first run"
+        client.send_all("lag.again", [(b"%d" % each, b"x") for each in range(7)])
+        hold.touch()
+        watch(spark)
+        try:
+            query = begin()
+            until(lambda: client.admin.groups.lag("spark-lag-again"))
+            assert behind(client, "spark-lag-again") == 7
+            hold.unlink()
+            assert query.awaitTermination(WAIT_S)
+            until(lambda: behind(client, "spark-lag-again"), lambda records: records == 0)
+        finally:
+            hold.unlink(missing_ok=True)
+            unwatch(spark)
+
+
+def behind(client: Blocking, group: str) -> int:
+    return sum(each.records or 0 for each in client.admin.groups.lag(group))
 
 
 def _like(frame: Any) -> list[str]:

@@ -72,7 +72,7 @@ class _Live:
             if event["event"] == "progress":
                 self._queries[event["query"]] = event
             elif event["event"] == "started":
-                self._queries.setdefault(event["query"], {"query": event["query"]})
+                self._queries.setdefault(event["query"], {"query": event["query"], "phase": "first batch running"})
             else:
                 self._state = event["event"]
 
@@ -92,10 +92,11 @@ class _Live:
 
 def cells(figures: dict[str, Any]) -> list[str]:
     """The figures of a query, as `_COLUMNS` has them."""
-    behind, took_ms, rows = figures.get("lag_seconds"), figures.get("batch_ms"), figures.get("state_rows")
+    batch, behind = figures.get("batch"), figures.get("lag_seconds")
+    took_ms, rows = figures.get("batch_ms"), figures.get("state_rows")
     return [
         figures["query"],
-        _text(figures.get("batch")),
+        _text(figures.get("phase") if batch is None else batch),
         _text(figures.get("total_rows")),
         _text(figures.get("input_rate")),
         _text(figures.get("processed_rate")),

@@ -4,7 +4,9 @@
 
 Rules:
 - Committed are the end offsets of the batch that has just been finished, never more; also of the last one of an
-  `availableNow` run. Spark itself goes on from its checkpoint and never looks at the group.
+  `availableNow` run. When a query starts, those of the last batch that its checkpoint says was finished: so its lag is
+  known while the first batch of this run is still running. Spark itself goes on from its checkpoint and never looks at
+  the group.
 - The group is the source's `kafka.group.id`, else `spark-` and the query's name, else `spark-` and the query's id.
 - Only sources `ottla` count: the broker does the same for those of Spark's own connector, without code in the job.
 - A broker that cannot be reached costs a warning in the log and nothing else: the next batch commits again.
@@ -15,7 +17,7 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -86,6 +88,17 @@ def commits(
     return found
 
 
+def commits_at_start(
+    name: str | None, query_id: object, offsets: Iterable[str | None], sources: Iterable[Source | None]
+) -> list[Commit]:
+    """What to commit when a query starts: `offsets` of its last finished batch, in the order of its sources."""
+    return [
+        Commit(source.bootstrap, group_of(name, query_id, source.group), found)
+        for text, source in zip(offsets, sources, strict=False)
+        if source is not None and (found := read_offsets(text))
+    ]
+
+
 def read_offsets(text: str | None) -> dict[TopicPartition, int]:
     """`{"topic": {"0": 123}}`; nothing if it is anything else."""
     try:
@@ -110,12 +123,14 @@ class Committer(StreamingQueryListener):
         self._clients: dict[str, Blocking] = {}
         self._sources: dict[str, list[Source | None]] = {}
         self._learning: dict[str, threading.Thread] = {}
+        self._reported: set[str] = set()  # runs that have finished a batch
         self._lock = threading.Lock()
         self._is_closed = False
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         # Now, because a query may be gone when its last report comes; elsewhere, because Spark waits for this call.
-        learning = threading.Thread(target=self._learn, args=(str(event.id), str(event.runId)), daemon=True)
+        known = (event.name, str(event.id), str(event.runId))
+        learning = threading.Thread(target=self._begin, args=known, daemon=True)
         self._learning[str(event.runId)] = learning
         learning.start()
 
@@ -128,18 +143,28 @@ class Committer(StreamingQueryListener):
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         self._sources.pop(str(event.runId), None)
         self._learning.pop(str(event.runId), None)
+        self._reported.discard(str(event.runId))
 
     def commit(self, progress: "StreamingQueryProgress") -> None:
         """Commit what a batch has read; failures are logged."""
-        try:
+        with self._failures_logged(progress.name or progress.id):
             sources = self._sources_of(progress)
             default = bootstrap_of(self._session) if not sources else ""
-            for commit in commits(progress, sources, default):
-                client = self._client(commit.bootstrap)
-                if client is not None:
-                    client.admin.groups.set_offsets(commit.group, commit.offsets)
+            self._reported.add(str(progress.runId))
+            self._store(commits(progress, sources, default))
+
+    @contextlib.contextmanager
+    def _failures_logged(self, query: object) -> Iterator[None]:
+        try:
+            yield
         except _FAILURES as error:
-            log.warning("what query %s has read could not be committed: %s", progress.name or progress.id, error)
+            log.warning("what query %s has read could not be committed: %s", query, error)
+
+    def _store(self, found: Iterable[Commit]) -> None:
+        for commit in found:
+            client = self._client(commit.bootstrap)
+            if client is not None:
+                client.admin.groups.set_offsets(commit.group, commit.offsets)
 
     def close(self) -> None:
         with self._lock:
@@ -168,6 +193,16 @@ class Committer(StreamingQueryListener):
             self._learn(str(progress.id), run)  # it was started before we listened
         return self._sources[run]
 
+    def _begin(self, name: str | None, query_id: str, run: str) -> None:
+        """A query has started: find out what it reads, and commit what its checkpoint knows of that."""
+        self._learn(query_id, run)
+        offsets: list[str | None] = []
+        with contextlib.suppress(Exception):  # Spark may be ending, or keep this elsewhere
+            offsets = finished_offsets(self._session, query_id)
+        with self._failures_logged(name or query_id):
+            if run not in self._reported:
+                self._store(commits_at_start(name, query_id, offsets, self._sources.get(run, [])))
+
     def _learn(self, query_id: str, run: str) -> None:
         found: list[Source | None] = []
         with contextlib.suppress(Exception):  # Spark may be ending; what is not known goes by the session's settings
@@ -177,10 +212,10 @@ class Committer(StreamingQueryListener):
 
 def planned_sources(session: "SparkSession", query_id: str) -> list[Source | None]:
     """The sources of a running query in the order of its progress; None for those that are not `ottla`."""
-    plan = _analysed_plan(session, query_id)
-    if plan is None:
+    execution = _execution(session, query_id)
+    if execution is None:
         return []
-    leaves = plan.collectLeaves()
+    leaves = execution.analyzedPlan().collectLeaves()
     found: list[Source | None] = []
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
@@ -193,11 +228,26 @@ def planned_sources(session: "SparkSession", query_id: str) -> list[Source | Non
     return found
 
 
-def _analysed_plan(session: "SparkSession", query_id: str) -> Any:
+def finished_offsets(session: "SparkSession", query_id: str) -> list[str | None]:
+    """Where the last finished batch of a query ended, by its checkpoint, for each source in the order of its progress;
+    nothing if it has finished none."""
+    execution = _execution(session, query_id)
+    if execution is None:
+        return []
+    batch = execution.commitLog().getLatestBatchId()
+    written = None if batch.isEmpty() else execution.offsetLog().get(batch.get())
+    if written is None or written.isEmpty():
+        return []
+    offsets = written.get().offsets()
+    found = [offsets.apply(index) for index in range(offsets.size())]
+    return [None if each.isEmpty() else each.get().json() for each in found]
+
+
+def _execution(session: "SparkSession", query_id: str) -> Any:
     """Spark's own object, where there is a driver in this process and the query still runs."""
     query: Any = session.streams.get(query_id) if hasattr(session, "_jsparkSession") else None
     wrapper = getattr(query, "_jsq", None)
-    return None if wrapper is None else wrapper.streamingQuery().analyzedPlan()
+    return None if wrapper is None else wrapper.streamingQuery()
 
 
 def _options_of(leaf: Any) -> Any:

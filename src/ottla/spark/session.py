@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ottla.spark.java import prepare_java
 from ottla.spark.places import BOOTSTRAP, REGISTRY
 from ottla.spark.progress import watch
+from ottla.spark.shared_environment import settle_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +61,7 @@ def session(
     spark = _connected(name, remote, given) if remote else _local(name, master, given)
     if not remote:
         spark.sparkContext.setLogLevel(log_level)
+        settle_environment(spark)
     watch(spark)
     return spark
 

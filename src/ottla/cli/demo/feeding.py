@@ -48,6 +48,7 @@ class Feed:
         self._may_go_on = threading.Event()
         self._failure: BaseException | None = None
         self.told = 0
+        self.total = len(shop.customers()) + shop.event_count() + len(shop.closing(0))
 
     def start(self) -> None:
         self._tell(self._shop.customers())

@@ -22,7 +22,9 @@ from ottla.cli.output import out
 from ottla.cli.terminal import CommandError
 from ottla.client.blocking import Blocking
 from ottla.client.offsets import LATEST, resolve
+from ottla.client.options import wall_clock_ms
 from ottla.model.ids import TopicPartition
+from ottla.spark.pipelines.status import Board
 
 if TYPE_CHECKING:
     from ottla.cli.demo.results import Windows
@@ -50,7 +52,7 @@ class Demo:
         stopped = threading.Event()
         previous = signal.signal(signal.SIGTERM, lambda *_: _interrupt())
         try:
-            self._run()
+            self._run(stay)
             if stay:
                 out().print("\nNode and registry go on serving; [bold]Ctrl-C[/bold] stops them.")
                 stopped.wait()
@@ -61,7 +63,7 @@ class Demo:
             for program in reversed(self._programs):
                 program.stop()
 
-    def _run(self) -> None:
+    def _run(self, stay: bool) -> None:
         _headline()
         bootstrap, url = self._serve()
         with Blocking(bootstrap) as client:
@@ -75,7 +77,7 @@ class Demo:
             finally:
                 feed.stop()
             self._check(client, url)
-        self._next(bootstrap, url)
+        self._next(bootstrap, url, stay)
 
     def _serve(self) -> tuple[str, str]:
         began_s = time.monotonic()
@@ -151,20 +153,25 @@ class Demo:
         return Moment(
             phase,
             feed.told,
-            2 * self._shop.orders,
+            feed.total,
             (feed.told - then_told) / passed_s,
             sold,
             (sold - then_sold) / passed_s,
-            tuple(self._lag(client, query) for query in QUERIES),
+            self._lags(client),
             results.windows(self._revenue),
         )
 
-    def _lag(self, client: Blocking, query: str) -> Lag:
+    def _lags(self, client: Blocking) -> tuple[Lag, ...]:
+        status = Board(client).all(wall_clock_ms()).get(NAME)
+        phases = {each["query"]: each.get("phase") for each in status.queries} if status is not None else {}
+        return tuple(self._lag(client, query, phases.get(f"{NAME}-{query}")) for query in QUERIES)
+
+    def _lag(self, client: Blocking, query: str, phase: str | None) -> Lag:
         lags = client.admin.groups.lag(f"spark-{NAME}-{query}")
         known = [each for each in lags if each.records is not None]
         if not known:
-            return Lag(query, None, None)
-        return Lag(query, sum(each.records or 0 for each in known), max(each.seconds or 0.0 for each in known))
+            return Lag(query, None, None, phase)
+        return Lag(query, sum(each.records or 0 for each in known), max(each.seconds or 0.0 for each in known), phase)
 
     def _check(self, client: Blocking, url: str) -> None:
         sold = results.check_sales(client, url, self._shop)
@@ -173,17 +180,29 @@ class Demo:
         step("revenue", f"{cents / 100:,.2f} in {count} windows of Parquet, equal to the shop's books to the cent")
         step("done", f"in {time.monotonic() - self._began_s:.0f} s")
 
-    def _next(self, bootstrap: str, url: str) -> None:
+    def _next(self, bootstrap: str, url: str, stay: bool) -> None:
         ottla = "ottla" if shutil.which("ottla") else os.path.relpath(Path(sys.executable).with_name("ottla"))
         out().print("\n[bold]Try next[/bold]")
-        for words in (
-            f"sql \"select value.country, count(*) from topic('{SALES}') group by 1\" -b {bootstrap} --registry {url}",
-            f"group describe spark-{NAME}-sales -b {bootstrap}",
-            f"schema show {ORDERS}-value --registry {url}",
-            f"consume {ORDERS} --from-beginning -n 3 -b {bootstrap}",
-        ):
+        for words in _while_serving(bootstrap, url) if stay else _ON_ONES_OWN:
             out().print(f"   [cyan]{ottla} {words}[/cyan]")
         out().print(f"   [dim]the pipeline is[/dim] {os.path.relpath(pipeline.__file__)}")
+
+
+def _while_serving(bootstrap: str, url: str) -> tuple[str, ...]:
+    return (
+        f"sql \"select value.country, count(*) from topic('{SALES}') group by 1\" -b {bootstrap} --registry {url}",
+        f"group describe spark-{NAME}-sales -b {bootstrap}",
+        f"schema show {ORDERS}-value --registry {url}",
+        f"consume {ORDERS} --from-beginning -n 3 -b {bootstrap}",
+    )
+
+
+# The node of the demo is gone: these need none, or start one.
+_ON_ONES_OWN = (
+    "demo                # at a terminal, without ONCE=1: its node and registry go on serving",
+    "up                  # a node and a registry of your own",
+    f"pipeline check {os.path.relpath(pipeline.__file__)}",
+)
 
 
 def _headline() -> None:

@@ -18,11 +18,13 @@ _WINDOWS_SHOWN = 6
 
 
 class Lag(NamedTuple):
-    """How far a query is behind; None as long as it has committed nothing."""
+    """How far a query is behind; None as long as it has committed nothing. `phase` is what it does before its first
+    batch is done."""
 
     query: str
     records: int | None
     seconds: float | None
+    phase: str | None = None
 
 
 class Moment(NamedTuple):
@@ -66,7 +68,7 @@ class View:
             self._live.update(_table(now))
         elif time.monotonic() - self._line_s >= _LINE_EVERY_S:
             self._line_s = time.monotonic()
-            lags = ", ".join(f"{lag.query} {_lag(lag)}" for lag in now.lags)
+            lags = ", ".join(f"{lag.query} {lag_text(lag)}" for lag in now.lags)
             out().print(
                 f"   [dim]{now.phase}:[/dim] {now.told:,} of {now.total:,} events, {now.sold:,} sales, "
                 f"{len(now.windows)} windows; lag: {lags}"
@@ -84,7 +86,7 @@ def _table(now: Moment) -> RenderableType:
     for lag in now.lags:
         sold = lag.query == "sales"
         records, rate = (f"{now.sold:,}", f"{now.sold_per_s:,.0f}") if sold else (f"{len(now.windows):,} windows", "")
-        flow.add_row(f"Spark → {lag.query}", records, rate, _lag(lag))
+        flow.add_row(f"Spark → {lag.query}", records, rate, lag_text(lag))
     latest = Table(box=None, padding=(0, 2))
     for name in ("window", "country", "sales", "revenue"):
         latest.add_column(name, justify="right" if name in ("sales", "revenue") else "left")
@@ -94,7 +96,10 @@ def _table(now: Moment) -> RenderableType:
     return Group(flow, "", latest) if now.windows else flow
 
 
-def _lag(lag: Lag) -> str:
+def lag_text(lag: Lag) -> str:
+    """As the table and the lines show it."""
     if lag.records is None:
-        return "starting"
-    return f"{lag.records:,}" if not lag.seconds else f"{lag.records:,} ({lag.seconds:.1f} s)"
+        return lag.phase or "starting"
+    notes = [f"{lag.seconds:.1f} s"] if lag.seconds else []
+    notes += [lag.phase] if lag.phase else []
+    return f"{lag.records:,} ({', '.join(notes)})" if notes else f"{lag.records:,}"

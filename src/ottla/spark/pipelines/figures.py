@@ -8,9 +8,27 @@ from ottla.spark.progress import read_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+FIRST_BATCH = "first batch running"
 
 # No watermark yet.
 _EPOCH = "1970-01-01T00:00:00.000Z"
+
+
+def begun(query: "StreamingQuery", name: str) -> dict[str, Any]:
+    """Of a query that has finished no batch since it was started: `phase` says what it does instead."""
+    status = query.status
+    is_busy = status["isDataAvailable"] or status["isTriggerActive"]
+    return {
+        "query": name,
+        "id": str(query.id),
+        "run": str(query.runId),
+        "batch": None,
+        "phase": FIRST_BATCH if is_busy else "waiting for data",
+        "lag": None,
+        "lag_seconds": None,
+    }
 
 
 def figures_of(progress: "StreamingQueryProgress") -> dict[str, Any]:

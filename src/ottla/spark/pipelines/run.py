@@ -30,11 +30,12 @@ from ottla.model.errors import ApiError
 from ottla.spark.outputs import triggered
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.definition import PipelineError
-from ottla.spark.pipelines.figures import figures_of, merged
+from ottla.spark.pipelines.figures import begun, figures_of, merged
 from ottla.spark.pipelines.latecomers import Latecomers
 from ottla.spark.pipelines.load import Pipeline, first_line
 from ottla.spark.pipelines.status import LIVE, Board, Status
 from ottla.spark.progress import group_of
+from ottla.spark.shared_environment import wait_for_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,6 +151,7 @@ class Runner:
             except Exception as error:
                 raise each.query.error(first_line(error)) from error
             self._queries.append(query)
+            wait_for_sources(self._spark, query)
             self._on_event({"event": "started", "query": name, "id": str(query.id), "target": each.output.target})
 
     def _watch(self) -> str | None:
@@ -169,6 +171,7 @@ class Runner:
             self._late.send()
             if now_s >= next_beat_s:
                 next_beat_s = now_s + self.status.beat_ms / 1000
+                self._look_at_beginners()
                 self._say("running")
             self._stop.wait(_TICK_S)
         self._say("stopping")
@@ -199,7 +202,8 @@ class Runner:
 
     def _seen(self, name: str | None) -> int:
         with self._lock:
-            return int(self._figures.get(name or "", {}).get("batch", -1))
+            batch = self._figures.get(name or "", {}).get("batch")
+        return -1 if batch is None else int(batch)
 
     # --- what is known ------------------------------------------------------------------------------------------
 
@@ -208,19 +212,32 @@ class Runner:
         if event.progress.name not in known:
             return  # somebody else's query in the same session
         figures = merged(self._figures, figures_of(event.progress))
-        figures["lag_seconds"] = self._lag_seconds(event.progress.name)
+        figures["lag_seconds"] = self._lag(figures["query"])[1]
         with self._lock:
             self._figures[figures["query"]] = figures
         self._late.note(figures["query"], figures["batch"], figures["late_rows"])
         self._on_event({"event": "progress", **figures})
 
-    def _lag_seconds(self, name: str | None) -> float | None:
+    def _lag(self, name: str) -> tuple[int | None, float | None]:
+        """Of the group of a query, in records and in seconds, as far as they are known."""
         try:
             lags = self._client.admin.groups.lag(group_of(name, ""))
         except (*_AWAY, RuntimeError):
-            return None
+            return None, None
+        records = [each.records for each in lags if each.records is not None]
         seconds = [each.seconds for each in lags if each.seconds is not None]
-        return round(max(seconds), 3) if seconds else None
+        return sum(records) if records else None, round(max(seconds), 3) if seconds else None
+
+    def _look_at_beginners(self) -> None:
+        """Queries that have finished no batch yet make no reports: they are asked."""
+        for query in self._queries:
+            name = query.name or ""
+            if self._seen(name) < 0 and query.isActive:
+                figures = begun(query, name)
+                figures["lag"], figures["lag_seconds"] = self._lag(name)
+                with self._lock:
+                    if self._figures.get(name, {}).get("batch") is None:
+                        self._figures[name] = figures
 
     def _say(self, state: str, error: str | None = None) -> None:
         with self._lock:
