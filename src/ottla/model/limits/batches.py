@@ -23,6 +23,9 @@ SEARCHED_BYTES_MAX = 128 * MIB
 # so many bytes, and does not let batches that unpack to no more than this wait for larger ones.
 LOOKED_AT_ONCE_RECORDS = 1_000
 CHECKED_AT_ONCE_RECORDS = 64
+# Records that are smaller than this on average are decoded to be looked at: that is quicker than to skip over them, as
+# long as there is little to copy.
+LOOKED_AT_BY_COLUMN_BYTES = 1 * KIB
 PACKED_AT_ONCE_BYTES = 256 * KIB
 LOOKED_INTO_SOON_BYTES = 1 * MIB
 # A batch up to this size, packed and unpacked, is looked into on the loop, where that costs less than a worker would;
