@@ -83,5 +83,5 @@ def test_what_is_wrong_is_one_line(shop: Shop) -> None:
     """Spark has nothing to say beside it; all that can be wrong is in test_pipelines_errors.py."""
     found = shop.cli("check", str(shop.file))
     assert found.returncode == 1
-    (line,) = [each for each in found.stderr.splitlines() if each.startswith("error: ")]
-    assert f"{shop.file}:12: copies: [UNRESOLVED_COLUMN" in line and "usr" in line
+    (line,) = found.stderr.splitlines()
+    assert f"error: {shop.file}:12: copies: [UNRESOLVED_COLUMN" in line and "usr" in line

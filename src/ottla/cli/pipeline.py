@@ -47,7 +47,7 @@ def check(
         loaded = load.load(file)
         with (
             load.client(bootstrap) as client,
-            load.session(loaded.name, master, remote, conf, bootstrap, registry) as spark,
+            load.session(loaded.name, master, remote, conf, bootstrap, registry, is_silent=True) as spark,
         ):
             found = load.problems(load.build(loaded, spark), spark, client)
     for problem in found:

@@ -16,6 +16,7 @@ from ottla.cli.options import client_options, parse_pairs
 from ottla.cli.terminal import CommandError
 from ottla.client.blocking import Blocking
 from ottla.client.options import wall_clock_ms
+from ottla.spark import quiet
 from ottla.spark.java import NoJava
 from ottla.spark.pipelines.build import build
 from ottla.spark.pipelines.check import problems
@@ -56,19 +57,30 @@ def client(bootstrap: str) -> Iterator[Blocking]:
 
 @contextlib.contextmanager
 def session(
-    name: str, master: str | None, remote: str | None, conf: list[str], bootstrap: str, registry: str | None
+    name: str,
+    master: str | None,
+    remote: str | None,
+    conf: list[str],
+    bootstrap: str,
+    registry: str | None,
+    *,
+    is_silent: bool = False,
 ) -> Iterator[SparkSession]:
+    """A session; what goes wrong in it is told in one line, not by Spark's logs. `is_silent`: nothing else that it, or
+    a worker of it, prints is wanted either."""
     if master and remote:
         raise typer.BadParameter("either --master or --remote")
-    spark = make_session(
-        name,
-        master=master,
-        remote=remote,
-        bootstrap=bootstrap,
-        registry=registry,
-        log_level="OFF",  # what goes wrong is told in one line
-        **parse_pairs(conf, "--conf"),
-    )
+    quiet.mute_loggers()
+    with quiet.children_unheard() if is_silent else contextlib.nullcontext():
+        spark = make_session(
+            name,
+            master=master,
+            remote=remote,
+            bootstrap=bootstrap,
+            registry=registry,
+            log_level="OFF",
+            **parse_pairs(conf, "--conf"),
+        )
     try:
         yield spark
     finally:

@@ -20,3 +20,11 @@ SPARK_DECISION_TIMEOUT_MS = 30_000
 SPARK_DECISION_BYTES_MAX = 16 * MIB
 # Transactions that the driver ends at the same time.
 SPARK_ENDS_AT_ONCE_MAX = 32
+# A query of a pipeline that failed with an error that may pass is started again so often within this time; waits
+# between the failure and the start double up to the longest one.
+PIPELINE_RESTARTS = 5
+PIPELINE_RESTARTS_WITHIN_S = 600.0
+PIPELINE_RESTART_WAIT_S = 1.0
+PIPELINE_RESTART_WAIT_MAX_S = 60.0
+# What a pipeline says of an error is one line, not longer than this: a user's exception may carry a whole page.
+PIPELINE_ERROR_CHARS_MAX = 600

@@ -9,8 +9,8 @@ from ottla.client.blocking import Blocking
 from ottla.client.registry import RegistryError, RegistryUnreachable
 from ottla.spark.options import OptionError
 from ottla.spark.pipelines.build import Built
+from ottla.spark.pipelines.causes import cause_of
 from ottla.spark.pipelines.definition import PipelineError
-from ottla.spark.pipelines.load import first_line
 from ottla.spark.sink.settings import write_settings
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _of_schema(each: Built) -> list[PipelineError]:
     try:
         why = unwritable(each.output.options, to_arrow_schema(each.output.frame.schema, timezone="UTC"), topic)
     except (RegistryError, RegistryUnreachable, ValueError) as error:
-        why = [first_line(error)]
+        why = [cause_of(error).what]
     if not why:
         return []
     # With the reasons, registries say what they compared with: it is the latest version.
@@ -101,5 +101,5 @@ def _of_plan(each: Built, spark: "SparkSession") -> list[PipelineError]:
     try:
         getattr(checker, "MODULE$").checkForStreaming(frame._jdf.queryExecution().analyzed(), mode)
     except PySparkException as error:
-        return [each.query.error(first_line(error))]
+        return [each.query.error(cause_of(error).what)]
     return []

@@ -28,11 +28,13 @@ _MARK = "__ottla_pipeline__"
 
 
 class PipelineError(Exception):
-    """Something is wrong with a pipeline; the message begins with file and line where they are known."""
+    """Something is wrong with a pipeline; the message begins with file and line where they are known. `passes`: the
+    same may go well a moment later."""
 
-    def __init__(self, message: str, file: str | None = None, line: int | None = None) -> None:
+    def __init__(self, message: str, file: str | None = None, line: int | None = None, *, passes: bool = False) -> None:
         place = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
         super().__init__(place + " ".join(message.split()))
+        self.passes = passes
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from pathlib import Path
 from types import ModuleType
 
 from ottla.spark.outputs import MODES
+from ottla.spark.pipelines.causes import cause_of
 from ottla.spark.pipelines.definition import Definition, PipelineError, definitions_in
 from ottla.spark.pipelines.statements import read_statements
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _GIVEN = ("spark",)
-_TRACEBACK = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +86,8 @@ def _module(path: Path) -> ModuleType:
 def at_fault(error: BaseException, file: str, default_line: int | None = None, what: str = "") -> PipelineError:
     """An exception of a user's function, at the line of the file that led to it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if _same_file(frame.filename, file)]
-    kind = "" if type(error).__name__.endswith(("AnalysisException", "ParseException")) else f"{type(error).__name__}: "
-    return PipelineError(f"{what}{kind}{first_line(error)}", file, lines[-1] if lines else default_line)
-
-
-def first_line(error: BaseException) -> str:
-    """Of Spark's messages, which go on with plans and stacks. What failed in Python on the way is said by the end of
-    its traceback."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    traceback_at = next((at for at, line in enumerate(lines) if line.endswith(_TRACEBACK)), None)
-    if traceback_at is not None:
-        raised = [line for line in lines[traceback_at + 1 :] if not line.startswith((" ", "SQLSTATE"))]
-        if raised:
-            return raised[0].strip().removesuffix(" SQLSTATE: 38000")
-    return lines[0].strip() if lines else type(error).__name__
+    cause = cause_of(error)
+    return PipelineError(f"{what}{cause.what}", file, lines[-1] if lines else default_line, passes=cause.passes)
 
 
 def _same_file(one: str, other: str) -> bool:

@@ -29,10 +29,11 @@ from ottla.client.options import wall_clock_ms
 from ottla.model.errors import ApiError
 from ottla.spark.outputs import triggered
 from ottla.spark.pipelines.build import Built
+from ottla.spark.pipelines.causes import cause_of
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.figures import begun, figures_of, merged
 from ottla.spark.pipelines.latecomers import Latecomers
-from ottla.spark.pipelines.load import Pipeline, first_line
+from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.status import LIVE, Board, Status
 from ottla.spark.progress import group_of
 from ottla.spark.shared_environment import wait_for_sources
@@ -106,7 +107,7 @@ class Runner:
             self._say("running")
             failure = self._watch()
         except BaseException as error:
-            failure = first_line(error) or type(error).__name__
+            failure = str(cause_of(error))
             raise
         finally:
             self._stop_queries()
@@ -149,7 +150,7 @@ class Runner:
                 writer = each.output.writer(checkpoint).queryName(name).option("checkpointLocation", checkpoint)
                 query = _started(triggered(writer, "once" if self._settings.once else each.query.trigger))
             except Exception as error:
-                raise each.query.error(first_line(error)) from error
+                raise each.query.error(cause_of(error).what) from error
             self._queries.append(query)
             wait_for_sources(self._spark, query)
             self._on_event({"event": "started", "query": name, "id": str(query.id), "target": each.output.target})
@@ -161,7 +162,7 @@ class Runner:
             ended = [query for query in self._queries if not query.isActive]
             for query in ended:
                 if (error := query.exception()) is not None:
-                    return f"{query.name}: {_cause(error)}"
+                    return f"{query.name}: {cause_of(error)}"
             if len(ended) == len(self._queries):
                 return None
             now_s = time.monotonic()
@@ -308,10 +309,3 @@ def settle(query: "StreamingQuery", deadline_s: float) -> None:
 def _batch(query: "StreamingQuery") -> int | None:
     progress = query.lastProgress
     return None if progress is None else progress.batchId
-
-
-def _cause(error: BaseException) -> str:
-    """The sentence that says what happened, out of Spark's account of it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if line.startswith(("pyspark.errors", "ottla.", "Caused by: "))]
-    return telling[-1] if telling else lines[0] if lines else type(error).__name__

@@ -1,0 +1,189 @@
+"""Spark's account of a failure, taken apart: what was raised, where in the user's code, among which records.
+
+Such a text has a sentence of Spark's, a Python traceback or a Java one or both, one within the other, and then, after
+`=== Streaming Query ===`, what the query was and how far it had read. Through Connect the server's stack follows.
+
+Rules:
+- What was raised last inside is what happened: the last traceback counts, and of Java's causes the last that says
+  something.
+- The user's place is the innermost frame that is neither Spark's, Ottla's nor the Python library's.
+- Whatever the text is, there is something to say: one line, never empty, never the heading of a traceback.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ottla.model.limits import PIPELINE_ERROR_CHARS_MAX
+
+_TRACEBACK = "Traceback (most recent call last):"
+_QUERY = re.compile(r"^=== Streaming Query ===$", re.MULTILINE)
+_SERVER = re.compile(r"^JVM stacktrace:$", re.MULTILINE)
+_FRAME = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+# py4j's, inside a function that Spark calls on the driver: what it says is Java's account.
+_FROM_JAVA = re.compile(r"py4j\.protocol\.Py4J\w+: ")
+_JAVA_HEADING = re.compile(r"An error occurred while calling \S+\n:? ?")
+_JAVA_CAUSE = re.compile(r"^Caused by: (?P<what>.+)$", re.MULTILINE)
+_JAVA_FRAME = re.compile(r"^\s+(?:at |\.\.\. \d+ more)")
+_JAVA_CLASS = re.compile(r"^\(?(?:[a-z]\w*\.)+[A-Z][\w$]*(?:: |\) |\)?$)")
+_TASK = re.compile(
+    r"^Job aborted due to stage failure: .*?most recent failure: Lost task \S+ in stage \S+ \(TID \d+\) \([^)]*\): "
+)
+# What a user says in SQL (`raise_error`) is wanted whole; after the first line of Spark's own sentences come details.
+_RAISED = "[USER_RAISED_EXCEPTION]"
+_STREAM = re.compile(r"^[\[(]STREAM_FAILED[\])] (?:Query \[id = [^]]*\] terminated with exception: )?")
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]{3,})\] ")
+_STATE = re.compile(r"\s*SQLSTATE: \w{5}\b")
+_LIBRARY = re.compile(
+    r"^<|\.pyx$|/(?:site|dist)-packages/|/pyspark(?:\.zip)?/|/py4j[^/]*/|/lib/python3(?:\.\d+)?/"
+    r"|/ottla/(?:spark|client|columns|model|records|schemas|wire)/"
+)
+_SOURCE = re.compile(r"@[0-9a-f]+: (?=\{)")
+_PARTITIONS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in the user's code."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Records of one partition in the failed batch; `start` None: since the query's beginning."""
+
+    topic: str
+    partition: int
+    start: int | None
+    end: int
+
+    def __str__(self) -> str:
+        place = f"of {self.topic}-{self.partition}"
+        if self.start is None:
+            return f"offsets up to {self.end - 1} {place}"
+        if self.end - self.start == 1:
+            return f"offset {self.start} {place}"
+        return f"offsets {self.start} to {self.end - 1} {place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """`error` is the class of a Python exception with its module, `what` the sentence, without that class. `condition`
+    is Spark's name for it (`CAST_INVALID_INPUT`). `text` is all of it that is about the failure, for whoever looks for
+    words."""
+
+    error: str | None
+    what: str
+    condition: str | None
+    frames: tuple[Frame, ...]
+    spans: tuple[Span, ...]
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        """One line: the exception by its short name and what it says."""
+        if self.error is None:
+            return self.what
+        name = self.error.rpartition(".")[2]
+        return f"{name}: {self.what}" if self.what else name
+
+    @property
+    def records(self) -> str | None:
+        """Which records the failed batch was about."""
+        if not self.spans:
+            return None
+        shown = ", ".join(str(each) for each in self.spans[:_PARTITIONS_SHOWN])
+        more = len(self.spans) - _PARTITIONS_SHOWN
+        return f"{shown} and {more} more partitions" if more > 0 else shown
+
+
+def read_account(text: str) -> Account:
+    """Of any text."""
+    query = _QUERY.search(text)
+    head = text[: query.start()] if query is not None else text
+    server = _SERVER.search(head)
+    if server is not None and head[: server.start()].strip():
+        head = head[: server.start()]
+    head = _STATE.sub("", head)
+    rest = text[query.end() :] if query is not None else ""
+    conditions = [found["name"] for found in _CONDITION.finditer(head) if found["name"] != "STREAM_FAILED"]
+    condition = conditions[-1] if conditions else None
+    before, heading, traceback = head.rpartition(_TRACEBACK)
+    error, what, frames = _of_python(traceback) if heading else (None, "", ())
+    if error is not None and _FROM_JAVA.match(f"{error}: "):
+        error, what = None, _of_java(what)
+    elif error is None:
+        what = _of_java(before if heading else head)
+    said = _line(what) or (condition or "" if error is None else "")
+    return Account(error, said, condition, frames, _spans(rest), head)
+
+
+def _of_python(traceback: str) -> tuple[str | None, str, tuple[Frame, ...]]:
+    """What follows the heading: frames, which are indented, then the exception with its message."""
+    lines = traceback.splitlines()
+    at = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith(" ")), None)
+    found = (_FRAME.match(line) for line in lines[:at])
+    frames = tuple(
+        Frame(each["file"], int(each["line"]), each["function"] or "")
+        for each in found
+        if each is not None and not _LIBRARY.search(each["file"])
+    )
+    if at is None:
+        return None, "", frames
+    error, _, what = "\n".join(lines[at:]).partition(":")
+    if not re.fullmatch(r"[\w.]+", error.split("\n")[0]):
+        return None, "", frames
+    first, _, rest = error.partition("\n")
+    return first, f"{rest}{what}" if rest else what, frames
+
+
+def _of_java(text: str) -> str:
+    """The sentence of the last cause that has one."""
+    text = _JAVA_HEADING.sub("", text.strip(), count=1)
+    causes = [_JAVA_CLASS.sub("", found["what"]).strip() for found in _JAVA_CAUSE.finditer(text)]
+    telling = [each for each in causes if each]
+    if telling:
+        return telling[-1]
+    own = []
+    for line in text.splitlines():
+        if _JAVA_FRAME.match(line) or line.startswith(("Caused by:", "Driver stacktrace:", "== SQL")):
+            break
+        own.append(line)
+    said = _TASK.sub("", _STREAM.sub("", "\n".join(own).strip()))
+    said = _JAVA_CLASS.sub("", said) or said
+    return said if _RAISED in said else said.partition("\n")[0]
+
+
+def _line(text: str) -> str:
+    """One line, printable, and not longer than anybody reads."""
+    plain = text.replace(_TRACEBACK, "")
+    line = " ".join("".join(each if each.isprintable() else " " for each in plain).split())
+    return line if len(line) <= PIPELINE_ERROR_CHARS_MAX else f"{line[: PIPELINE_ERROR_CHARS_MAX - 1]}…"
+
+
+def _spans(rest: str) -> tuple[Span, ...]:
+    """From the offsets before and after the batch."""
+    told = {name: dict(_offsets(rest, name)) for name in ("Committed", "Available")}
+    return tuple(
+        Span(topic, partition, begun, end)
+        for (topic, partition), end in sorted(told["Available"].items())
+        if (begun := told["Committed"].get((topic, partition), 0 if told["Committed"] else None)) is None or begun < end
+    )
+
+
+def _offsets(rest: str, name: str) -> Iterator[tuple[tuple[str, int], int]]:
+    """`{Source@1f2e: {"topic": {"0": 4}}, …}`: sources that are not ours have something else there."""
+    found = re.search(rf"^Current {name} Offsets: (?P<told>.*)$", rest, re.MULTILINE)
+    for source in _SOURCE.finditer(found["told"] if found is not None else ""):
+        try:
+            told, _ = json.JSONDecoder().raw_decode(source.string, source.end())
+            for topic, places in told.items():
+                for partition, offset in places.items():
+                    if topic and isinstance(offset, int) and offset > 0:
+                        yield (topic, int(partition)), offset
+        except (ValueError, AttributeError):
+            continue

@@ -1,0 +1,203 @@
+"""What a failure of a query means: its kind, whether it may pass by itself, and the line that says so.
+
+Rules:
+- The kinds are declared once, here; docs/pipelines.md has a row for each.
+- An error passes if the same start may succeed a moment later with nothing changed by anybody: a broker, a registry or
+  a worker that was away. Records, schemas, files and code stay what they are.
+- The user's own exceptions last, but for those that say that somebody else did not answer (`_UNANSWERED`).
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from ottla.model.errors import ErrorCode
+from ottla.spark.pipelines.accounts import Account, Frame, read_account
+
+
+class Kind(Enum):
+    """Why a query failed: whether that passes, and what helps."""
+
+    passes: bool
+    hint: str | None
+
+    def __new__(cls, label: str, passes: bool = False, hint: str | None = None) -> "Kind":
+        made = object.__new__(cls)
+        made._value_ = label
+        made.passes = passes
+        made.hint = hint
+        return made
+
+    BROKER_AWAY = "the broker is away", True
+    BROKER_BUSY = "the broker asks to try again", True
+    REGISTRY_AWAY = "the schema registry is away", True
+    WORKER_LOST = "a worker is lost", True, "if it comes again: is there enough memory?"
+    DISK_FULL = "a disk is full", True, "make room where the checkpoints are"
+    FENCED = "another writer took over", True
+    SHARED = "another query uses the same checkpoint", False, "give each query a checkpoint of its own"
+    UNANSWERED = "a service that the code calls is away", True
+    SPARK_BUSY = "Spark was not ready", True
+    SPARK_GONE = "Spark is gone", False, "start the pipeline again: it goes on from its checkpoints"
+    BAD_RECORD = "a record cannot be decoded", False, "option on.bad says what becomes of such records"
+    DATA_LOSS = "records are gone"
+    NO_TOPIC = "a topic is missing", False, "`ottla topic list` shows what there is"
+    REFUSED = "the sink refuses", False
+    CODE = "the pipeline's code failed"
+    DATA = "the data do not fit the query"
+    CHANGED = (
+        "the query does not fit its checkpoint",
+        False,
+        "undo the change, or begin anew with --from, which uses new checkpoints",
+    )
+    DAMAGED = "the checkpoint is damaged", False, "restore it, or begin anew with --from, which uses new checkpoints"
+    NOT_WRITABLE = "files cannot be written", False, "check the directory and its permissions"
+    OTHER = "Spark failed"
+
+
+# By the class of a Python exception.
+_CLASSES = {
+    "ottla.client.errors.NotConnected": Kind.BROKER_AWAY,
+    "ottla.client.errors.ConnectionLost": Kind.BROKER_AWAY,
+    "ottla.client.errors.RequestTimedOut": Kind.BROKER_AWAY,
+    "ottla.client.errors.DeliveryFailed": Kind.BROKER_AWAY,
+    "ottla.client.errors.BufferFull": Kind.BROKER_AWAY,
+    "ottla.client.errors.ProducerFenced": Kind.FENCED,
+    "ottla.client.registry.RegistryUnreachable": Kind.REGISTRY_AWAY,
+    "ottla.spark.typed.BadRecord": Kind.BAD_RECORD,
+    "ottla.spark.loss.DataLoss": Kind.DATA_LOSS,
+    "ottla.spark.lookup.TopicMissing": Kind.NO_TOPIC,
+    "ottla.spark.sink.protocol.Refused": Kind.REFUSED,
+    "ottla.spark.sink.schema.BadRows": Kind.DATA,
+    "MemoryError": Kind.WORKER_LOST,
+}
+# A user's exceptions that say that somebody else did not answer, by the ends of their names.
+_UNANSWERED = re.compile(
+    r"(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|BrokenPipeError"
+    r"|RemoteDisconnected|ConnectError|Timeout|TimeoutError|TimeoutException|URLError)$"
+)
+_API_ERROR = re.compile(r"(?P<code>[A-Z][A-Z_]+): ")
+_FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING")
+# The sink's own advice: what was lost is written again by the next run.
+_RUN_AGAIN = "run the query again"
+# By words, in Java's accounts.
+_WORDS: tuple[tuple[str, Kind], ...] = (
+    (r"No space left on device|Disk quota exceeded|not enough space", Kind.DISK_FULL),
+    (r"Read-only file system|Permission denied|Operation not permitted|mkdir of \S+ failed", Kind.NOT_WRITABLE),
+    (r"ParentNotDirectoryException|Parent path is not a directory|AccessControlException", Kind.NOT_WRITABLE),
+    (r"SparkContext was shut down|stopped SparkContext|SESSION_CLOSED|SESSION_NOT_FOUND", Kind.SPARK_GONE),
+    (r"Answer from Java side is empty|Py4JNetworkError|StatusCode\.UNAVAILABLE", Kind.SPARK_GONE),
+    (r"Error while sending or receiving|\[Errno 111\] Connection refused", Kind.SPARK_GONE),
+    (r"Python worker (?:exited unexpectedly|failed to connect back|process terminated)", Kind.WORKER_LOST),
+    (r"ExecutorLostFailure|OutOfMemoryError|FetchFailed|Failed to connect to /", Kind.WORKER_LOST),
+    (r"Task not serializable|ConcurrentModificationException", Kind.SPARK_BUSY),
+    (r"a query with that name is already active", Kind.SPARK_BUSY),
+    (r"CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY", Kind.SHARED),
+    (r"sources in the checkpoint offsets and now there are|STATE_STORE_\w*NOT_COMPATIBLE", Kind.CHANGED),
+    (r"STREAMING_STATEFUL_OPERATOR|STATE_STORE_\w*SCHEMA|INVALID_SCHEMA_EVOLUTION", Kind.CHANGED),
+    (r"MALFORMED_LOG_FILE|Failed to read log file|JsonParseException|INCORRECT_OFFSETS", Kind.DAMAGED),
+    (r"CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT|MISSING_\w*FILE|CHECKPOINT_\w*NOT_FOUND", Kind.DAMAGED),
+)
+_SENTENCES = {
+    r"Python worker exited unexpectedly": "a Python worker was killed, or crashed",
+    r"Python worker failed to connect back": "a Python worker did not come up in time",
+    r"ExecutorLostFailure .*?Reason: (?P<why>.+)": "an executor was lost: {why}",
+    r"No space left on device": "no space left on device",
+    r"Disk quota exceeded": "disk quota exceeded",
+    r"java\.lang\.OutOfMemoryError: (?P<why>.+)": "Spark is out of memory: {why}",
+    r"There are \[(?P<was>\d+)\] sources in the checkpoint offsets and now there are \[(?P<now>\d+)\]": (
+        "it was made with {was} sources, and there are {now} now"
+    ),
+    r"CONCURRENT_STREAM_LOG_UPDATE": "both wrote down the same batch",
+}
+# The label of these says more than Spark's own words.
+_LABELLED = (Kind.CHANGED, Kind.DAMAGED, Kind.NOT_WRITABLE, Kind.DISK_FULL, Kind.FENCED, Kind.SHARED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a query failed, in one line: `str` of it."""
+
+    kind: Kind
+    what: str
+    passes: bool
+    frame: Frame | None = None
+    records: str | None = None
+
+    def __str__(self) -> str:
+        place = None if self.frame is None else f"at {Path(self.frame.file).name}:{self.frame.line}"
+        if place and self.frame is not None and self.frame.function not in ("", "<module>"):
+            place += f" in {self.frame.function}"
+        about = None if self.records is None else f"among {self.records}"
+        details = "; ".join(each for each in (place, about) if each)
+        said = f"{self.what} ({details})" if details else self.what
+        return f"{said}; {self.kind.hint}" if self.kind.hint else said
+
+
+def cause_of(error: BaseException | str) -> Cause:
+    """Of what Spark, or anything on the way, has raised; or of what it said."""
+    text = error if isinstance(error, str) else _text(error)
+    account = read_account(text)
+    kind, passes = _kind(account)
+    frame = account.frames[-1] if account.frames else None
+    told = kind in (Kind.CODE, Kind.UNANSWERED, Kind.DATA, Kind.WORKER_LOST, Kind.OTHER)
+    what = _what(account).removesuffix(".") or kind.value
+    if kind in _LABELLED and what != kind.value:
+        what = f"{kind.value}: {what}"
+    return Cause(kind, what, passes, frame, account.records if told else None)
+
+
+def _text(error: BaseException) -> str:
+    """As Spark's own come; what is raised in this process looks the same."""
+    name = type(error).__name__ if type(error).__module__ == "builtins" else _full_name(type(error))
+    said = str(error)
+    if type(error).__module__.startswith(("pyspark.", "py4j.", "grpc")):
+        return said if said.strip() else name
+    return f"Traceback (most recent call last):\n{name}: {said}" if said.strip() else name
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _kind(account: Account) -> tuple[Kind, bool]:
+    if account.error is not None:
+        return _of_python(account.error, account.what)
+    for words, kind in _WORDS:
+        if re.search(words, account.text):
+            return kind, kind.passes
+    if account.frames:
+        return Kind.CODE, False
+    return (Kind.DATA if account.condition else Kind.OTHER), False
+
+
+def _of_python(error: str, what: str) -> tuple[Kind, bool]:
+    if error in _CLASSES:
+        kind = _CLASSES[error]
+        return kind, kind.passes or (kind is Kind.REFUSED and _RUN_AGAIN in what)
+    if error.startswith(("ottla.model.errors.", "ottla.client.errors.")):
+        return _of_broker(what)
+    if error.startswith("ottla."):
+        return Kind.REFUSED, False
+    if _UNANSWERED.search(error):
+        return Kind.UNANSWERED, True
+    return Kind.CODE, False
+
+
+def _of_broker(what: str) -> tuple[Kind, bool]:
+    """An answer of the broker's: Kafka says which are worth another try."""
+    found = _API_ERROR.match(what)
+    if found is not None and found["code"] in _FENCED:
+        return Kind.FENCED, True
+    if found is not None and found["code"] in ErrorCode.__members__ and ErrorCode[found["code"]].retriable:
+        return Kind.BROKER_BUSY, True
+    return Kind.REFUSED, False
+
+
+def _what(account: Account) -> str:
+    if account.error is None:
+        for words, sentence in _SENTENCES.items():
+            found = re.search(words, account.text)
+            if found is not None:
+                return sentence.format(**found.groupdict())
+    return account.what if account.error is not None and account.error.startswith("ottla.") else account.sentence

@@ -1,0 +1,33 @@
+"""Spark's own words, kept from a terminal where one line says what is wrong."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+# PySpark writes every exception that has a place in a query to standard error, as JSON with Java's whole stack, before
+# anybody can catch it.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_STDERR = 2
+
+
+def mute_loggers() -> None:
+    """In this process, from now on."""
+    from pyspark.logger import PySparkLogger
+
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
+
+
+@contextlib.contextmanager
+def children_unheard() -> Iterator[None]:
+    """Processes that are started here have no standard error: a JVM, which talks while it starts, and its workers."""
+    sys.stderr.flush()
+    kept = os.dup(_STDERR)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), _STDERR)
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
