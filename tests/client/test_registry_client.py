@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ottla.client.registry import Registered, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
-from ottla.schemas.schema import Reference, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, Reference, SchemaType, Source
 
 
 class Told(BaseHTTPRequestHandler):
@@ -83,7 +83,7 @@ def test_references_in_a_circle_end(server: Any) -> None:
     around = {"schema": "A", "references": [{"name": "a", "subject": "a", "version": 1}]}
     server.answers["/schemas/ids/1"] = [(200, around)]
     server.answers["/subjects/a/versions/1?deleted=true"] = [(200, around)]
-    with pytest.raises(RegistryError, match="do not end"):
+    with pytest.raises(InvalidSchema, match="do not end"):
         client(server.url).by_id(1)
 
 

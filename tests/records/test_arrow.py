@@ -118,3 +118,9 @@ print(table.column("offset").to_pylist(), table.column("value").to_pylist()[:2])
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[2, 3, 4, 5, 6, 7, 8] [b'v2', None]"
+
+
+def test_names_of_headers_that_are_not_utf8_are_read_as_java_reads_them() -> None:
+    batch = bytes(build_batch([Record(NO_OFFSET, 0, None, b"v", (("name", b"x"), ("ok", b"y")))]))
+    found = rows([wanted("orders", 0, batch.replace(b"name", b"na\xff\xfe"))])
+    assert found[0]["headers"] == [{"key": "na\ufffd\ufffd", "value": b"x"}, {"key": "ok", "value": b"y"}]

@@ -14,14 +14,13 @@ import http.client
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
 
 from ottla.model.limits import REGISTRY_ANSWER_BYTES_MAX, REGISTRY_REFERENCES_MAX, REGISTRY_SCHEMAS_CACHED_MAX
-from ottla.schemas.schema import Reference, SchemaType, Source
+from ottla.schemas.schema import InvalidSchema, Reference, SchemaType, Source
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
@@ -37,6 +36,12 @@ class RegistryError(Exception):
 
     def __str__(self) -> str:
         return f"the schema registry answered {self.code or self.status}: {self.message}"
+
+    @property
+    def is_not_found(self) -> bool:
+        """Whether the registry says that it has no such thing. A 404 without a code of its own is not the registry's:
+        something else answers at this address."""
+        return self.status == NOT_FOUND and self.code // 100 == NOT_FOUND
 
 
 class RegistryUnreachable(ConnectionError):
@@ -150,30 +155,45 @@ class SchemaRegistry:
         while len(self._kept) > REGISTRY_SCHEMAS_CACHED_MAX:
             self._kept.popitem(last=False)
 
-    def _registered(self, answer: Mapping[str, Any]) -> Registered:
-        return Registered(answer["subject"], answer["version"], answer["id"], self._source(answer))
+    def _registered(self, answer: Any) -> Registered:
+        source = self._source(answer)
+        return Registered(answer["subject"], answer["version"], answer["id"], source)
 
-    def _source(self, answer: Mapping[str, Any]) -> Source:
+    def _source(self, answer: Any) -> Source:
+        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+            raise RegistryError(200, 0, "what answers there is no schema registry")
         references = tuple(
             Reference(each["name"], each["subject"], each["version"]) for each in answer.get("references") or ()
         )
         resolved: dict[str, str] = {}
         self._resolve(references, resolved, [])
-        return Source(answer["schema"], SchemaType(answer.get("schemaType", "AVRO")), references, resolved)
+        kind = answer.get("schemaType", SchemaType.AVRO.value)
+        if kind not in [each.value for each in SchemaType]:
+            raise InvalidSchema(f"its type is {kind}, none of {', '.join(each.value for each in SchemaType)}")
+        return Source(answer["schema"], SchemaType(kind), references, resolved)
 
     def _resolve(self, references: tuple[Reference, ...], resolved: dict[str, str], path: list[Reference]) -> None:
         """The texts of references, those that they need first."""
         for reference in references:
             if reference in path or len(resolved) > REGISTRY_REFERENCES_MAX:
-                raise RegistryError(422, 0, f"the references of {reference.subject} do not end")
+                raise InvalidSchema(f"the references of {reference.subject} do not end")
             if reference.name in resolved:
                 continue
-            answer = self._ask("GET", _version_path(reference.subject, reference.version))
+            answer = self._referred(reference)
             below = tuple(
                 Reference(each["name"], each["subject"], each["version"]) for each in answer.get("references") or ()
             )
             self._resolve(below, resolved, [*path, reference])
             resolved[reference.name] = answer["schema"]
+
+    def _referred(self, reference: Reference) -> Any:
+        try:
+            return self._ask("GET", _version_path(reference.subject, reference.version))
+        except RegistryError as error:
+            if not error.is_not_found:
+                raise
+            what = f"{reference.name} (version {reference.version} of {reference.subject})"
+            raise InvalidSchema(f"it refers to {what}, which the registry does not have") from error
 
     # --- asking ---
 

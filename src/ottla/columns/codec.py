@@ -14,9 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 from numpy.typing import NDArray
 
-
-class UnsupportedSchema(ValueError):
-    """The schema is valid, but has no columns: recursive types, decimals beyond 38 digits."""
+from ottla.schemas.schema import UnsupportedSchema as UnsupportedSchema
 
 
 class Decoded(NamedTuple):
@@ -50,3 +48,20 @@ class Encoder(Protocol):
         """A binary array: each row's payload after `prefix`; null where the row is. Raises ValueError, with the row,
         for what the schema cannot hold."""
         ...
+
+
+def decode_each(decoder: Decoder, values: pa.Array, begins: NDArray[Any]) -> Decoded:
+    """Decode; and if that fails as a whole, which it never should, find the rows that are to blame: they are bad, the
+    others are not. What the batch as a whole is too large for is no row's fault."""
+    try:
+        return decoder.decode(values, begins)
+    except (UnsupportedSchema, MemoryError):
+        raise
+    except Exception as error:
+        if len(values) == 1:
+            return Decoded(pa.nulls(1, decoder.type), {0: f"it cannot be decoded: {type(error).__name__} {error}"})
+    middle = len(values) // 2
+    first = decode_each(decoder, values[:middle], begins[:middle])
+    second = decode_each(decoder, values[middle:], begins[middle:])
+    reasons = {**first.reasons, **{middle + row: why for row, why in second.reasons.items()}}
+    return Decoded(pa.concat_arrays([first.columns, second.columns]), reasons)

@@ -200,10 +200,11 @@ def _headers(data: Any, columns: _Columns, rows: int, total: int, kind: pa.DataT
     if found == MALFORMED:
         raise _malformed()
     buffers = [None, pa.py_buffer(name_ends), pa.py_buffer(names[:name_bytes])]
+    raw = pa.Array.from_buffers(pa.binary(), total, buffers)
     try:
-        text = pa.Array.from_buffers(pa.binary(), total, buffers).cast(pa.string())  # checks that it is UTF-8
-    except pa.ArrowInvalid as error:
-        raise ApiError(ErrorCode.INVALID_RECORD, "A record header's name is not UTF-8") from error
+        text = raw.cast(pa.string())  # checks that it is UTF-8
+    except pa.ArrowInvalid:  # as Java reads such names
+        text = pa.array([each.decode("utf-8", "replace") for each in raw.to_pylist()], pa.string())
     pairs = pa.StructArray.from_arrays(
         [text, _binary(total, there, value_ends, values[:value_bytes])], fields=list(kind.value_type)
     )

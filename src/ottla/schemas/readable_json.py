@@ -1,6 +1,8 @@
-"""Whether a payload is JSON that a schema admits: `jsonschema` says so, within bounds.
+"""Whether a payload is JSON that a schema admits: `jsonschema` says so, within bounds, and that readers can read.
 
 Rules:
+- What is let in, `columns.json` reads by the same schema: text of RFC 8259, integers of 64 bits, numbers that have a
+  double, times and base64 that are some. Schemas without columns (recursive ones) have no such readers.
 - Work is bounded by the payload's size: every keyword costs steps, and who has none left gets no answer. (Schemas can
   refer to their parts twice, thirty times over: that is 2^30 keywords for one number.)
 - Patterns run on the bounded engine (`model.re2`), and items are found unique by hashing.
@@ -15,7 +17,10 @@ from typing import Any
 
 from ottla.model.limits import JSON_STEPS_MIN, JSON_STEPS_PER_BYTE_MAX, SCHEMAS_PARSED_REMEMBERED
 from ottla.model.re2.match import Search, pattern_of
-from ottla.schemas.schema import InvalidSchema, Source
+from ottla.schemas.json.fit import Check, Unfit, check_of
+from ottla.schemas.json.payload import NotJson, parse
+from ottla.schemas.json.shapes import shape_of
+from ottla.schemas.schema import InvalidSchema, Source, UnsupportedSchema
 
 # Entries of a keyword's list or object that cost as much as a keyword: most of them are one look-up.
 _ENTRIES_PER_STEP = 16
@@ -43,19 +48,23 @@ class JsonPayloads:
                 (name, Resource.from_contents(json.loads(text), default_specification=DRAFT7))
                 for name, text in source.resolved.items()
             ]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise InvalidSchema(str(error)) from error
         keywords = {**kind.VALIDATORS, **_OWN}
         bounded = validators.extend(kind, {name: self._counted(keyword) for name, keyword in keywords.items()})
         registry: Registry[Any] = Registry().with_resources(resources)
         self._validator = bounded(schema, registry=registry)
+        self._fits = _fits(source)
 
     def why_unreadable(self, payload: bytes) -> str | None:
         """None when the payload is admitted."""
         try:
-            value = json.loads(payload)
-        except (ValueError, RecursionError) as error:
+            value = parse(payload)
+            self._fits(value)
+        except NotJson as error:
             return f"the payload is not JSON: {error}"
+        except Unfit as error:
+            return str(error)
         self._steps_left = max(len(payload) * JSON_STEPS_PER_BYTE_MAX, JSON_STEPS_MIN)
         try:
             worst = self._worst(self._validator.iter_errors(value))
@@ -75,6 +84,13 @@ class JsonPayloads:
             return keyword(validator, wanted, instance, schema)
 
         return check
+
+
+def _fits(source: Source) -> Check:
+    try:
+        return check_of(shape_of(source))
+    except (InvalidSchema, UnsupportedSchema):  # there are no columns to be read
+        return lambda value: None
 
 
 @lru_cache(SCHEMAS_PARSED_REMEMBERED)

@@ -51,6 +51,10 @@ class InvalidSchema(ValueError):
     """The text is not a schema of its type; the message says what and where."""
 
 
+class UnsupportedSchema(ValueError):
+    """The schema is valid, but has no columns: recursive types, decimals beyond 38 digits."""
+
+
 class Parsed(Protocol):
     """A schema that was understood."""
 

@@ -1,37 +1,70 @@
 """Bad records to a dead-letter topic, as they were, with headers that say where they come from and why.
 
-They are sent before their batch goes on, so none is lost; a task that is run again sends its own again.
+They are acknowledged by all in-sync replicas before their batch goes on, so none is lost: a task that cannot send them
+fails. A task that is run again (a retry, a speculative copy, another action over the same rows) sends its own again;
+the headers tell the copies of one record apart from other records.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from ottla.client.errors import ClientError
 from ottla.client.options import ClientOptions
 from ottla.client.producer import Producer
+from ottla.model.errors import ApiError
 
 PREFIX = "ottla.dlq."
+_SAID = ("topic", "partition", "offset", "reason", "timestamp")
+
+
+class Letter(NamedTuple):
+    """One dead letter."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def letters(dead: pa.RecordBatch) -> Iterator[Letter]:
+    """The dead letters of rows of `typed.Applied.dead`."""
+    # Of a record's time nothing is known but that it has 64 bits: Python's years are too few.
+    micros = dead.column("timestamp").cast(pa.int64())
+    rows = dead.drop_columns(["timestamp"]).append_column("timestamp", micros).to_pylist()
+    for row in rows:
+        own = [(each["key"], each["value"]) for each in row["headers"] or () if not each["key"].startswith(PREFIX)]
+        row["timestamp"] //= 1000
+        added = [(PREFIX + name, str(row[name]).encode("utf-8", "replace")) for name in _SAID]
+        yield Letter(row["key"], row["value"], (*own, *added))
+
+
+class Undelivered(RuntimeError):
+    """A dead letter that cannot be sent, so that its batch cannot go on; the message says which, and why."""
 
 
 def send_dead(options: ClientOptions, topic: str, dead: pa.RecordBatch) -> None:
-    """Send rows of `typed.Applied.dead` and wait until they are safe."""
-    asyncio.run(_send(options, topic, dead))
+    """Send rows of `typed.Applied.dead` and wait until they are safe. Raises Undelivered."""
+    asyncio.run(_send(options, topic, list(letters(dead))))
 
 
-async def _send(options: ClientOptions, topic: str, dead: pa.RecordBatch) -> None:
+async def _send(options: ClientOptions, topic: str, dead: list[Letter]) -> None:
     async with Producer(options) as producer:
-        for row in dead.to_pylist():
-            own = [(each["key"], each["value"]) for each in row["headers"] or () if not each["key"].startswith(PREFIX)]
-            timestamp_ms = round(row["timestamp"].timestamp() * 1000)
-            provenance = {
-                "topic": row["topic"],
-                "partition": row["partition"],
-                "offset": row["offset"],
-                "reason": row["reason"],
-                "timestamp": timestamp_ms,
-            }
-            added = [(PREFIX + name, str(value).encode()) for name, value in provenance.items()]
-            await producer.post(topic, row["value"], key=row["key"], headers=(*own, *added))
-        await producer.flush()
+        sent: list[asyncio.Future[Any]] = []
+        for letter in dead:
+            try:
+                sent.append(await producer.enqueue(topic, letter.value, letter.key, headers=letter.headers))
+            except (ClientError, ApiError) as error:
+                raise Undelivered(_complaint(letter, topic, error)) from error
+        for letter, failure in zip(dead, await asyncio.gather(*sent, return_exceptions=True), strict=True):
+            if isinstance(failure, BaseException):
+                raise Undelivered(_complaint(letter, topic, failure)) from failure
+
+
+def _complaint(letter: Letter, topic: str, error: BaseException) -> str:
+    said = {name.removeprefix(PREFIX): (value or b"").decode() for name, value in letter.headers[-len(_SAID) :]}
+    where = f"offset {said['offset']} of {said['topic']}-{said['partition']}"
+    return f"the record at {where} does not decode ({said['reason']}), and cannot be sent to {topic}: {error}"

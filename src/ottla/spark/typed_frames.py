@@ -17,6 +17,7 @@ from ottla.columns.loops import Bools, Longs
 from ottla.columns.payloads import Payloads
 from ottla.schemas.framing import (
     FIRST_MESSAGE,
+    FRAME_BYTES_MAX,
     ID_PREFIX_BYTES,
     KEY_HEADER,
     MAGIC_GUID,
@@ -66,7 +67,7 @@ def frames(values: pa.Array, headers: pa.Array | None, *, of_key: bool, with_mes
     _usual(given, usual, found, which, begins, with_message)
     reasons: dict[int, str] = {}
     for index in np.flatnonzero(which == BAD).tolist():
-        data = bytes(given.data[given.begins[index] : given.ends[index]][:64])
+        data = bytes(given.data[given.begins[index] : given.ends[index]][:FRAME_BYTES_MAX])
         if index not in in_headers and plain and not (data and data[0] in (MAGIC_ID, MAGIC_GUID)):
             which[index] = PLAIN
             continue

@@ -3,8 +3,9 @@
 Rules:
 - There is one reader schema, so the columns have one type, whatever schemas the records were written with.
 - Without a registry the values are plain payloads of the schema that the options hold.
-- A schema that the registry does not know, or that has no columns, makes its rows bad; a registry that does not answer
-  is an error, since it may answer later.
+- A schema that the registry does not know, or that cannot be read by, makes its rows bad. A registry that does not
+  answer, or answers as no registry does, is an error, since it may answer later.
+- Whatever fails for a column is found out row by row: no record stops those beside it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from ottla.client.registry import NOT_FOUND, RegistryError, SchemaRegistry
-from ottla.columns.codec import Decoded, Decoder, UnsupportedSchema
+from ottla.client.registry import RegistryError, SchemaRegistry
+from ottla.columns.codec import Decoded, Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
 from ottla.model.limits import DECODERS_KEPT_MAX
 from ottla.schemas.schema import InvalidSchema, SchemaType, Source
@@ -55,10 +56,11 @@ class Side:
     reader: Source | None
     registry: SchemaRegistry | None = None
     message: str = ""
-    _decoders: OrderedDict[Mark | None, Decoder | str] = field(default_factory=OrderedDict, repr=False)
+    _decoders: OrderedDict[Mark, Decoder | str] = field(default_factory=OrderedDict, repr=False)
+    _reading: Decoder | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_decoders": OrderedDict()}
+        return {**self.__dict__, "_decoders": OrderedDict(), "_reading": None}
 
     @property
     def type(self) -> pa.DataType:
@@ -68,14 +70,14 @@ class Side:
     def decode(self, values: pa.Array, headers: pa.Array | None) -> Decoded:
         """One column."""
         if self.registry is None or self.reader is None:
-            return self._own().decode(values)
+            return decode_each(self._own(), values, np.zeros(len(values), np.int64))
         is_protobuf = self.reader.type is SchemaType.PROTOBUF
         is_json = self.reader.type is SchemaType.JSON
         found = frames(values, headers, of_key=self.name == "key", with_message=is_protobuf, plain=is_json)
         if len(found.marks) == 1 and not (found.which < NULL).any():
             made = self._decoder(found.marks[0])
             if not isinstance(made, str):
-                return made.decode(values, found.begins)
+                return decode_each(made, values, found.begins)
         return self._mixed(values, found)
 
     def _mixed(self, values: pa.Array, found: Frames) -> Decoded:
@@ -94,7 +96,7 @@ class Side:
                 parts.append(pa.nulls(len(rows), self.type))
                 reasons.update({int(row): decoder for row in rows} if decoder else {})
             else:
-                decoded = decoder.decode(values.take(pa.array(rows)), found.begins[rows])
+                decoded = decode_each(decoder, values.take(pa.array(rows)), found.begins[rows])
                 parts.append(decoded.columns)
                 reasons.update({int(rows[row]): why for row, why in decoded.reasons.items()})
             order.append(rows)
@@ -104,28 +106,20 @@ class Side:
         return Decoded(pa.concat_arrays(parts).take(pa.array(back)), reasons)
 
     def _own(self) -> Decoder:
-        """The decoder of the reader's own schema."""
+        """The decoder of the reader's own schema. Raises InvalidSchema, UnsupportedSchema."""
         if self.reader is None:
             return TextDecoder()
-        reader = self.reader
-        own = self._kept(None, lambda: decoder_of(reader, None, self.message))
-        if isinstance(own, str):
-            raise UnsupportedSchema(own)
-        return own
+        if self._reading is None:
+            self._reading = decoder_of(self.reader, None, self.message)
+        return self._reading
 
     def _decoder(self, mark: Mark) -> Decoder | str:
         """The decoder of what a mark names, or why there is none."""
-        return self._kept(mark, lambda: self._made(mark))
-
-    def _kept(self, key: Mark | None, make: Any) -> Decoder | str:
-        if key not in self._decoders:
-            try:
-                self._decoders[key] = make()
-            except (InvalidSchema, UnsupportedSchema) as error:
-                self._decoders[key] = str(error) or repr(error)
+        if mark not in self._decoders:
+            self._decoders[mark] = self._made(mark)
             if len(self._decoders) > DECODERS_KEPT_MAX:
                 self._decoders.popitem(last=False)
-        return self._decoders[key]
+        return self._decoders[mark]
 
     def _made(self, mark: Mark) -> Decoder | str:
         assert self.registry is not None and self.reader is not None
@@ -135,9 +129,16 @@ class Side:
             else:
                 writer = self.registry.by_id(mark.schema)
         except RegistryError as error:
-            if error.status != NOT_FOUND:
+            if not error.is_not_found:
                 raise
             return f"the registry has no schema {mark.schema}"
+        except InvalidSchema as error:
+            return f"schema {mark.schema} cannot be read by: {error}"
         if writer.type is not self.reader.type:
             return f"schema {mark.schema} is {writer.type.value}, not {self.reader.type.value}"
-        return decoder_of(writer, self.reader, self.message, mark.message)
+        try:
+            return decoder_of(writer, self.reader, self.message, mark.message)
+        except UnsupportedSchema as error:
+            return str(error)
+        except Exception as error:  # anybody may register anything
+            return f"schema {mark.schema} cannot be read by: {type(error).__name__} {error}"

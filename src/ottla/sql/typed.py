@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.client.registry import NOT_FOUND, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
-from ottla.columns.codec import Decoder, UnsupportedSchema
+from ottla.columns.codec import Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
 from ottla.schemas.framing import BadFrame, unframe
 from ottla.schemas.schema import InvalidSchema, SchemaType, Source
@@ -92,7 +92,7 @@ class Typed:
             decoder = self._decoder(mark)
             if decoder is None:
                 continue
-            decoded = decoder.decode(column.take(pa.array(rows)), begins[rows])
+            decoded = decode_each(decoder, column.take(pa.array(rows)), begins[rows])
             parts.append(decoded.columns)
             places[rows] = np.arange(at, at + len(rows))
             at += len(rows)

@@ -35,6 +35,8 @@ AVRO_WEIGHTLESS_MAX = 100
 # JSON: keywords that are applied per byte, and to the smallest payload (a keyword takes some microseconds).
 JSON_STEPS_PER_BYTE_MAX = 10
 JSON_STEPS_MIN = 1_000
+# How deep values nest in a JSON payload, for the broker and for readers alike (Java's Jackson: 1,000).
+JSON_DEPTH_MAX = 500
 # The text of a .proto file (or its base64 form): protoc's own descriptor.proto has 60 KB.
 PROTOBUF_TEXT_CHARS_MAX = 4 * MIB
 # Messages in messages, and values in values of options: protoc's bound. Also what message indexes of a frame may have.

@@ -1,0 +1,91 @@
+"""A shape as what the loop walks by: a line per node, fields with their names, and where a name is looked up.
+
+A line has OP (a `Kind`, or ENTRY: an entry of a map), COLUMN and AFTER (the column and the first that is not below it),
+ITEM (the node of a list's or map's items) and, for a struct, FIRST and COUNT of its fields, SLOTS and MASK: its part of
+the hash table, which holds fields (counted from FIRST; -1: free).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ottla.columns.loops import Bytes, Longs, compiled, frozen_bytes
+from ottla.columns.shape import Column
+from ottla.schemas.json.shapes import Kind, Shape
+
+OP, COLUMN, AFTER, ITEM, FIRST, COUNT, SLOTS, MASK = range(8)
+NAME_BEGIN, NAME_END, NODE = range(3)
+
+ENTRY = len(Kind)
+
+
+class Code(NamedTuple):
+    """What the loop sees."""
+
+    lines: Longs
+    fields: Longs
+    slots: Longs
+    names: Bytes
+
+
+@compiled
+def hash_of(text: Bytes, begin: Any, end: Any) -> Any:
+    """FNV-1a, of 32 bits."""
+    made = np.int64(2166136261)
+    for index in range(begin, end):
+        made = (made ^ np.int64(text[index])) * 16777619 & 0xFFFFFFFF
+    return made ^ made >> 15
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.lines: list[list[int]] = []
+        self.fields: list[tuple[int, int, int]] = []
+        self.slots: list[int] = []
+        self.names = bytearray()
+
+    def add(self, shape: Shape, column: Column) -> int:
+        """The number of the node."""
+        number = self._line(int(shape.kind), column)
+        if shape.kind is Kind.STRUCT:
+            self._struct(shape, column, self.lines[number])
+        elif shape.kind is Kind.LIST:
+            self.lines[number][ITEM] = self.add(shape.item, column.below[0])
+        elif shape.kind is Kind.MAP:
+            (entries,) = column.below
+            entry = self.lines[number][ITEM] = self._line(ENTRY, entries)
+            self.lines[entry][ITEM] = self.add(shape.item, entries.below[1])
+        return number
+
+    def _line(self, op: int, column: Column) -> int:
+        self.lines.append([op, column.number, column.after, 0, 0, 0, 0, 0])
+        return len(self.lines) - 1
+
+    def _struct(self, shape: Shape, column: Column, line: list[int]) -> None:
+        below = [self.add(each, under) for (_, each), under in zip(shape.fields, column.below, strict=True)]
+        size = 1 << (2 * len(below)).bit_length()
+        line[FIRST], line[COUNT], line[SLOTS], line[MASK] = len(self.fields), len(below), len(self.slots), size - 1
+        slots = [-1] * size
+        for index, ((name, _), node) in enumerate(zip(shape.fields, below, strict=True)):
+            text = name.encode()
+            self.fields.append((len(self.names), len(self.names) + len(text), node))
+            self.names += text
+            place = int(hash_of(frozen_bytes(text), 0, len(text))) & size - 1
+            while slots[place] >= 0:
+                place = place + 1 & size - 1
+            slots[place] = index
+        self.slots += slots
+
+
+def program_of(shape: Shape, column: Column) -> Code:
+    """The program for a shape whose columns these are; it begins at line 0."""
+    made = _Builder()
+    made.add(shape, column)
+    return Code(
+        np.array(made.lines, np.int64).reshape(-1, 8),
+        np.array(made.fields, np.int64).reshape(-1, 3),
+        np.array(made.slots, np.int64),
+        frozen_bytes(bytes(made.names)),
+    )

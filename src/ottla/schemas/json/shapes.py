@@ -1,0 +1,175 @@
+"""What a JSON schema's values are for those who want one type of each: objects are structs, what has none is text.
+
+Readers make columns of a shape (`columns.json`); contracts let nothing in that they could not read (`readable_json`).
+
+Rules:
+- All may be null: what `required` says is for validators, and absent is null.
+- An object without properties is a map if its additional properties have a schema, else text.
+- `format` date-time and date are times, `contentEncoding` base64 is bytes.
+- Only types count: other keywords (limits, patterns) are for validators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from ottla.model.limits import COLUMNS_MAX
+from ottla.schemas import jackson
+from ottla.schemas.json.dialects import dialect_of
+from ottla.schemas.json.documents import Documents, Place
+from ottla.schemas.schema import InvalidSchema, Source, UnsupportedSchema
+
+
+class Kind(IntEnum):
+    """What a value is. ANY is whatever it may be, kept as text: strings as they are, all else as JSON."""
+
+    NOTHING = 0
+    LONG = 1
+    DOUBLE = 2
+    BOOLEAN = 3
+    STRING = 4
+    MOMENT = 5
+    DAY = 6
+    BYTES = 7
+    ANY = 8
+    STRUCT = 9
+    LIST = 10
+    MAP = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A kind, with the fields of a STRUCT, or what a LIST or MAP holds."""
+
+    kind: Kind
+    fields: tuple[tuple[str, Shape], ...] = ()
+    items: Shape | None = None
+
+    @property
+    def item(self) -> Shape:
+        """What a list or a map holds."""
+        assert self.items is not None
+        return self.items
+
+
+_ANY = Shape(Kind.ANY)
+_PLAIN = {"integer": Kind.LONG, "number": Kind.DOUBLE, "boolean": Kind.BOOLEAN, "null": Kind.NOTHING}
+_FORMATS = {"date-time": Kind.MOMENT, "date": Kind.DAY}
+_LINKS_MAX = 100
+# Keywords of a schema, each with the place that its own references are relative to.
+_Keywords = Mapping[str, tuple[Any, Place]]
+
+
+def shape_of(source: Source) -> Shape:
+    """The shape of a schema's values. Raises InvalidSchema, UnsupportedSchema (types inside themselves, too many)."""
+    tree = jackson.read(source.text, exact=True)
+    documents = Documents(tree, dialect_of(tree).id_keyword, source.resolved)
+    shapes = _Shapes(documents)
+    root = Place(documents.root, documents.base, documents.base.partition("#")[0])
+    try:
+        return shapes.shape(root)
+    except (AttributeError, TypeError) as error:  # a keyword that is not what the drafts say
+        raise InvalidSchema(f"the schema makes no sense: {error}") from error
+
+
+class _Shapes:
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._open: list[int] = []
+        self._count = 0
+
+    def shape(self, place: Place) -> Shape:
+        self._count += 1
+        if self._count > COLUMNS_MAX:
+            raise UnsupportedSchema(f"the schema has more than {COLUMNS_MAX} columns")
+        place = self._followed(place)
+        if not isinstance(place.tree, dict):
+            return _ANY
+        if id(place.tree) in self._open:
+            raise UnsupportedSchema("the schema is inside itself: recursive types have no columns")
+        self._open.append(id(place.tree))
+        try:
+            return self._shape(self._keywords(place))
+        finally:
+            self._open.pop()
+
+    def _followed(self, place: Place) -> Place:
+        """Behind all `$ref`s."""
+        for _ in range(_LINKS_MAX):
+            if not isinstance(place.tree, dict):
+                return place
+            place = place._replace(base=self._documents.base_of(place.tree, place.base))
+            if "$ref" not in place.tree:
+                return place
+            _, place = self._documents.find(place, str(place.tree["$ref"]))
+        raise UnsupportedSchema("the schema is inside itself: references lead to each other")
+
+    def _keywords(self, place: Place) -> _Keywords:
+        """One schema for `allOf`: what its parts say of types and properties; what is said outside comes first."""
+        own: _Keywords = {key: (each, place) for key, each in place.tree.items() if key != "allOf"}
+        if "allOf" not in place.tree:
+            return own
+        parts = [own]
+        for each in place.tree["allOf"]:
+            part = self._followed(place._replace(tree=each))
+            if isinstance(part.tree, dict):
+                parts.append({key: (value, part) for key, value in part.tree.items()})
+        merged: dict[str, tuple[Any, Place]] = {}
+        properties: dict[str, Place] = {}
+        for said in reversed(parts):
+            merged.update(said)
+            properties.update(_properties(said))
+        return {**merged, "properties": (properties, place)} if properties else merged
+
+    def _shape(self, said: _Keywords) -> Shape:
+        def get(name: str, default: Any = None) -> Any:
+            return said[name][0] if name in said else default
+
+        def below(name: str) -> Shape:
+            tree, place = said[name]
+            return self.shape(place._replace(tree=tree))
+
+        for choice in ("oneOf", "anyOf"):
+            if choice in said:
+                some = [each for each in get(choice) if each != {"type": "null"}]
+                return self.shape(said[choice][1]._replace(tree=some[0])) if len(some) == 1 else _ANY
+        kinds = get("type")
+        kinds = [kinds] if isinstance(kinds, str) else list(kinds or ())
+        kind = _one_kind(kinds)
+        if kind is None and not kinds and "properties" in said:
+            kind = "object"
+        if kind is None and not kinds and _are_texts(get("enum", [get("const")])):
+            kind = "string"
+        if kind == "object" and get("properties"):
+            fields = _properties(said).items()
+            return Shape(Kind.STRUCT, tuple((name, self.shape(place)) for name, place in fields))
+        if kind == "object" and isinstance(get("additionalProperties"), dict):
+            return Shape(Kind.MAP, items=below("additionalProperties"))
+        if kind == "array":
+            return Shape(Kind.LIST, items=below("items") if isinstance(get("items"), dict) else _ANY)
+        if kind == "string":
+            is_bytes = get("contentEncoding") == "base64"
+            return Shape(Kind.BYTES if is_bytes else _FORMATS.get(get("format", ""), Kind.STRING))
+        return Shape(_PLAIN[kind]) if kind in _PLAIN else _ANY
+
+
+def _properties(said: _Keywords) -> dict[str, Place]:
+    if "properties" not in said:
+        return {}
+    found, place = said["properties"]
+    # Those of an `allOf` have places of their own already.
+    return {name: each if isinstance(each, Place) else place._replace(tree=each) for name, each in found.items()}
+
+
+def _one_kind(kinds: list[str]) -> str | None:
+    some = [kind for kind in kinds if kind != "null"] or kinds
+    if set(some) == {"integer", "number"}:
+        return "number"
+    return some[0] if len(some) == 1 else None
+
+
+def _are_texts(values: Any) -> bool:
+    return bool(values) and all(isinstance(value, str) for value in values)
