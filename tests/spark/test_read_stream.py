@@ -1,10 +1,12 @@
 """Streams with the source `ottla`: batch by batch what Spark's own connector does, restarts and loss included."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.readers import offsets
 from tests.spark.reading import fresh, write
 from tests.support.node import OttlaNode
 
@@ -25,7 +27,7 @@ def run(spark: Any, kind: str, bootstrap: str, directory: Path, **options: str) 
 
 
 def ends(reports: list[Any]) -> list[Any]:
-    return [each["endOffset"] for each in reports]
+    return [offsets(each["endOffset"]) for each in reports]
 
 
 def test_batches_are_the_connectors_and_so_are_checkpoints(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
@@ -39,14 +41,43 @@ def test_batches_are_the_connectors_and_so_are_checkpoints(spark: Any, node: Ott
     ours, our_reports = run(spark, "ottla", node.bootstrap, tmp_path / "ottla", **options)
     assert ours == theirs == list(range(100))
     assert ends(our_reports) == ends(their_reports) and len(our_reports) == 3
-    assert our_reports[0]["latestOffset"] == our_reports[-1]["endOffset"] == {topic: {"0": 70, "1": 30}}
-    # More records, a new partition; and the connector's checkpoint, continued by ours.
+    assert our_reports[0]["latestOffset"] == ends(our_reports)[-1] == {topic: {"0": 70, "1": 30}}
+    # More records, a new partition; and each continues the checkpoint of the other.
     with Blocking(node.bootstrap) as client:
         client.admin.topics.add_partitions(topic, 3)
     write(node.bootstrap, topic, range(100, 110), partition=2)
-    for checkpoint in ("ottla", "kafka"):
-        found, reports = run(spark, "ottla", node.bootstrap, tmp_path / checkpoint, **options)
+    for kind, checkpoint in (("ottla", "kafka"), ("kafka", "ottla")):
+        found, reports = run(spark, kind, node.bootstrap, tmp_path / checkpoint, **options)
         assert found == list(range(110)) and ends(reports)[-1] == {topic: {"0": 70, "1": 30, "2": 10}}
+
+
+def test_a_checkpoint_goes_to_and_fro_between_the_sources_under_load(
+    spark: Any, node: OttlaNode, tmp_path: Path
+) -> None:
+    topic = fresh("load")
+    with Blocking(node.bootstrap) as client:
+        client.admin.topics.create(topic, 3)
+    enough, written = threading.Event(), 0
+
+    def produce() -> None:
+        nonlocal written
+        with Blocking(node.bootstrap) as client:
+            while not enough.wait(0.02):
+                for _ in range(50):
+                    client.post(topic, b"%d" % written, partition=written % 3)
+                    written += 1
+                client.flush()
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    try:
+        for kind in ("kafka", "ottla", "kafka"):
+            run(spark, kind, node.bootstrap, tmp_path, subscribe=topic)
+    finally:
+        enough.set()
+        producer.join()
+    found, _ = run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic)
+    assert written > 0 and found == list(range(written))  # every record, once
 
 
 def test_loss_ends_the_query_with_its_reason(spark: Any, node: OttlaNode, tmp_path: Path) -> None:

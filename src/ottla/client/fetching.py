@@ -93,10 +93,22 @@ class ReadOptions:
 class Cursor:
     """How far one partition has been fetched, and up to where it is wanted."""
 
-    __slots__ = ("busy", "end", "failure", "last_epoch", "partition", "position", "replica", "retries", "tried")
+    __slots__ = (
+        "busy",
+        "end",
+        "failure",
+        "last_epoch",
+        "partition",
+        "position",
+        "replica",
+        "retries",
+        "topic_id",
+        "tried",
+    )
 
-    def __init__(self, partition: TopicPartition, start: int, end: int | None = None) -> None:
+    def __init__(self, partition: TopicPartition, start: int, end: int | None = None, topic_id: bytes = NO_ID) -> None:
         self.partition = partition
+        self.topic_id = topic_id  # if it is known: another topic of that name is not fetched from
         self.position = start
         self.end = end
         self.last_epoch = NO_LEADER_EPOCH  # of the last batch fetched; lets the broker see a truncated log
@@ -290,6 +302,8 @@ class Fetcher:
         for cursor in cursors:
             name, index = cursor.partition
             info = await self._cluster.topic(name)
+            if NO_ID not in (cursor.topic_id, info.topic_id) and cursor.topic_id != info.topic_id:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"topic {name!r} was deleted and created anew")
             topic = topics.get(name)
             if topic is None:
                 topic = topics[name] = FetchRequest.Topic(topic=name, topic_id=info.topic_id, partitions=[])

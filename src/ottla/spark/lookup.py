@@ -1,6 +1,7 @@
 """The driver's questions to the cluster: which partitions there are, where they begin and end, what was written when.
 
 Rules:
+- What a batch is planned from is one snapshot: all of it is true of the same topics at the same moment.
 - Metadata is asked for anew each time: topics and partitions come and go while a query runs.
 - A topic that was chosen by name and is not there is an error that names the most alike topic; what a pattern matches
   may be nothing.
@@ -9,16 +10,21 @@ Rules:
 import difflib
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ottla.client.blocking import Blocking
+from ottla.client.epochs import epoch_ends
 from ottla.client.errors import ClientError, UnsupportedApi
-from ottla.client.offsets import EARLIEST, LATEST, NOT_FOUND, Time, list_offsets
+from ottla.client.offsets import EARLIEST, LATEST, NOT_FOUND, OffsetAndTime, Time, list_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.spark.offsets import EARLIEST_OFFSET, LATEST_OFFSET, ByTime, Everywhere, Limit, Offsets, Specific
-from ottla.spark.options import OptionError
+from ottla.model.limits import SPARK_SNAPSHOT_TRIES_MAX
+from ottla.records.batch import NO_LEADER_EPOCH
+from ottla.spark.marks import Mark
+from ottla.spark.offsets import Limit, Offsets
 from ottla.spark.read_settings import ReadSettings
+from ottla.spark.snapshot import Snapshot, check_partitions, is_new, times_of
 
 Assigned = dict[TopicPartition, bytes]  # partition -> id of its topic
 
@@ -95,71 +101,95 @@ class Lookup:
 
     # --- offsets ------------------------------------------------------------------------------------------------
 
-    def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Where partitions begin."""
-        return self._offsets(dict.fromkeys(partitions, EARLIEST))
+    def snapshot(
+        self,
+        reached: Mark | None = None,
+        *,
+        limits: Mapping[str, Limit] | None = None,
+        since_ms: int | None = None,
+        missing_ok: bool = False,
+    ) -> Snapshot:
+        """All chosen partitions at one moment. After a mark, what is only worth knowing when there is something new is
+        only then asked for. `limits` are options whose places have to be looked up, by side ("starting", "ending").
 
-    def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Where partitions end, as far as they may be read."""
-        return self._offsets(dict.fromkeys(partitions, LATEST))
+        Offsets are asked for by the names of topics. So ids are asked for before and after: if they are the same, the
+        offsets are those of these topics.
+        """
+        for _ in range(SPARK_SNAPSHOT_TRIES_MAX):
+            assigned = self.assigned(missing_ok=missing_ok)
+            for side, limit in (limits or {}).items():
+                check_partitions(limit, assigned, side)
+            moments = [times_of(limit, assigned) for limit in (limits or {}).values()]
+            if since_ms is not None:
+                moments.append(dict.fromkeys(assigned, since_ms))
+            try:
+                taken = self._take(assigned, reached, moments)
+            except ApiError as error:
+                if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+                    raise
+                continue  # a topic was deleted meanwhile
+            if reached is not None and not _has_news(reached, taken):
+                return taken
+            if assigned.items() <= self.assigned(missing_ok=True).items():
+                return taken
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topics are deleted and created faster than they can be looked at"
+        )
 
-    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offsets that are so late; None where nothing is."""
-        found = self._offsets({partition: Time(time_ms) for partition, time_ms in times.items()})
-        return {partition: None if offset == NOT_FOUND else offset for partition, offset in found.items()}
+    def _take(
+        self, assigned: Assigned, reached: Mark | None, moments: Sequence[Mapping[TopicPartition, int]]
+    ) -> Snapshot:
+        """Ends come last: nothing else that is asked for can lie behind them."""
+        topic_ids = {each.topic: topic_id for each, topic_id in assigned.items()}
+        at_times = {
+            (partition, moment[partition]): None if found.offset == NOT_FOUND else found.offset
+            for moment in moments
+            for partition, found in self._offsets({each: Time(time_ms) for each, time_ms in moment.items()}).items()
+        }
+        unread = assigned if reached is None else [each for each in assigned if is_new(each, reached, topic_ids)]
+        beginnings = {each: found.offset for each, found in self._offsets(dict.fromkeys(unread, EARLIEST)).items()}
+        latest = self._offsets(dict.fromkeys(assigned, LATEST))
+        ends = {each: found.offset for each, found in latest.items()}
+        epochs = {each: found.leader_epoch for each, found in latest.items() if found.leader_epoch != NO_LEADER_EPOCH}
+        taken = Snapshot(ends, topic_ids, epochs, beginnings, at_times=at_times)
+        if reached is None or not _has_news(reached, taken):
+            return taken
+        return replace(taken, epoch_ends=self._epoch_ends(reached, taken))
 
-    def _offsets(self, wanted: Mapping[TopicPartition, Time]) -> Offsets:
+    def _epoch_ends(self, reached: Mark, taken: Snapshot) -> Offsets:
+        changed = {
+            each: reached.epochs[each]
+            for each, epoch in taken.epochs.items()
+            if reached.epochs.get(each, epoch) < epoch and not is_new(each, reached, taken.topic_ids)
+        }
+        if not changed:
+            return {}
+        return self._client.run(epoch_ends(self._client.cluster, changed))
+
+    def _offsets(self, wanted: Mapping[TopicPartition, Time]) -> dict[TopicPartition, OffsetAndTime]:
         if not wanted:
             return {}
-        asked = list_offsets(self._client.cluster, wanted, read_committed=self._settings.read_committed)
-        return {partition: answer.offset for partition, answer in self._client.run(asked).items()}
+        return self._client.run(
+            list_offsets(self._client.cluster, wanted, read_committed=self._settings.read_committed)
+        )
 
-    def resolve(self, limit: Limit, assigned: Assigned, *, starting: bool) -> Offsets:
-        """An option's places as offsets of all assigned partitions."""
-        side = "starting" if starting else "ending"
-        if isinstance(limit, ByTime):
-            return self._by_time(limit, assigned, side)
-        if isinstance(limit, Everywhere):
-            wanted = dict.fromkeys(assigned, limit.offset)
-        else:
-            _check_same(limit, assigned, side)
-            wanted = dict(limit.offsets)
-        early = self.earliest(each for each, offset in wanted.items() if offset == EARLIEST_OFFSET)
-        late = self.latest(each for each, offset in wanted.items() if offset == LATEST_OFFSET)
-        return {each: early.get(each, late.get(each, offset)) for each, offset in wanted.items()}
-
-    def _by_time(self, limit: ByTime, assigned: Assigned, side: str) -> Offsets:
-        if isinstance(limit.times, dict):
-            _check_same(Specific(limit.times), assigned, side)
-        times = limit.times if isinstance(limit.times, dict) else dict.fromkeys(assigned, limit.times)
-        found = self.at_times(times)
-        nothing = [each for each, offset in found.items() if offset is None]
-        if nothing and side == "starting" and self._settings.options["startingOffsetsByTimestampStrategy"] == "error":
-            raise OptionError(
-                f"nothing in {nothing[0]} is as late as timestamp {times[nothing[0]]}; "
-                "set startingOffsetsByTimestampStrategy to latest to begin at its end"
-            )
-        late = self.latest(nothing)
-        return {each: late[each] if offset is None else offset for each, offset in found.items()}
-
-    def sizes_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """What partitions take on disk, where brokers say."""
-        wanted = list(partitions)
-        found: dict[TopicPartition, int] = {}
+    def bytes_per_offset(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
+        """What an offset takes on disk on average, where brokers say."""
+        wanted = dict.fromkeys(partitions)
+        sizes_bytes: dict[TopicPartition, int] = {}
         for directory in self._client.admin.nodes.log_dirs():
             for replica in directory.replicas:
                 partition = TopicPartition(replica.topic, replica.partition)
-                found[partition] = max(found.get(partition, 0), replica.size_bytes)
-        return {each: found[each] for each in wanted if each in found}
+                if partition in wanted:
+                    sizes_bytes[partition] = max(sizes_bytes.get(partition, 0), replica.size_bytes)
+        first, last = (
+            self._offsets(dict.fromkeys(sizes_bytes, EARLIEST)),
+            self._offsets(dict.fromkeys(sizes_bytes, LATEST)),
+        )
+        return {each: size / max(last[each].offset - first[each].offset, 1) for each, size in sizes_bytes.items()}
 
 
-def _check_same(limit: Specific, assigned: Assigned, side: str) -> None:
-    if limit.offsets.keys() == assigned.keys():
-        return
-    absent = [str(each) for each in sorted(assigned) if each not in limit.offsets]
-    extra = [str(each) for each in sorted(limit.offsets) if each not in assigned]
-    wrong = [f"not named: {', '.join(absent)}"] if absent else []
-    wrong += [f"not assigned: {', '.join(extra)}"] if extra else []
-    raise OptionError(
-        f"{side} offsets must name all partitions that are read (-1 is latest, -2 earliest); {'; '.join(wrong)}"
-    )
+def _has_news(reached: Mark, taken: Snapshot) -> bool:
+    """Whether a batch may follow."""
+    ids = {each.topic: taken.topic_ids[each.topic] for each in taken.ends}
+    return taken.ends != reached.offsets or any(ids[topic] != reached.topic_id(topic) for topic in ids)

@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.offsets import Offsets
 
 
@@ -23,7 +24,8 @@ class Range(NamedTuple):
     end: int
     # Whether `start` stands for "whatever is the earliest": then nothing is lost if that has moved on meanwhile.
     from_earliest: bool = False
-    topic_id: bytes = b""
+    topic_id: bytes = NO_ID
+    leader_epoch: int = NO_LEADER_EPOCH  # when the range was planned: no record in it is of a later one
 
     @property
     def size(self) -> int:

@@ -1,25 +1,28 @@
 """The batch reader: the driver plans ranges of offsets, executors read them.
 
 Rules:
-- All that is planned is planned by the offsets as they are when the query runs, so each query of a DataFrame may see
-  more than the one before, as with Spark's connector.
+- All that is planned is planned by one snapshot (`spark.snapshot`), taken when the query runs; so each query of a
+  DataFrame may see more than the one before, as with Spark's connector.
 - An ending offset beyond the end of the log is data loss (it cannot be read), as is a starting one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from ottla.model.ids import NO_ID
+from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.filters import Bounds, narrow
-from ottla.spark.lookup import Assigned, Lookup
+from ottla.spark.lookup import Lookup
 from ottla.spark.loss import DataLoss, Reason, report
 from ottla.spark.memory import keep_freed_memory, settle
 from ottla.spark.offsets import EARLIEST_OFFSET, Everywhere, Limit, Offsets, Specific
 from ottla.spark.plan import Range, split
 from ottla.spark.read_settings import ReadSettings
 from ottla.spark.shape import Shape
+from ottla.spark.snapshot import Snapshot, resolved
 from ottla.spark.task import read_range
 
 if TYPE_CHECKING:
@@ -45,10 +48,12 @@ class OttlaReader(DataSourceReader):
         self.bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
-        lookup = Lookup(self.settings, f"{self.settings.group(None)}-driver")
+        settings = self.settings
+        lookup = Lookup(settings, f"{settings.group(None)}-driver")
         try:
-            ranges = self._ranges(lookup)
-            parts = tasks(self.settings, lookup, ranges)
+            limits = {"starting": settings.starting, "ending": settings.ending}
+            snapshot = lookup.snapshot(limits=limits, since_ms=self.bounds.since_ms)
+            parts = tasks(settings, lambda: lookup, self._ranges(snapshot))
         finally:
             lookup.close()
         settle()
@@ -57,35 +62,33 @@ class OttlaReader(DataSourceReader):
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         return read_partition(self.settings, self.shape, partition)
 
-    def _ranges(self, lookup: Lookup) -> list[Range]:
+    def _ranges(self, snapshot: Snapshot) -> list[Range]:
         settings = self.settings
-        assigned = lookup.assigned()
-        starts = lookup.resolve(settings.starting, assigned, starting=True)
-        ends = self._ends(lookup, assigned)
-        wanted = [partition for partition in assigned if self.bounds.holds(partition)]
+        strategy = settings.options["startingOffsetsByTimestampStrategy"]
+        starts = resolved(settings.starting, snapshot, nothing_so_late=strategy)
+        ends = self._ends(snapshot)
         since = self.bounds.since_ms
-        first_late = {} if since is None else lookup.at_times(dict.fromkeys(wanted, since))
         ranges = []
-        for partition in wanted:
+        for partition in filter(self.bounds.holds, snapshot.ends):
             start, end = self.bounds.clip(starts[partition], ends[partition])
             if since is not None:
-                late = first_late[partition]
+                late = snapshot.at_times[partition, since]
                 start = end if late is None else max(start, late)
             from_earliest = start == starts[partition] and _is_earliest(settings.starting, partition)
-            ranges.append(Range(partition, start, end, from_earliest, assigned[partition]))
+            topic_id = snapshot.topic_ids.get(partition.topic, NO_ID)
+            epoch = snapshot.epochs.get(partition, NO_LEADER_EPOCH)
+            ranges.append(Range(partition, start, end, from_earliest, topic_id, epoch))
         return ranges
 
-    def _ends(self, lookup: Lookup, assigned: Assigned) -> Offsets:
+    def _ends(self, snapshot: Snapshot) -> Offsets:
         """Where to end; what lies behind the end of a log cannot be waited for."""
-        ends = lookup.resolve(self.settings.ending, assigned, starting=False)
-        if not isinstance(self.settings.ending, Specific):
-            return ends
-        latest = lookup.latest(assigned)
+        ends = resolved(self.settings.ending, snapshot)
         for partition, end in ends.items():
-            if end > latest[partition]:
-                what = f"the ending offset {end} of {partition} is beyond its end, {latest[partition]}"
+            latest = snapshot.ends[partition]
+            if end > latest:
+                what = f"the ending offset {end} of {partition} is beyond its end, {latest}"
                 report(DataLoss(partition, Reason.AHEAD, what), fail=self.settings.fail_on_data_loss)
-                ends[partition] = latest[partition]
+                ends[partition] = latest
         return ends
 
 
@@ -103,18 +106,11 @@ class FilteringReader(OttlaReader):
                 yield left
 
 
-def tasks(settings: ReadSettings, lookup: Lookup, ranges: list[Range]) -> list[Range]:
+def tasks(settings: ReadSettings, lookup: Callable[[], Lookup], ranges: list[Range]) -> list[Range]:
     """Ranges cut as the options say."""
     options = settings.options
     max_bytes = options["maxBytesPerPartition"]
-    per_offset = {}
-    if max_bytes is not None:
-        wanted = [each.partition for each in ranges if each.size > 0]
-        first, last = lookup.earliest(wanted), lookup.latest(wanted)
-        per_offset = {
-            partition: size_bytes / max(last[partition] - first[partition], 1)
-            for partition, size_bytes in lookup.sizes_bytes(wanted).items()
-        }
+    per_offset = {} if max_bytes is None else lookup().bytes_per_offset(each.partition for each in ranges if each.size)
     return split(
         ranges,
         min_partitions=options["minPartitions"],

@@ -5,6 +5,8 @@ Rules:
 - What passes (leader changes, brokers that restart, a cluster not reached yet) is waited out for as long as the client
   is patient (`kafka.default.api.timeout.ms`). What is gone for good is a `DataLoss` with its reason.
 - The range ends where its last offset is behind, records or not: gaps are no loss.
+- Rows are of the topic and of no later leader epoch than the range was planned with. Others at the same offsets are not
+  what was planned: the next batch reads them, from where they begin (`spark.snapshot`).
 """
 
 import asyncio
@@ -17,6 +19,7 @@ from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, Uns
 from ottla.client.fetching import Cursor, Fetched, Fetcher, RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
+from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.loss import DataLoss, Reason, report
 from ottla.spark.memory import settle
 from ottla.spark.plan import Range
@@ -66,7 +69,7 @@ class _Reading:
         self._part = part
         self._options = settings.kafka.client_options(settings.kafka.get("client.id") or client_id)
         self._fetch = settings.fetch_options()
-        self._cursor = Cursor(part.partition, part.start, part.end)
+        self._cursor = Cursor(part.partition, part.start, part.end, part.topic_id)
         self._asked_at = part.start
         self._empty = 0
 
@@ -97,10 +100,13 @@ class _Reading:
                     self._pass_over(fetched.error)
                     continue
                 self._count_empty(fetched)
-                if not self._cursor.done:
+                planned = self._planned(fetched.batches)
+                if not self._cursor.done and planned is fetched.batches:
                     fetcher.start([self._cursor])  # the broker works while Spark takes these
-                if fetched.batches:
-                    yield fetched.batches
+                if planned:
+                    yield planned
+                if planned is not fetched.batches:
+                    self._replaced(fetched.batches[len(planned)])
             if not await self._is_same_topic(cluster):
                 return
 
@@ -128,6 +134,19 @@ class _Reading:
     def _lose(self, loss: DataLoss) -> None:
         report(loss, fail=self._settings.fail_on_data_loss)
         self._cursor.position = self._part.end
+
+    def _planned(self, batches: list[RawBatch]) -> list[RawBatch]:
+        """Those that were there when the range was planned: the same list, if all were."""
+        epoch = self._part.leader_epoch
+        if epoch == NO_LEADER_EPOCH or not batches or batches[-1].header.leader_epoch <= epoch:
+            return batches
+        return [each for each in batches if each.header.leader_epoch <= epoch]
+
+    def _replaced(self, other: RawBatch) -> None:
+        partition, end, epoch = self._part.partition, self._part.end, other.header.leader_epoch
+        first = max(other.start, other.header.base_offset)
+        what = f"offsets {first} to {end - 1} of {partition} are gone: others of leader epoch {epoch} are there now"
+        self._lose(DataLoss(partition, Reason.TRUNCATED, what))
 
     def _pass_over(self, error: ApiError) -> None:
         """Go on behind what is gone, if that is allowed."""
@@ -167,20 +186,23 @@ class _Reading:
 
     async def _is_same_topic(self, cluster: Cluster) -> bool:
         """False if the topic is another one by now, and that is not an error."""
-        if self._part.topic_id in (b"", NO_ID):
+        if self._part.topic_id == NO_ID:
             return True
         info = await cluster.topic(self._part.partition.topic)
         if info.topic_id in (NO_ID, self._part.topic_id):
             return True
-        what = f"the rest of {self._part.partition} from offset {self._cursor.position} on is gone"
-        self._lose(DataLoss(self._part.partition, Reason.RECREATED, what))
+        self._lose(self._gone(Reason.RECREATED))
         return False
 
     async def _why_gone(self, cluster: Cluster) -> DataLoss:
+        try:
+            info = await cluster.topic(self._part.partition.topic)
+        except ApiError:
+            return self._gone(Reason.TOPIC_DELETED)
+        is_another = NO_ID not in (self._part.topic_id, info.topic_id) and info.topic_id != self._part.topic_id
+        return self._gone(Reason.RECREATED if is_another else Reason.PARTITION_GONE)
+
+    def _gone(self, reason: Reason) -> DataLoss:
         partition = self._part.partition
         what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} are gone"
-        try:
-            await cluster.topic(partition.topic)
-        except ApiError:
-            return DataLoss(partition, Reason.TOPIC_DELETED, what)
-        return DataLoss(partition, Reason.PARTITION_GONE, what)
+        return DataLoss(partition, reason, what)

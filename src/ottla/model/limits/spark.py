@@ -7,6 +7,8 @@ SPARK_READERS_MAX = 1_000
 SPARK_PARTITIONS_NOTED_MAX = 100_000
 # Bytes of records (unpacked) that are handed to Spark at once: the JVM holds them outside its heap.
 SPARK_BATCH_BYTES_MAX = 32 * MIB
+# How often the driver looks again at topics that change while it looks.
+SPARK_SNAPSHOT_TRIES_MAX = 20
 # Rows of a task that are gathered before they become record batches: enough for full batches of many partitions.
 SPARK_GATHERED_BYTES = 8 * MIB
 SPARK_GATHERED_ROWS = 100_000

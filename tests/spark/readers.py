@@ -1,0 +1,54 @@
+"""The readers without a JVM, driven as Spark drives them: plan, read, and on to the next batch."""
+
+from typing import Any
+
+import pytest
+
+from ottla.model.ids import NO_ID, TopicPartition
+from ottla.spark.loss import DataLoss, Reason
+from ottla.spark.plan import Range
+from ottla.spark.read_settings import parse_read
+from ottla.spark.reader import OttlaReader, RangePartition
+from ottla.spark.shape import shape_of
+from ottla.spark.stream_reader import OttlaStreamReader
+
+Reader = OttlaReader | OttlaStreamReader
+
+
+def batch_reader(bootstrap: str, **options: str) -> OttlaReader:
+    settings = parse_read({"kafka.bootstrap.servers": bootstrap, **options}, streaming=False)
+    return OttlaReader(settings, shape_of(settings))
+
+
+def stream_reader(bootstrap: str, **options: str) -> OttlaStreamReader:
+    given = {"kafka.bootstrap.servers": bootstrap, "fetchOffset.retryIntervalMs": "1", **options}
+    settings = parse_read(given, streaming=True)
+    return OttlaStreamReader(settings, shape_of(settings))
+
+
+def values(reader: Reader, partitions: list[Any]) -> list[int]:
+    """What the tasks of a plan read, one after the other."""
+    found = [batch.column("value").to_pylist() for each in partitions for batch in reader.read(each)]
+    return [int(value) for batch in found for value in batch]
+
+
+def lost(reader: Reader, partitions: Any) -> Reason:
+    """Why planning (if it is a function) or reading fails."""
+    with pytest.raises(DataLoss) as raised:
+        values(reader, partitions() if callable(partitions) else partitions)
+    return raised.value.reason
+
+
+def span(topic: str, start: int, end: int, topic_id: bytes = NO_ID) -> list[RangePartition]:
+    return [RangePartition(Range(TopicPartition(topic, 0), start, end, topic_id=topic_id))]
+
+
+def micro_batch(reader: OttlaStreamReader, start: Any) -> tuple[Any, list[int]]:
+    """One more micro-batch: where it ends, what it brings."""
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    return end, values(reader, reader.partitions(start, end))
+
+
+def offsets(document: Any) -> Any:
+    """A mark without what it says of topics beyond offsets."""
+    return {topic: places for topic, places in document.items() if places}
