@@ -7,7 +7,10 @@ they have less of an epoch than somebody read, an unclean election has put other
 from collections.abc import Mapping
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import check, error_code
+from ottla.client.errors import ClientError, error_code
+from ottla.client.leaders import ask_leaders
+from ottla.client.outcomes import Outcomes
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
@@ -16,45 +19,42 @@ _UNKNOWN = -1
 _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 
 
-async def epoch_ends(cluster: Cluster, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The offset behind the last record of this epoch, or of the last one before it, in each partition; none where the
+async def epoch_ends(cluster: Cluster, epochs: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int | None]:
+    """The offset behind the last record of this epoch, or of the last one before it, in each partition; None where the
     leader does not know."""
-    ends: dict[TopicPartition, int] = {}
 
-    async def attempt() -> dict[TopicPartition, int]:
-        by_leader: dict[int, dict[TopicPartition, int]] = {}
-        for partition in epochs:
-            if partition not in ends:
-                node_id, current_epoch = await cluster.leader(partition)
-                by_leader.setdefault(node_id, {})[partition] = current_epoch
-        for node_id, current_epochs in by_leader.items():
-            await _ask(cluster, node_id, current_epochs, epochs, ends)
-        return ends
+    async def ask(node_id: int, leads: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int | None]:
+        return await _ask(cluster, node_id, {each: (epochs[each], current) for each, current in leads.items()})
 
-    found = await cluster.retry(attempt, seeking=True)
-    return {partition: end for partition, end in found.items() if end != _UNKNOWN}
+    return await ask_leaders(cluster, epochs, ask)
 
 
 async def _ask(
-    cluster: Cluster,
-    node_id: int,
-    current_epochs: Mapping[TopicPartition, int],
-    epochs: Mapping[TopicPartition, int],
-    ends: dict[TopicPartition, int],
-) -> None:
+    cluster: Cluster, node_id: int, wanted: Mapping[TopicPartition, tuple[int, int]]
+) -> Outcomes[TopicPartition, int | None]:
     topics: dict[str, _Topic] = {}
-    for partition, current_epoch in current_epochs.items():
-        topic = topics.setdefault(partition.topic, _Topic(topic=partition.topic, partitions=[]))
+    for (name, index), (epoch, current_epoch) in wanted.items():
+        topic = topics.setdefault(name, _Topic(topic=name, partitions=[]))
         topic.partitions.append(
-            _Topic.OffsetForLeaderPartition(
-                partition=partition.partition, current_leader_epoch=current_epoch, leader_epoch=epochs[partition]
-            )
+            _Topic.OffsetForLeaderPartition(partition=index, current_leader_epoch=current_epoch, leader_epoch=epoch)
         )
     request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(topics.values()))
-    answer = await cluster.ask_leader(node_id, topics, request, OffsetForLeaderEpochResponse)
+    try:
+        answer = await cluster.ask_leader(node_id, topics, request, OffsetForLeaderEpochResponse)
+    except (ClientError, ApiError) as error:
+        return Outcomes(failed=dict.fromkeys(wanted, error))
+    missing = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} gave no answer for this partition")
+    outcomes: Outcomes[TopicPartition, int | None] = Outcomes(failed=dict.fromkeys(wanted, missing))
     for result in answer.topics:
         for each in result.partitions:
-            if error_code(each.error_code).retriable:
-                cluster.metadata.forget(result.topic)
-            check(each.error_code)
-            ends[TopicPartition(result.topic, each.partition)] = each.end_offset
+            partition, code = TopicPartition(result.topic, each.partition), error_code(each.error_code)
+            if partition not in wanted:
+                continue
+            if code.retriable:
+                cluster.metadata.mark_stale(result.topic)
+            if code:
+                outcomes.failed[partition] = ApiError(code)
+            else:
+                del outcomes.failed[partition]
+                outcomes.found[partition] = None if each.end_offset == _UNKNOWN else each.end_offset
+    return outcomes

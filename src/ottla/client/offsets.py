@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, OffsetOutOfRange, error_code
-from ottla.client.outcomes import Outcomes, outcomes_of
-from ottla.client.settling import settle
+from ottla.client.leaders import ask_leaders
+from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -63,36 +63,11 @@ async def list_offsets_each(
 ) -> Outcomes[TopicPartition, OffsetAndTime]:
     """Ask the leaders for the offset at a time, for each partition; what passes is waited out."""
 
-    async def attempt(partitions: list[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndTime]:
-        times = {partition: wanted[partition] for partition in partitions}
-        return await _ask_leaders(cluster, times, read_committed=read_committed)
+    async def ask(node_id: int, leads: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, OffsetAndTime]:
+        times = {partition: (wanted[partition], epoch) for partition, epoch in leads.items()}
+        return await ask_leader(cluster, node_id, times, read_committed=read_committed)
 
-    return await settle(cluster, wanted, attempt)
-
-
-async def _ask_leaders(
-    cluster: Cluster, wanted: Mapping[TopicPartition, Time], *, read_committed: bool
-) -> Outcomes[TopicPartition, OffsetAndTime]:
-    """Ask once: all leaders at the same time."""
-    topics = await outcomes_of({name: cluster.topic(name) for name in dict.fromkeys(each.topic for each in wanted)})
-    outcomes: Outcomes[TopicPartition, OffsetAndTime] = Outcomes()
-    by_leader: dict[int, dict[TopicPartition, tuple[Time, int]]] = {}
-    for partition, time in wanted.items():
-        info = topics.found.get(partition.topic)
-        try:
-            if info is None:
-                raise topics.failed[partition.topic]
-            node_id, epoch = info.leader(partition.partition)
-        except (ApiError, ClientError) as error:
-            if info is not None:
-                cluster.metadata.mark_stale(partition.topic)
-            outcomes.failed[partition] = error
-        else:
-            by_leader.setdefault(node_id, {})[partition] = (time, epoch)
-    asked = [ask_leader(cluster, node_id, times, read_committed=read_committed) for node_id, times in by_leader.items()]
-    for answered in await asyncio.gather(*asked):
-        outcomes.add(answered)
-    return outcomes
+    return await ask_leaders(cluster, wanted, ask)
 
 
 async def ask_leader(

@@ -164,7 +164,8 @@ class Lookup:
         }
         if not changed:
             return {}
-        return self._client.run(epoch_ends(self._client.cluster, changed))
+        found = self._client.run(epoch_ends(self._client.cluster, changed)).all()
+        return {partition: end for partition, end in found.items() if end is not None}
 
     def _offsets(self, wanted: Mapping[TopicPartition, Time]) -> dict[TopicPartition, OffsetAndTime]:
         if not wanted:

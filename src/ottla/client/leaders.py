@@ -1,0 +1,49 @@
+"""Asking the leaders of partitions: each is asked once for all that it leads, all at the same time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
+from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.client.settling import settle
+from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
+
+V = TypeVar("V")
+# What to ask one leader: its node, and its partitions with the epoch in which it leads them.
+Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Outcomes[TopicPartition, V]]]
+
+
+async def ask_leaders(
+    cluster: Cluster, partitions: Iterable[TopicPartition], ask: Ask[V]
+) -> Outcomes[TopicPartition, V]:
+    """The outcome of each partition; what passes is waited out."""
+
+    async def attempt(wanted: list[TopicPartition]) -> Outcomes[TopicPartition, V]:
+        return await _ask_once(cluster, wanted, ask)
+
+    return await settle(cluster, partitions, attempt)
+
+
+async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask: Ask[V]) -> Outcomes[TopicPartition, V]:
+    names = dict.fromkeys(each.topic for each in partitions)
+    topics = await outcomes_of({name: cluster.topic(name) for name in names})
+    outcomes: Outcomes[TopicPartition, V] = Outcomes()
+    by_leader: dict[int, dict[TopicPartition, int]] = {}
+    for partition in partitions:
+        info = topics.found.get(partition.topic)
+        try:
+            if info is None:
+                raise topics.failed[partition.topic]
+            node_id, epoch = info.leader(partition.partition)
+        except (ApiError, ClientError) as error:
+            if info is not None:
+                cluster.metadata.mark_stale(partition.topic)
+            outcomes.failed[partition] = error
+        else:
+            by_leader.setdefault(node_id, {})[partition] = epoch
+    for answered in await asyncio.gather(*(ask(node_id, epochs) for node_id, epochs in by_leader.items())):
+        outcomes.add(answered)
+    return outcomes
