@@ -101,7 +101,7 @@ class _Reading:
                     continue
                 self._count_empty(fetched)
                 planned = self._planned(fetched.batches)
-                if not self._cursor.done and planned is fetched.batches:
+                if planned is fetched.batches and not self._cursor.done:
                     fetcher.start([self._cursor])  # the broker works while Spark takes these
                 if planned:
                     yield planned
