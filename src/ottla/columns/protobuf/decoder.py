@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from ottla.columns.arena import Arena
 from ottla.columns.codec import Decoded, UnsupportedSchema
 from ottla.columns.payloads import Payloads
-from ottla.columns.protobuf.ops import MERGE, REASONS
+from ottla.columns.protobuf.ops import JUDGE, MISSING, REASONS, Plan, Scratch
 from ottla.columns.protobuf.plan import make_plan
 from ottla.columns.protobuf.run import run
-from ottla.columns.protobuf.types import message_type
+from ottla.columns.protobuf.types import message_type, outline_of
 from ottla.columns.push import undo
 from ottla.columns.shape import columns_of
+from ottla.model.limits import PROTOBUF_PAYLOAD_DEPTH_MAX
 from ottla.schemas.protobuf import parse_protobuf
 from ottla.schemas.schema import Source
 
@@ -29,9 +30,10 @@ class ProtobufDecoder:
     as it is: fields that are not in this one are passed over, those that were not written are absent."""
 
     def __init__(self, message: Descriptor) -> None:
-        self._message = message
-        self._root = columns_of(message_type(message))
-        self._plan = make_plan(message, self._root)
+        self._class = GetMessageClass(message)
+        outline = outline_of(message)
+        self._root = columns_of(message_type(message, outline))
+        self._plan = make_plan(message, self._root, outline)
 
     @property
     def type(self) -> pa.DataType:
@@ -41,41 +43,58 @@ class ProtobufDecoder:
     def decode(self, values: pa.Array, begins: int | NDArray[Any] = 0) -> Decoded:
         """See `columns.codec`."""
         given = Payloads.of(values, begins)
-        decoded, outcomes = self._decode(given)
-        reasons = {int(row): REASONS[int(outcomes[row])] for row in np.flatnonzero(outcomes) if outcomes[row] != MERGE}
-        merged = np.flatnonzero(outcomes == MERGE)
-        if not len(merged):
+        decoded, outcomes = self._decode(given, plain=False)
+        reasons = {int(row): REASONS[int(outcomes[row])] for row in np.flatnonzero(outcomes) if outcomes[row] != JUDGE}
+        judged = np.flatnonzero(outcomes == JUDGE)
+        if not len(judged):
             return Decoded(decoded, reasons)
         again: list[bytes | None] = []
-        for row in merged.tolist():
-            payload = given.data[given.begins[row] : given.ends[row]].tobytes()
+        for row in judged.tolist():
             try:
-                message = GetMessageClass(self._message)()
-                message.ParseFromString(payload)
-                again.append(message.SerializePartialToString())
+                again.append(self._written_anew(given.data[given.begins[row] : given.ends[row]].tobytes()))
             except (DecodeError, ValueError) as error:
                 again.append(None)
                 reasons[row] = str(error)
-        second, outcomes = self._decode(Payloads.of(pa.array(again, pa.binary())))
+        second, outcomes = self._decode(Payloads.of(pa.array(again, pa.binary())), plain=True)
         for place in np.flatnonzero(outcomes).tolist():
-            reasons[int(merged[place])] = REASONS[int(outcomes[place])]
+            reasons[int(judged[place])] = REASONS[int(outcomes[place])]
         order = np.arange(len(values))
-        order[merged] = len(values) + np.arange(len(merged))
+        order[judged] = len(values) + np.arange(len(judged))
         return Decoded(pa.concat_arrays([decoded, second]).take(pa.array(order)), reasons)
 
-    def _decode(self, given: Payloads) -> tuple[pa.Array, NDArray[Any]]:
+    def _written_anew(self, payload: bytes) -> bytes:
+        """A value in the library's plain form: messages merged, keys once, nothing unknown."""
+        message = self._class()
+        message.ParseFromString(payload)
+        if not message.IsInitialized():
+            raise ValueError(REASONS[MISSING])
+        message.DiscardUnknownFields()
+        plain: bytes = message.SerializePartialToString()
+        return plain
+
+    def _decode(self, given: Payloads, *, plain: bool) -> tuple[pa.Array, NDArray[Any]]:
         rows, plan = len(given.begins), self._plan
         arena = Arena(self._root, rows, given.size_bytes)
-        frames = np.zeros((plan.depth + 1, 4), np.int64)
-        places = np.zeros((plan.depth + 1) * plan.width + 1, np.int64)
+        scratch = _scratch(plan, given)
         outcomes = np.zeros(rows, np.int64)
         row = 0
         while True:
-            row = run(plan.tables, given, arena.out, frames, places, plan.width, row, outcomes)
+            row = run(plan.tables, given, arena.out, scratch, plan.width, row, plain, outcomes)
             if row == rows:
                 return arena.array(), outcomes
             arena.grow()
             undo(arena.out, row)
+
+
+def _scratch(plan: Plan, given: Payloads) -> Scratch:
+    # An entry of a map takes two bytes at least, and a table of keys has room for twice as many.
+    keys = int((given.ends - given.begins).max(initial=0)) if plan.maps else 0
+    return Scratch(
+        np.zeros((plan.depth + 1, 4), np.int64),
+        np.zeros((plan.depth + 1) * plan.width + 1, np.int64),
+        np.zeros(PROTOBUF_PAYLOAD_DEPTH_MAX + 1, np.int64),
+        np.empty(2 * max(keys, 64), np.int64),
+    )
 
 
 def decoder(

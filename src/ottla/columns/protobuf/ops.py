@@ -14,19 +14,23 @@ from ottla.columns.loops import Bytes, Longs
 INT32, INT64, UINT32, UINT64, SINT32, SINT64, BOOL, ENUM = range(8)
 DOUBLE, FIXED64, SFIXED64 = range(8, 11)
 FLOAT, FIXED32, SFIXED32 = range(11, 14)
-STRING, BYTES, MESSAGE, MOMENT, SPAN = range(14, 19)
+STRING, BYTES, MESSAGE, MOMENT, SPAN, HOLLOW = range(14, 20)
 
 VARINT, EIGHT, SIZED, GROUP, GROUP_END, FOUR = range(6)
 
-# Fields of a field. LIST: the column of the list (-1: not repeated). WRAPPED: the value is field 1 of a message.
-# A and B: the rows of an enum's symbols; BELOW: the row of a message. ONEOF: its number within the message, or -1.
-NUMBER, KIND, COLUMN, LIST, WIRE, ABSENT, WRAPPED, BELOW, A, B, ONEOF = range(11)
-FIELD_COLUMNS = 11
-FIRST, COUNT = range(2)
+# Fields of a field. COLUMN: -1 for HOLLOW ones, messages in which there is no value and which have no column. LIST: the
+# column of the list (-1: not repeated). WRAPPED: the value is field 1 of a message. A and B: the rows of an enum's
+# symbols; A of a hollow field: 1 if something is required inside. CLOSED: numbers that an enum does not name are no
+# values of it. BELOW: the row of a message. ONEOF: its number within the message, or -1. MAP: it is a map.
+NUMBER, KIND, COLUMN, LIST, WIRE, ABSENT, WRAPPED, BELOW, A, B, CLOSED, ONEOF, MAP = range(13)
+FIELD_COLUMNS = 13
+# ENTRY: the message is an entry of a map.
+FIRST, COUNT, ENTRY = range(3)
+MESSAGE_COLUMNS = 3
 NULL, REQUIRED = -1, -2
 
-# Positions below zero are reasons.
-SHORT, LONG_VARINT, NOT_UTF8, BAD_TAG, TOO_LARGE, MISSING, NO_ROOM, MERGE = range(-1, -9, -1)
+# Positions below zero are reasons. JUDGE is none: what is meant is left to the library.
+SHORT, LONG_VARINT, NOT_UTF8, BAD_TAG, TOO_LARGE, MISSING, NO_ROOM, JUDGE, BAD_GROUP = range(-1, -10, -1)
 REASONS = {
     SHORT: "the value ends too early",
     LONG_VARINT: "a number has too many bytes",
@@ -34,7 +38,7 @@ REASONS = {
     BAD_TAG: "there is no such field or wire type",
     TOO_LARGE: "the time does not fit its type",
     MISSING: "a required field is missing",
-    MERGE: "a message is there twice",
+    BAD_GROUP: "a group does not end, or is nested too deep",
 }
 
 
@@ -48,11 +52,23 @@ class Tables(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A message as tables. `width`: the most fields of one message; `depth`: of messages in each other."""
+    """A message as tables. `width`: the most fields of one message; `depth`: of messages in each other; `maps`: whether
+    there are any."""
 
     tables: Tables
     width: int
     depth: int
+    maps: bool
+
+
+class Scratch(NamedTuple):
+    """What the loop notes while it reads one value: the messages that it is in, where their fields are, the groups that
+    it is in, and which keys of a map it has seen."""
+
+    frames: Longs
+    places: Longs
+    groups: Longs
+    seen: Longs
 
 
 def wire_of(kind: int) -> int:

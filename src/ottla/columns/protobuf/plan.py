@@ -11,7 +11,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from ottla.columns.loops import frozen_bytes
 from ottla.columns.protobuf import ops
 from ottla.columns.protobuf.ops import Plan, Tables
-from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, fields_of
+from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, Outline, is_map
 from ottla.columns.shape import Column
 
 KINDS = {
@@ -49,21 +49,23 @@ def kind_of(field: FieldDescriptor) -> tuple[int, FieldDescriptor]:
     return ops.MESSAGE, field
 
 
-def make_plan(message: Descriptor, root: Column) -> Plan:
+def make_plan(message: Descriptor, root: Column, outline: Outline) -> Plan:
     """The tables that read a message into columns."""
-    planner = _Planner()
+    planner = _Planner(outline)
     planner.message(message, root.below, 0)
     tables = Tables(
-        np.array(planner.messages, np.int64).reshape(-1, 2),
+        np.array(planner.messages, np.int64).reshape(-1, ops.MESSAGE_COLUMNS),
         np.array([row for rows in planner.fields for row in rows], np.int64).reshape(-1, ops.FIELD_COLUMNS),
         np.array(planner.symbols, np.int64).reshape(-1, 3),
         frozen_bytes(bytes(planner.constants)),
     )
-    return Plan(tables, max(count for _, count in planner.messages), planner.depth)
+    width = max(row[ops.COUNT] for row in planner.messages)
+    return Plan(tables, width, planner.depth, bool(tables.fields[:, ops.MAP].any()))
 
 
 class _Planner:
-    def __init__(self) -> None:
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
         self.messages: list[list[int]] = []
         self.fields: list[list[list[int]]] = []
         self.symbols: list[tuple[int, int, int]] = []
@@ -73,30 +75,48 @@ class _Planner:
 
     def message(self, message: Descriptor, columns: tuple[Column, ...], depth: int) -> int:
         self.depth = max(self.depth, depth + 1)
-        mine = fields_of(message)
         number = len(self.messages)
-        self.messages.append([self._rows, len(mine)])
-        self._rows += len(mine)
+        self.messages.append([self._rows, len(message.fields), int(message.GetOptions().map_entry)])
+        self._rows += len(message.fields)
         self.fields.append([])
-        paired = sorted(zip(mine, columns, strict=True), key=lambda pair: pair[0].number)
-        rows = [self._field(field, column, depth, message) for field, column in paired]
-        self.fields[number] = rows
+        left = iter(columns)
+        paired = [(field, None if self._outline.is_hollow(field) else next(left)) for field in message.fields]
+        for field, column in sorted(paired, key=lambda pair: pair[0].number):
+            row = self._hollow(field) if column is None else self._field(field, column, depth, message)
+            self.fields[number].append(row)
         return number
+
+    def _hollow(self, field: FieldDescriptor) -> list[int]:
+        """A field without a column: it is only looked at whether it is good."""
+        row = self._row(field, ops.HOLLOW)
+        row[ops.COLUMN], row[ops.LIST] = -1, -1
+        row[ops.A] = int(field.message_type.full_name in self._outline.requiring)
+        row[ops.ABSENT] = ops.REQUIRED if field.is_required else ops.NULL
+        return row
 
     def _field(self, field: FieldDescriptor, column: Column, depth: int, owner: Descriptor) -> list[int]:
         kind, holder = kind_of(field)
         into = column.below[0] if field.is_repeated else column
-        row = [0] * ops.FIELD_COLUMNS
-        row[ops.NUMBER], row[ops.KIND], row[ops.COLUMN] = field.number, kind, into.number
+        row = self._row(field, kind)
+        row[ops.COLUMN] = into.number
         row[ops.LIST] = column.number if field.is_repeated else -1
         row[ops.WRAPPED] = int(holder is not field)
-        row[ops.WIRE] = ops.SIZED if row[ops.WRAPPED] else ops.wire_of(kind)
+        if row[ops.WRAPPED]:
+            row[ops.WIRE] = ops.SIZED
         row[ops.ABSENT] = self._absent(field, kind, owner)
-        row[ops.ONEOF] = field.containing_oneof.index if field.containing_oneof is not None else -1
+        row[ops.MAP] = int(is_map(field))
         if kind == ops.MESSAGE:
             row[ops.BELOW] = self.message(field.message_type, into.below, depth + 1)
         elif kind == ops.ENUM:
             row[ops.A], row[ops.B] = self._symbols(holder)
+            row[ops.CLOSED] = int(holder.enum_type.is_closed)
+        return row
+
+    def _row(self, field: FieldDescriptor, kind: int) -> list[int]:
+        row = [0] * ops.FIELD_COLUMNS
+        row[ops.NUMBER], row[ops.KIND] = field.number, kind
+        row[ops.WIRE] = ops.GROUP if field.type == FieldDescriptor.TYPE_GROUP else ops.wire_of(kind)
+        row[ops.ONEOF] = field.containing_oneof.index if field.containing_oneof is not None else -1
         return row
 
     def _absent(self, field: FieldDescriptor, kind: int, owner: Descriptor) -> int:

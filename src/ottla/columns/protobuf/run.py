@@ -2,8 +2,11 @@
 
 A message is read in two passes: first where each of its fields is (the last one counts; a member of a oneof takes the
 place of the others), then field by field, so that every column gets its entries in order. Messages in messages are a
-stack of frames. A message that occurs twice in one that can have it once would have to be merged: that is left to the
-library (MERGE).
+stack of frames.
+
+What is rare is left to the library (JUDGE), which writes the value anew in its plain form: messages that are there
+twice and merged, keys that are twice in a map, entries of maps with more than key and value, messages without columns
+that are not empty.
 """
 
 from __future__ import annotations
@@ -14,16 +17,21 @@ import numpy as np
 
 from ottla.columns.loops import Bytes, Longs, compiled, inlined
 from ottla.columns.payloads import Payloads
+from ottla.columns.protobuf.keys import maybe_twice
 from ottla.columns.protobuf.ops import (
     ABSENT,
-    BAD_TAG,
     BELOW,
+    CLOSED,
     COLUMN,
     COUNT,
+    ENTRY,
     FIRST,
+    GROUP,
+    HOLLOW,
+    JUDGE,
     KIND,
     LIST,
-    MERGE,
+    MAP,
     MESSAGE,
     MISSING,
     NO_ROOM,
@@ -37,15 +45,19 @@ from ottla.columns.protobuf.ops import (
     WRAPPED,
     A,
     B,
+    Scratch,
     Tables,
 )
-from ottla.columns.protobuf.wire import pass_field, push_value, read_size, read_varint
+from ottla.columns.protobuf.values import low32, push_value, symbol_of
+from ottla.columns.protobuf.wire import pass_field, pass_group, read_size, read_tag, read_varint
 from ottla.columns.push import push_null, take, undo
 from ottla.columns.shape import AFTER, BASE, Out
 from ottla.columns.shape import COUNT as ENTRIES
+from ottla.model.limits import PROTOBUF_PAYLOAD_DEPTH_MAX
 
 # A frame: the message, where it ends, the field to be read next, and where in a repeated one.
 MESSAGE_ROW, END, NEXT, CURSOR = range(4)
+DEPTH_MAX = PROTOBUF_PAYLOAD_DEPTH_MAX
 
 
 @inlined
@@ -64,132 +76,182 @@ def field_of(tables: Tables, message: Any, number: Any, guess: Any) -> Any:
     return low if low < count and tables.fields[first + low, NUMBER] == number else np.int64(-1)
 
 
+@compiled
+def is_named(tables: Tables, row: Any, data: Bytes, at: Any, end: Any) -> bool:
+    """Whether the number at a position is a value of a closed enum."""
+    value, at = read_varint(data, at, end)
+    return at >= 0 and symbol_of(tables, tables.fields[row, A], tables.fields[row, B], low32(value)) >= 0
+
+
 @inlined
-def locate(tables: Tables, message: Any, data: Bytes, at: Any, end: Any, places: Longs, base: Any) -> Any:
+def takes(tables: Tables, row: Any, wire: Any, data: Bytes, at: Any, end: Any) -> Any:
+    """Whether a value of a wire type is one of the field. If not it is passed over, like an unknown field."""
+    fields = tables.fields
+    if wire != fields[row, WIRE]:
+        return wire == SIZED and fields[row, LIST] >= 0 and fields[row, KIND] < STRING and fields[row, WRAPPED] == 0
+    return fields[row, CLOSED] == 0 or is_named(tables, row, data, at, end)
+
+
+@inlined
+def locate(
+    tables: Tables, message: Any, data: Bytes, at: Any, end: Any, scratch: Scratch, base: Any, depth: Any, plain: Any
+) -> Any:
     """Where the fields of a message are: `places` from `base` on (of repeated ones, the first tag; -1 for none).
 
-    A negative answer is why the message is bad.
+    `depth`: how many groups may be in each other; `plain`: the library wrote the value. A negative answer is why the
+    message is bad.
     """
+    fields, places = tables.fields, scratch.places
     first, count = tables.messages[message, FIRST], tables.messages[message, COUNT]
     for field in range(count):
         places[base + field] = -1
     guess = np.int64(0)
     while at < end:
         tag_at = at
-        tag, at = read_varint(data, at, end)
+        tag, at = read_tag(data, at, end)
         if at < 0:
             return at
-        number, wire = (tag >> np.int64(3)) & np.int64(0x1FFFFFFFFFFFFFFF), tag & 7
-        if number == 0 or number > 0x1FFFFFFF:
-            return BAD_TAG
-        field = field_of(tables, message, number, guess)
-        if field >= 0:
+        field = field_of(tables, message, tag >> 3, guess)
+        if field >= 0 and takes(tables, first + field, tag & 7, data, at, end):
             row = first + field
-            repeated = tables.fields[row, LIST] >= 0
-            packed = repeated and wire == SIZED and tables.fields[row, KIND] < STRING
-            if wire == tables.fields[row, WIRE] or packed:
-                if repeated:
-                    if places[base + field] < 0:
-                        places[base + field] = tag_at
-                else:
-                    if places[base + field] >= 0 and tables.fields[row, WIRE] == SIZED and is_merged(tables, row):
-                        return MERGE
-                    if tables.fields[row, ONEOF] >= 0 and leave_oneof(tables, first, count, row, places, base):
-                        return MERGE
-                    places[base + field] = at
+            repeated = fields[row, LIST] >= 0
+            if repeated:
+                if places[base + field] < 0:
+                    places[base + field] = tag_at
+            else:
+                if fields[row, KIND] == HOLLOW:
+                    if not plain and (fields[row, A] == 1 or tag & 7 == GROUP or at == end or data[at] != 0):
+                        return JUDGE
+                elif places[base + field] >= 0 and is_heavy(tables, row):
+                    return JUDGE
+                if fields[row, ONEOF] >= 0 and leave_oneof(tables, first, count, row, places, base):
+                    return JUDGE
+                places[base + field] = at
             guess = field if repeated else field + 1
-        at = pass_field(data, at, end, wire)
+        elif tables.messages[message, ENTRY] == 1:
+            return JUDGE
+        at = pass_field(data, at, end, tag, scratch.groups, depth)
         if at < 0:
             return at
     return at
 
 
 @inlined
-def is_merged(tables: Tables, row: Any) -> Any:
-    """Whether two of a field are merged, not replaced: all messages are."""
-    return tables.fields[row, KIND] >= MESSAGE or tables.fields[row, WRAPPED] == 1
+def is_heavy(tables: Tables, row: Any) -> Any:
+    """Whether it does not do to look at the last one of a field: messages are merged, and all strings are checked."""
+    kind = tables.fields[row, KIND]
+    return kind == STRING or (kind >= MESSAGE and kind != HOLLOW) or tables.fields[row, WRAPPED] == 1
 
 
 @compiled
 def leave_oneof(tables: Tables, first: Any, count: Any, row: Any, places: Longs, base: Any) -> Any:
-    """Take back the other members of a oneof. True if one of them is a message: what was said of it is gone, which only
-    matters if it comes again, and then the library knows."""
+    """Take back the other members of a oneof. True if one of them is more than a number: what was said of it is gone,
+    which only matters if it comes again or is bad, and then the library knows."""
     gone = False
     for other in range(count):
         alike = tables.fields[first + other, ONEOF] == tables.fields[row, ONEOF]
         if alike and first + other != row and places[base + other] >= 0:
             places[base + other] = -1
-            gone = gone or is_merged(tables, first + other)
+            gone = gone or is_heavy(tables, first + other)
     return gone
 
 
 @compiled
-def scalars(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any) -> Any:
+def scalars(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any) -> Any:
     """Append all values of a repeated field, from its first tag on: packed or one by one. All tags are good."""
     fields = tables.fields
-    number, kind, wire, column = fields[row, NUMBER], fields[row, KIND], fields[row, WIRE], fields[row, COLUMN]
-    wrapped, a, b = fields[row, WRAPPED], fields[row, A], fields[row, B]
+    number, wire, closed, wrapped = fields[row, NUMBER], fields[row, WIRE], fields[row, CLOSED], fields[row, WRAPPED]
+    packs = fields[row, KIND] < STRING and wrapped == 0
     packed_to = np.int64(-1)  # where the packed values end that we are in
-    while at < end:
-        inner, mine = wire, True
+    while 0 <= at < end:
+        tag, mine = wire, True
         if at >= packed_to:
             packed_to = np.int64(-1)
-            tag, at = read_varint(data, at, end)
-            inner, mine = tag & 7, (tag >> np.int64(3)) & np.int64(0x1FFFFFFF) == number
-            if mine and inner == SIZED and kind < STRING and wrapped == 0:
+            tag, at = read_tag(data, at, end)
+            if at < 0:
+                return at
+            mine = tag >> 3 == number
+            if mine and packs and tag & 7 == SIZED:
                 size, at = read_size(data, at, end)
                 packed_to = at + size
                 continue
-        if mine and inner == wire:
-            until = packed_to if packed_to >= 0 else end
-            at = push_value(kind, wrapped, a, b, tables, out, column, data, at, until)
+        until = packed_to if packed_to >= 0 else end
+        if mine and closed == 1 and tag & 7 == wire and not is_named(tables, row, data, at, until):
+            _, at = read_varint(data, at, until)
+        elif mine and tag & 7 == wire:
+            at = push_value(tables, row, out, data, at, until, wrapped, groups, depth)
         else:
-            at = pass_field(data, at, end, inner)
-        if at < 0:
-            return at
+            at = pass_field(data, at, end, tag, groups, depth)
     return at
 
 
 @compiled
-def next_message(tables: Tables, row: Any, data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """The next message of a repeated field, from a tag on: (position, size), or a size of -1 if there is none.
-
-    `locate` has been here before, so there are only good tags."""
+def next_message(
+    tables: Tables, row: Any, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any
+) -> tuple[Any, Any, Any]:
+    """The next message of a repeated field, from a tag on: (position, size, the position after it), or a size of -1 if
+    there is none. `locate` has been here before, so there are only good tags."""
     while 0 <= at < end:
-        tag, at = read_varint(data, at, end)
-        if (tag >> np.int64(3)) & np.int64(0x1FFFFFFF) == tables.fields[row, NUMBER] and tag & 7 == SIZED:
-            size, at = read_size(data, at, end)
-            return np.int64(at), size
-        at = np.int64(pass_field(data, at, end, tag & 7))
-    return np.int64(at), np.int64(-1)
+        tag, at = read_tag(data, at, end)
+        if tag >> 3 == tables.fields[row, NUMBER] and tag & 7 == tables.fields[row, WIRE]:
+            begin, size, after = inside(tables, row, data, at, end, groups, depth)
+            return np.int64(begin), np.int64(size), np.int64(after)
+        at = np.int64(pass_field(data, at, end, tag, groups, depth))
+    return np.int64(at), np.int64(-1), np.int64(at)
 
 
 @inlined
-def single(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any) -> Any:
+def inside(tables: Tables, row: Any, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any) -> tuple[Any, Any, Any]:
+    """Where the message of a field is, from behind its tag on: (position, size, the position after it)."""
+    if tables.fields[row, WIRE] == GROUP:
+        until, after = pass_group(data, at, end, tables.fields[row, NUMBER], groups, depth)
+        return np.int64(at), until - at, after
+    size, at = read_size(data, at, end)
+    return np.int64(at), np.int64(size), np.int64(at + size)
+
+
+@inlined
+def single(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, groups: Longs, depth: Any) -> Any:
     """Append a field that is no message, at its place or (-1) absent; a negative answer is why not."""
     fields = tables.fields
-    column, absent = fields[row, COLUMN], fields[row, ABSENT]
-    kind, a, b = fields[row, KIND], fields[row, A], fields[row, B]
-    wrapped = fields[row, WRAPPED]
+    column, absent, wrapped = fields[row, COLUMN], fields[row, ABSENT], fields[row, WRAPPED]
+    if at < 0 and absent == REQUIRED:
+        return MISSING
+    if column < 0:
+        return np.int64(0)
     if at < 0:
-        if absent == REQUIRED:
-            return MISSING
         if absent < 0:
             return np.int64(0) if push_null(out, column, out.table[column, AFTER]) else NO_ROOM
         data, at, end, wrapped = tables.constants, absent, np.int64(len(tables.constants)), np.int64(0)
-    return push_value(kind, wrapped, a, b, tables, out, column, data, at, end)
+    return push_value(tables, row, out, data, at, end, wrapped, groups, depth)
 
 
 @inlined
-def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, frames: Longs, places: Longs, width: Any) -> Any:
+def end_list(tables: Tables, row: Any, out: Out, scratch: Scratch, plain: Any) -> Any:
+    """Note where a list ends, which all of its items are in; JUDGE if it is a map with a key that is there twice."""
+    items = tables.fields[row, LIST]
+    place = out.table[items, BASE] + out.table[items, ENTRIES]
+    after = out.table[items + 1, ENTRIES]
+    out.a32[place] = after
+    first = np.int64(out.a32[place - 1])
+    is_checked = tables.fields[row, MAP] == 1 and not plain
+    if is_checked and after - first > 1 and maybe_twice(out, items + 2, first, after, scratch.seen):
+        return np.int64(JUDGE)
+    return np.int64(0)
+
+
+@inlined
+def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, scratch: Scratch, width: Any, plain: Any) -> Any:
     """One value; a negative answer is why it is bad."""
-    level, fields = -1, tables.fields
+    level, fields, frames, groups = -1, tables.fields, scratch.frames, scratch.groups
     message, column, reached = np.int64(0), np.int64(0), np.int64(0)
     below, size = np.int64(at), np.int64(end - at)  # the message to be opened, if any
     while reached >= 0:
         if below >= 0:
             level += 1
-            reached = np.int64(locate(tables, message, data, below, below + size, places, level * width))
+            reached = np.int64(
+                locate(tables, message, data, below, below + size, scratch, level * width, DEPTH_MAX - level, plain)
+            )
             frames[level, MESSAGE_ROW], frames[level, END] = message, below + size
             frames[level, NEXT], frames[level, CURSOR] = 0, -1
             if reached >= 0 and take(out, column) < 0:
@@ -202,8 +264,8 @@ def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, frames: Longs,
             if level < 0:
                 return reached
             continue
-        row = tables.messages[message, FIRST] + field
-        place, column, items = places[level * width + field], fields[row, COLUMN], fields[row, LIST]
+        row, depth = tables.messages[message, FIRST] + field, DEPTH_MAX - level
+        place, column, items = scratch.places[level * width + field], fields[row, COLUMN], fields[row, LIST]
         message, size = fields[row, BELOW], np.int64(0)
         if items >= 0:
             cursor = frames[level, CURSOR]
@@ -213,32 +275,31 @@ def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, frames: Longs,
             if reached < 0:
                 reached = np.int64(NO_ROOM)
             elif fields[row, KIND] != MESSAGE:
-                reached, size = np.int64(scalars(tables, row, out, data, cursor, end)), np.int64(-1)
+                reached, size = np.int64(scalars(tables, row, out, data, cursor, end, groups, depth)), np.int64(-1)
             else:
-                below, size = next_message(tables, row, data, cursor, end)
-                frames[level, CURSOR] = below + size
+                below, size, frames[level, CURSOR] = next_message(tables, row, data, cursor, end, groups, depth)
             if size < 0 and reached >= 0:
-                out.a32[out.table[items, BASE] + out.table[items, ENTRIES]] = out.table[items + 1, ENTRIES]
+                reached = np.int64(end_list(tables, row, out, scratch, plain))
                 frames[level, CURSOR], frames[level, NEXT], below = -1, field + 1, np.int64(-1)
         else:
             frames[level, NEXT] = field + 1
             if fields[row, KIND] == MESSAGE and place >= 0:
-                size, below = read_size(data, place, end)
+                below, size, _ = inside(tables, row, data, place, end, groups, depth)
                 reached = np.int64(below)
             elif fields[row, KIND] == MESSAGE and fields[row, ABSENT] >= 0:
                 below = np.int64(end)
             else:
-                reached = np.int64(single(tables, row, out, data, place, end))
+                reached = np.int64(single(tables, row, out, data, place, end, groups, depth))
     return reached
 
 
 @compiled
 def run(
-    tables: Tables, given: Payloads, out: Out, frames: Longs, places: Longs, width: int, row: int, outcomes: Longs
+    tables: Tables, given: Payloads, out: Out, scratch: Scratch, width: int, row: int, plain: bool, outcomes: Longs
 ) -> Any:
     """All values from `row` on: the row that found no room (everything before it is complete), or how many there are.
 
-    `outcomes` gets the reason of bad rows.
+    `plain`: the library wrote them. `outcomes` gets the reason of bad rows.
     """
     for index in range(row, len(given.begins)):
         outcome = np.int64(0)
@@ -247,7 +308,7 @@ def run(
             at, end = given.begins[index], given.ends[index]
             outcome = np.int64(SHORT)
             if at <= end:
-                outcome = np.int64(one(tables, given.data, at, end, out, frames, places, width))
+                outcome = np.int64(one(tables, given.data, at, end, out, scratch, width, plain))
         if outcome == NO_ROOM:
             return index
         if outcome < 0:

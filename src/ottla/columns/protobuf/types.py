@@ -4,16 +4,20 @@ and default values given (its options `upcast.unsigned.ints`, `unwrap.primitive.
 Rules:
 - A field is null where the message does not say: unset messages, members of oneofs, `optional` fields, wrappers. Other
   fields have their default.
-- Messages without fields have no column; messages inside themselves, and groups, have none that would do.
+- A message in which there is no value (it has no fields, or only such messages) has no column, and neither has a map
+  of such messages.
+- Messages inside themselves have no columns that would do: `outline_of` refuses them.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from ottla.columns.codec import UnsupportedSchema
-from ottla.model.limits import COLUMNS_MAX
+from ottla.model.limits import COLUMNS_MAX, PROTOBUF_PAYLOAD_DEPTH_MAX
 
 TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
 WRAPPERS = frozenset(
@@ -46,40 +50,60 @@ def is_map(field: FieldDescriptor) -> bool:
     return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
 
 
-def is_plain_message(field: FieldDescriptor) -> bool:
-    """Whether a field is a message that is a struct, not one of the well-known ones that are values."""
-    return field.message_type is not None and field.message_type.full_name not in (TIMESTAMP, DURATION, *WRAPPERS)
+class Outline(NamedTuple):
+    """What is to be known of the messages in a message before it has columns, by their full names.
+
+    `hollow`: there is no value in them, so they have no column. `requiring`: they have required fields, or messages
+    that do.
+    """
+
+    hollow: frozenset[str]
+    requiring: frozenset[str]
+
+    def is_hollow(self, field: FieldDescriptor) -> bool:
+        """Whether a field is a message, or a map of messages, in which there is no value."""
+        return field.message_type is not None and field.message_type.full_name in self.hollow
 
 
-def fields_of(message: Descriptor) -> list[FieldDescriptor]:
-    """The fields that have columns, in the order of their declaration."""
-    if message.GetOptions().map_entry:
-        return list(message.fields)
-    return [field for field in message.fields if not _is_empty(field)]
+def outline_of(message: Descriptor) -> Outline:
+    """Raises UnsupportedSchema for messages inside themselves, and for more messages in each other than are read."""
+    depths: dict[str, int] = {}
+    hollow: set[str] = set()
+    requiring: set[str] = set()
+
+    def depth_of(inner: Descriptor, around: tuple[str, ...]) -> int:
+        name = inner.full_name
+        if name in around:
+            path = " > ".join((*around[around.index(name) :], name))
+            raise UnsupportedSchema(f"{name} is inside itself ({path}): recursive messages have no columns")
+        if name not in depths and len(around) <= PROTOBUF_PAYLOAD_DEPTH_MAX:
+            below = [each.message_type for each in inner.fields if each.message_type is not None]
+            depths[name] = max((1 + depth_of(each, (*around, name)) for each in below), default=0)
+            valued = [inner.fields_by_number[2]] if inner.GetOptions().map_entry else inner.fields
+            if all(each.message_type is not None and each.message_type.full_name in hollow for each in valued):
+                hollow.add(name)
+            if any(each.is_required for each in inner.fields) or any(each.full_name in requiring for each in below):
+                requiring.add(name)
+        if len(around) + depths.get(name, 0) > PROTOBUF_PAYLOAD_DEPTH_MAX:
+            raise UnsupportedSchema(f"there are more than {PROTOBUF_PAYLOAD_DEPTH_MAX} messages in each other")
+        return depths[name]
+
+    depth_of(message, ())
+    return Outline(frozenset(hollow), frozenset(requiring))
 
 
-def _is_empty(field: FieldDescriptor) -> bool:
-    return is_plain_message(field) and not is_map(field) and not field.message_type.fields
-
-
-def message_type(message: Descriptor) -> pa.DataType:
+def message_type(message: Descriptor, outline: Outline) -> pa.DataType:
     """The struct of a message. Raises UnsupportedSchema."""
-    return _Types().struct(message)
+    return _Types(outline).struct(message)
 
 
 class _Types:
-    def __init__(self) -> None:
-        self._open: list[str] = []
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
         self._count = 0
 
     def struct(self, message: Descriptor) -> pa.DataType:
-        name = message.full_name
-        if name in self._open:
-            raise UnsupportedSchema(f"{name} is inside itself: recursive types have no columns")
-        self._open.append(name)
-        made = pa.struct([self._field(field) for field in fields_of(message)])
-        self._open.pop()
-        return made
+        return pa.struct([self._field(field) for field in message.fields if not self._outline.is_hollow(field)])
 
     def _field(self, field: FieldDescriptor) -> pa.Field:
         self._count += 1
@@ -95,8 +119,6 @@ class _Types:
         return pa.field(field.name, one, nullable=not field.is_required)
 
     def _one(self, field: FieldDescriptor) -> pa.DataType:
-        if field.type == FieldDescriptor.TYPE_GROUP:
-            raise UnsupportedSchema(f"{field.full_name} is a group: those have no columns")
         if field.message_type is None:
             return _SCALARS[field.type]
         name = field.message_type.full_name

@@ -41,6 +41,8 @@ JSON_DEPTH_MAX = 500
 PROTOBUF_TEXT_CHARS_MAX = 4 * MIB
 # Messages in messages, and values in values of options: protoc's bound. Also what message indexes of a frame may have.
 PROTOBUF_DEPTH_MAX = 32
+# Messages and groups in each other in a payload: the library's bound, and Java's.
+PROTOBUF_PAYLOAD_DEPTH_MAX = 100
 # The largest number of a field: a tag has 3 bits for the wire type, and 29 for the field.
 PROTOBUF_FIELD_NUMBER_MAX = 2**29 - 1
 # Columns that one schema may become: types used in many places multiply, and every column takes its part of the arena.
