@@ -11,7 +11,13 @@ import pytest
 from tests.support.waiting import COMMAND_S
 
 HERE = Path(__file__).parent
-FILES = ["test_avro_decode.py", "test_avro_encode.py", "test_protobuf_decode.py", "test_json.py"]
+FILES = [
+    "test_avro_decode.py",
+    "test_avro_encode.py",
+    "test_protobuf_decode.py",
+    "test_protobuf_library.py",
+    "test_json.py",
+]
 
 
 @pytest.mark.slow
@@ -24,7 +30,7 @@ def test_the_loops_run_as_plain_python() -> None:
         "'-W', 'ignore::pytest.PytestAssertRewriteWarning', *sys.argv[1:]]))"
     )
     command = [sys.executable, "-c", script, *(str(HERE / name) for name in FILES)]
-    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
+    environment = {**os.environ, "PYTEST_ADDOPTS": "", "OTTLA_PROTOBUF_SEEDS": "100000-100020"}
     ended = subprocess.run(
         command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False, timeout=COMMAND_S
     )

@@ -83,6 +83,7 @@ class _Planner:
         paired = [(field, None if self._outline.is_hollow(field) else next(left)) for field in message.fields]
         for field, column in sorted(paired, key=lambda pair: pair[0].number):
             row = self._hollow(field) if column is None else self._field(field, column, depth, message)
+            row[ops.ODD] = int(row[ops.CLOSED] == 1 or row[ops.KIND] == ops.HOLLOW or row[ops.ONEOF] >= 0)
             self.fields[number].append(row)
         return number
 
@@ -105,6 +106,7 @@ class _Planner:
             row[ops.WIRE] = ops.SIZED
         row[ops.ABSENT] = self._absent(field, kind, owner)
         row[ops.MAP] = int(is_map(field))
+        row[ops.PACKS] = int(field.is_repeated and kind < ops.STRING and not row[ops.WRAPPED])
         if kind == ops.MESSAGE:
             row[ops.BELOW] = self.message(field.message_type, into.below, depth + 1)
         elif kind == ops.ENUM:

@@ -36,11 +36,14 @@ from ottla.columns.protobuf.ops import (
     MISSING,
     NO_ROOM,
     NUMBER,
+    ODD,
     ONEOF,
+    PACKS,
     REQUIRED,
     SHORT,
     SIZED,
     STRING,
+    VARINT,
     WIRE,
     WRAPPED,
     A,
@@ -83,13 +86,31 @@ def is_named(tables: Tables, row: Any, data: Bytes, at: Any, end: Any) -> bool:
     return at >= 0 and symbol_of(tables, tables.fields[row, A], tables.fields[row, B], low32(value)) >= 0
 
 
-@inlined
-def takes(tables: Tables, row: Any, wire: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """Whether a value of a wire type is one of the field. If not it is passed over, like an unknown field."""
-    fields = tables.fields
-    if wire != fields[row, WIRE]:
-        return wire == SIZED and fields[row, LIST] >= 0 and fields[row, KIND] < STRING and fields[row, WRAPPED] == 0
-    return fields[row, CLOSED] == 0 or is_named(tables, row, data, at, end)
+@compiled
+def settle(
+    tables: Tables,
+    message: Any,
+    field: Any,
+    data: Bytes,
+    at: Any,
+    end: Any,
+    wire: Any,
+    places: Longs,
+    base: Any,
+    plain: Any,
+) -> Any:
+    """Take an ODD field, that is here once more or for the first time: 1 if it counts, 0 if it is passed over like an
+    unknown one, JUDGE."""
+    fields, first = tables.fields, tables.messages[message, FIRST]
+    row = first + field
+    if fields[row, CLOSED] == 1 and wire == VARINT and not is_named(tables, row, data, at, end):
+        return np.int64(0)
+    is_judged = fields[row, KIND] == HOLLOW and not plain
+    if is_judged and (fields[row, A] == 1 or wire == GROUP or at == end or data[at] != 0):
+        return np.int64(JUDGE)
+    if fields[row, ONEOF] >= 0 and leave_oneof(tables, first, tables.messages[message, COUNT], row, places, base):
+        return np.int64(JUDGE)
+    return np.int64(1)
 
 
 @inlined
@@ -103,32 +124,34 @@ def locate(
     """
     fields, places = tables.fields, scratch.places
     first, count = tables.messages[message, FIRST], tables.messages[message, COUNT]
+    is_entry = tables.messages[message, ENTRY] == 1
     for field in range(count):
         places[base + field] = -1
-    guess = np.int64(0)
+    row, guess = np.int64(0), np.int64(0)
     while at < end:
         tag_at = at
         tag, at = read_tag(data, at, end)
         if at < 0:
             return at
         field = field_of(tables, message, tag >> 3, guess)
-        if field >= 0 and takes(tables, first + field, tag & 7, data, at, end):
-            row = first + field
-            repeated = fields[row, LIST] >= 0
-            if repeated:
+        counts = np.int64(0)
+        if field >= 0:
+            row, wire = first + field, tag & 7
+            if wire == fields[row, WIRE] or (wire == SIZED and fields[row, PACKS] == 1):
+                counts = np.int64(1)
+                if fields[row, ODD] == 1:
+                    counts = settle(tables, message, field, data, at, end, wire, places, base, plain)
+        if counts == 1:
+            if fields[row, LIST] >= 0:
                 if places[base + field] < 0:
                     places[base + field] = tag_at
+                guess = field
             else:
-                if fields[row, KIND] == HOLLOW:
-                    if not plain and (fields[row, A] == 1 or tag & 7 == GROUP or at == end or data[at] != 0):
-                        return JUDGE
-                elif places[base + field] >= 0 and is_heavy(tables, row):
-                    return JUDGE
-                if fields[row, ONEOF] >= 0 and leave_oneof(tables, first, count, row, places, base):
+                if places[base + field] >= 0 and is_heavy(tables, row):
                     return JUDGE
                 places[base + field] = at
-            guess = field if repeated else field + 1
-        elif tables.messages[message, ENTRY] == 1:
+                guess = field + 1
+        elif counts < 0 or is_entry:
             return JUDGE
         at = pass_field(data, at, end, tag, scratch.groups, depth)
         if at < 0:
@@ -161,7 +184,7 @@ def scalars(tables: Tables, row: Any, out: Out, data: Bytes, at: Any, end: Any, 
     """Append all values of a repeated field, from its first tag on: packed or one by one. All tags are good."""
     fields = tables.fields
     number, wire, closed, wrapped = fields[row, NUMBER], fields[row, WIRE], fields[row, CLOSED], fields[row, WRAPPED]
-    packs = fields[row, KIND] < STRING and wrapped == 0
+    packs = fields[row, PACKS] == 1
     packed_to = np.int64(-1)  # where the packed values end that we are in
     while 0 <= at < end:
         tag, mine = wire, True
