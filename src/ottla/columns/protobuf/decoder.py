@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ottla.columns.arena import Arena
 from ottla.columns.codec import Decoded, UnsupportedSchema
 from ottla.columns.payloads import Payloads
-from ottla.columns.protobuf.ops import JUDGE, MISSING, REASONS, Plan, Scratch
+from ottla.columns.protobuf.ops import JUDGE, MISSING, PASSING, REASONS, Plan, Scratch
 from ottla.columns.protobuf.plan import make_plan
 from ottla.columns.protobuf.run import run
 from ottla.columns.protobuf.types import message_type, outline_of
@@ -44,8 +44,11 @@ class ProtobufDecoder:
         """See `columns.codec`."""
         given = Payloads.of(values, begins)
         decoded, outcomes = self._decode(given, plain=False)
-        reasons = {int(row): REASONS[int(outcomes[row])] for row in np.flatnonzero(outcomes) if outcomes[row] != JUDGE}
-        judged = np.flatnonzero(outcomes == JUDGE)
+        is_judged = outcomes == JUDGE
+        if self._plan.maps:
+            is_judged |= np.isin(outcomes, PASSING)
+        reasons = {int(row): REASONS[int(outcomes[row])] for row in np.flatnonzero((outcomes != 0) & ~is_judged)}
+        judged = np.flatnonzero(is_judged)
         if not len(judged):
             return Decoded(decoded, reasons)
         again: list[bytes | None] = []

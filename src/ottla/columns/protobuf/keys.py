@@ -54,9 +54,9 @@ def maybe_twice(out: Out, column: Any, first: Any, after: Any, seen: Longs) -> b
     room = np.int64(64)
     while room < 2 * (after - first):
         room *= 2
-    for slot in range(room):
-        seen[slot] = -1
-    left = (after - first) * _PROBES_PER_KEY
+    for place in range(room):
+        seen[place] = -1
+    left: Any = (after - first) * _PROBES_PER_KEY
     for entry in range(first, after):
         at, size = bytes_of(out, column, entry)
         mixed = np.int64(2166136261)

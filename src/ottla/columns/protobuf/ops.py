@@ -41,6 +41,8 @@ REASONS = {
     MISSING: "a required field is missing",
     BAD_GROUP: "a group does not end, or is nested too deep",
 }
+# What is bad in an entry of a map only if no later one has the same key.
+PASSING = (NOT_UTF8, TOO_LARGE, MISSING)
 
 
 class Tables(NamedTuple):

@@ -80,7 +80,7 @@ def field_of(tables: Tables, message: Any, number: Any, guess: Any) -> Any:
 
 
 @compiled
-def is_named(tables: Tables, row: Any, data: Bytes, at: Any, end: Any) -> bool:
+def is_named(tables: Tables, row: Any, data: Bytes, at: Any, end: Any) -> Any:
     """Whether the number at a position is a value of a closed enum."""
     value, at = read_varint(data, at, end)
     return at >= 0 and symbol_of(tables, tables.fields[row, A], tables.fields[row, B], low32(value)) >= 0
