@@ -108,6 +108,77 @@ def test_columns_are_those_of_from_avro(spark: Any, node: OttlaNode, url: str) -
     assert len(ours) == 200
 
 
+# What a column is in Spark's SQL, and the Avro type that it is written as; every type that has one.
+WRITTEN: dict[str, tuple[str, Any]] = {
+    "flag": ("id % 2 = 0", "boolean"),
+    "tiny": ("cast(id as tinyint)", "int"),
+    "small": ("cast(-id as smallint)", "int"),
+    "number": ("cast(id as int)", "int"),
+    "big": ("1700000000123 + id", {"type": "long", "logicalType": "timestamp-millis"}),
+    "real": ("cast(if(id = 0, 'NaN', '-0.0') as float)", "float"),
+    "wide": ("cast(id / 7 as double)", "double"),
+    "price": (
+        "cast(id - 3.25 as decimal(9, 2))",
+        {"type": "fixed", "name": "P", "size": 5, "logicalType": "decimal", "precision": 9, "scale": 2},
+    ),
+    "exact": (
+        "cast(id as decimal(38, 9))",
+        {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 9},
+    ),
+    "name": ("cast(concat('n', id) as varchar(9))", "string"),
+    "letter": ("cast(if(id % 2 = 0, 'A', 'B') as char(1))", {"type": "enum", "name": "L", "symbols": ["B", "A"]}),
+    "raw": ("unhex(lpad(hex(id), 4, '0'))", {"type": "fixed", "name": "W", "size": 2}),
+    "bytes": ("cast(concat('n', id) as binary)", "bytes"),
+    "day": ("date_sub(date'1970-01-02', cast(id as int))", {"type": "int", "logicalType": "date"}),
+    "plain_day": ("date'0001-01-01'", "int"),
+    "millis": ("timestamp_micros(1 - 1000 * id)", {"type": "long", "logicalType": "timestamp-millis"}),
+    "micros": ("timestamp'2026-03-08 01:59:59.999999'", {"type": "long", "logicalType": "timestamp-micros"}),
+    "plain_at": ("timestamp_micros(-1 - id)", "long"),
+    "local": ("timestamp_ntz'2026-03-08 02:30:00.000001'", {"type": "long", "logicalType": "local-timestamp-micros"}),
+    "time": ("time'23:59:59.999999'", {"type": "long", "logicalType": "time-micros"}),
+    "lasted": ("make_dt_interval(id, 1, 2, 3.000004)", "long"),
+    "note": ("if(id % 3 = 0, null, concat('n', id))", ["null", "string"]),
+    "tags": ("transform(sequence(0, id % 4), x -> timestamp_millis(x))", {"type": "array", "items": ["null", "long"]}),
+    "counts": ("map(concat('k', id), id)", {"type": "map", "values": ["long", "null"]}),
+    "inner": (
+        "named_struct('X', id / 7)",
+        {"type": "record", "name": "I", "fields": [{"name": "x", "type": ["double", "null"]}]},
+    ),
+    "either": (
+        "named_struct('member0', if(id % 2 = 0, concat('m', id), null), 'member1', if(id % 3 = 1, id, null))",
+        ["string", "null", "long"],
+    ),
+}
+
+
+@pytest.fixture
+def in_new_york(spark: Any) -> Iterator[None]:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_values_are_written_and_read_as_by_to_avro_and_from_avro(
+    spark: Any, node: OttlaNode, in_new_york: None
+) -> None:
+    fields = [{"name": name, "type": of} for name, (_, of) in WRITTEN.items()]
+    text = json.dumps({"type": "record", "name": "Written", "fields": fields})
+    topic = new_topic(node)
+    frame = spark.range(20).selectExpr(*(f"{sql} as {name}" for name, (sql, _) in WRITTEN.items()))
+    made = frame.write.format("ottla").mode("append").option("kafka.bootstrap.servers", node.bootstrap)
+    made.option("topic", topic).options(**{"value.format": "avro", "value.schema": text}).save()
+    with Blocking(node.bootstrap) as client:
+        ours = sorted(each.value for each in client.read(topic))
+    theirs = frame.selectExpr(f"to_avro(struct(*), '{text}') as value").collect()
+    assert ours == sorted(bytes(each.value) for each in theirs)
+    typed = reading(spark, node, topic, **{"value.format": "avro", "value.schema": text}).select("value")
+    read = reading(spark, node, topic).selectExpr(f"from_avro(value, '{text}') as value")
+    assert typed.schema["value"].dataType == read.schema["value"].dataType
+    found = [sorted(str(row) for row in each.collect()) for each in (typed, read)]
+    assert found[0] == found[1] and len(found[0]) == 20
+
+
 @pytest.mark.parametrize("kind", ["avro", "json", "protobuf"])
 def test_what_is_written_typed_is_read_typed(spark: Any, node: OttlaNode, url: str, kind: str) -> None:
     topic = new_topic(node)

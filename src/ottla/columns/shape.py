@@ -69,6 +69,8 @@ def kind_of(of: pa.DataType) -> int:
         return W4
     if kinds.is_int64(of) or kinds.is_float64(of) or kinds.is_timestamp(of) or kinds.is_duration(of):
         return W8
+    if kinds.is_time64(of):
+        return W8
     if kinds.is_decimal128(of):
         return W16
     if kinds.is_string(of) or kinds.is_binary(of):

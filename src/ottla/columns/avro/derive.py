@@ -12,7 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ottla.columns.avro.nodes import SPARK_TYPE
 from ottla.columns.codec import UnsupportedSchema
+from ottla.columns.names import is_variant, sql_name
 from ottla.schemas.schema import SchemaType, Source
 
 _PLAIN = {
@@ -46,16 +48,20 @@ def _schema(of: pa.DataType, name: str, namespace: str) -> Any:
     if kinds.is_timestamp(of):
         local = "local-" if of.tz is None else ""
         return {"type": "long", "logicalType": f"{local}timestamp-micros"}
+    if kinds.is_time64(of):
+        return {"type": "long", "logicalType": "time-micros", SPARK_TYPE: "time(6)"}
+    if kinds.is_duration(of):
+        return {"type": "long", SPARK_TYPE: "interval day to second"}
     if kinds.is_decimal(of):
         return {"type": "bytes", "logicalType": "decimal", "precision": of.precision, "scale": of.scale}
     if kinds.is_map(of):
         if not kinds.is_string(of.key_type):
-            raise UnsupportedSchema(f"{name}: keys of Avro maps are strings, not {of.key_type}")
+            raise UnsupportedSchema(f"{name}: keys of Avro maps are strings, not {sql_name(of.key_type)}")
         return {"type": "map", "values": _field_schema(of.item_field, name, namespace)}
     if kinds.is_list(of) or kinds.is_large_list(of):
         return {"type": "array", "items": _field_schema(of.value_field, name, namespace)}
-    if not kinds.is_struct(of):
-        raise UnsupportedSchema(f"{name}: Avro has no type for {of}")
+    if not kinds.is_struct(of) or is_variant(of):
+        raise UnsupportedSchema(f"{name}: Avro has no type for {sql_name(of)}")
     within = f"{namespace}.{name}" if namespace else name
     made: dict[str, Any] = {"type": "record", "name": name}
     if namespace:

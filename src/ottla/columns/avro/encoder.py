@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from ottla.columns.avro.nodes import parse_nodes
 from ottla.columns.avro.write_ops import NO_ROOM, REASONS, WriteProgram
-from ottla.columns.avro.write_program import Mismatch, Take, compile_write
+from ottla.columns.avro.write_program import Take, compile_write
 from ottla.columns.avro.write_run import write
+from ottla.columns.avro.write_types import Mismatch
 from ottla.columns.intake import Intake
 from ottla.columns.loops import frozen_bytes
 from ottla.model.limits import INT32_MAX

@@ -8,6 +8,7 @@ Rules:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,8 @@ from ottla.columns.codec import UnsupportedSchema
 from ottla.model.limits import COLUMNS_MAX
 from ottla.schemas.schema import InvalidSchema, Source
 
+# By this property Spark says which of its own types a number is.
+SPARK_TYPE = "spark.sql.catalyst.type"
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
@@ -169,18 +172,26 @@ def _in_space(name: str, namespace: str) -> str:
 
 
 _LOGICAL = {
-    "date": ("int",),
-    "timestamp-millis": ("long",),
-    "timestamp-micros": ("long",),
-    "local-timestamp-millis": ("long",),
-    "local-timestamp-micros": ("long",),
+    "date": "int",
+    "time-millis": "int",
+    "time-micros": "long",
+    "timestamp-millis": "long",
+    "timestamp-micros": "long",
+    "timestamp-nanos": "long",
+    "local-timestamp-millis": "long",
+    "local-timestamp-micros": "long",
+    "local-timestamp-nanos": "long",
+    "big-decimal": "bytes",
 }
+_INTERVAL = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 
 
 def _logical(node: Node, schema: Mapping[str, Any]) -> Node:
     logical = schema.get("logicalType")
-    if isinstance(logical, str) and node.kind in _LOGICAL.get(logical, ()):
+    if isinstance(logical, str) and node.kind == _LOGICAL.get(logical):
         return Node(node.kind, logical=logical)
+    if node.kind == "long" and _INTERVAL.fullmatch(str(schema.get(SPARK_TYPE)).lower()):
+        return Node(node.kind, logical="interval")
     if logical != "decimal" or node.kind not in ("bytes", "fixed"):
         return node
     precision, scale = schema.get("precision"), schema.get("scale", 0)

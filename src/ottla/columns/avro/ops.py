@@ -1,10 +1,10 @@
 """The instructions that an Avro schema becomes: one row each of OP, COLUMN, A, B, and how a value can be bad.
 
-`A` and `B` by instruction: LONG factor, greatest magnitude; FIXED and SKIP_FIXED bytes; ENUM first symbol, symbols;
-DECIMAL row of limits, bytes (-1: a length comes first); NULLABLE branch of null, where to go on (the columns to be
-null are those of COLUMN); BRANCH first row of
-jumps, branches; BLOCK where to go on, least bytes of an item; GO where; CONSTANT begin and end of the bytes; NULLS the
-column after the last. COLUMN -1 of a list means that it is only passed over.
+`A` and `B` by instruction: numbers factor (not of TIME), the most bytes that the writer's type takes (INT_BYTES or
+LONG_BYTES), which is A of SKIP_LONG; FIXED and SKIP_FIXED bytes; ENUM first symbol, symbols; DECIMAL row of limits,
+bytes (-1: a length comes first); NULLABLE branch of null, where to go on (the columns to be null are those of COLUMN);
+BRANCH first row of jumps, branches; BLOCK where to go on, least bytes of an item; GO where; CONSTANT begin and end of
+the bytes; NULLS the column after the last. COLUMN -1 of a list means that it is only passed over.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ OP, COLUMN, A, B = range(4)
 (
     INT,
     LONG,
+    TIME,
     LONG_TO_FLOAT,
     LONG_TO_DOUBLE,
     STRING,
@@ -44,7 +45,10 @@ OP, COLUMN, A, B = range(4)
     CONSTANT_END,
     BAD,
     DONE,
-) = range(27)
+) = range(28)
+
+# The most bytes of a number of 32 bits (as branches and symbols are, too) and of one of 64, seven bits in each.
+INT_BYTES, LONG_BYTES = 5, 10
 
 # Positions below zero are reasons.
 SHORT, LONG_VARINT, NEGATIVE, NOT_UTF8, NO_BRANCH, NO_SYMBOL = range(-1, -7, -1)

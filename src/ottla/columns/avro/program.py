@@ -5,7 +5,7 @@ Rules:
   passes over what the reader does not have. Then come the defaults of what the writer does not have.
 - What cannot be resolved is an instruction (BAD) that fails when it is reached: a union branch that never occurs hurts
   nobody.
-- Of decimals the scales must agree, else numbers would change silently.
+- Of decimals the scales must agree, else numbers would change silently. So must units of time (`units`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from ottla.columns.avro.defaults import default_bytes
 from ottla.columns.avro.nodes import Field, Node
 from ottla.columns.avro.ops import Code, Program
 from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
+from ottla.columns.avro.units import factor
 from ottla.columns.loops import frozen_bytes
 from ottla.columns.shape import Column
-from ottla.model.limits import INT64_MAX
 
+_NUMBERS = {"int": ops.INT, "long": ops.LONG, "float": ops.LONG_TO_FLOAT, "double": ops.LONG_TO_DOUBLE}
 _SKIPPED = {"boolean": 1, "float": 4, "double": 8}
 _PROMOTIONS = {
     "int": ("int", "long", "float", "double"),
@@ -185,7 +186,7 @@ class _Compiler:
         if reader.logical == "decimal":
             self._decimal(writer, reader, column, path)
         elif kind in ("int", "long"):
-            self._number(reader, column, path)
+            self._number(writer, reader, column, path)
         elif kind in ("bytes", "string"):
             self._emit(ops.STRING if into == "string" else ops.BYTES, column, path)
         elif kind == "fixed":
@@ -199,14 +200,13 @@ class _Compiler:
         else:
             self._emit(ops.DOUBLE if kind == "double" else ops.BOOLEAN, column, path)
 
-    def _number(self, reader: Node, column: int, path: str) -> None:
-        if reader.kind in ("float", "double"):
-            self._emit(ops.LONG_TO_FLOAT if reader.kind == "float" else ops.LONG_TO_DOUBLE, column, path)
-        elif reader.kind == "int":
-            self._emit(ops.INT, column, path)
-        else:
-            factor = 1000 if reader.logical.endswith("-millis") else 1
-            self._emit(ops.LONG, column, path, factor, INT64_MAX // factor)
+    def _number(self, writer: Node, reader: Node, column: int, path: str) -> None:
+        bytes_max = ops.INT_BYTES if writer.kind == "int" else ops.LONG_BYTES
+        by = factor(writer, reader)
+        if by is None:
+            self._bad(path, f"a number written as {writer.logical} cannot be read as {reader.logical}")
+        op = ops.TIME if reader.logical == "time-micros" else _NUMBERS[reader.kind]
+        self._emit(op, column, path, by or 1, bytes_max)
 
     def _enum(self, writer: Node, reader: Node, column: int, path: str) -> None:
         first = len(self._symbols)
@@ -221,7 +221,8 @@ class _Compiler:
         self._emit(ops.ENUM, column, path, first, len(writer.symbols))
 
     def _decimal(self, writer: Node, reader: Node, column: int, path: str) -> None:
-        if writer.logical != "decimal" or writer.scale != reader.scale:
+        is_plain = writer.kind == reader.kind and not writer.logical
+        if not is_plain and (writer.logical != "decimal" or writer.scale != reader.scale):
             self._bad(path, "the writer's is no decimal of this scale")
         if writer.size != reader.size:
             self._bad(path, f"{writer.size} bytes cannot be read as {reader.size}")
@@ -234,7 +235,7 @@ class _Compiler:
 
     def _skip(self, writer: Node, path: str, depth: int) -> None:
         if writer.kind in ("int", "long", "enum"):
-            self._emit(ops.SKIP_LONG, -1, path)
+            self._emit(ops.SKIP_LONG, -1, path, ops.LONG_BYTES if writer.kind == "long" else ops.INT_BYTES)
         elif writer.kind in ("bytes", "string"):
             self._emit(ops.SKIP_BYTES, -1, path)
         elif writer.kind == "fixed" or writer.kind in _SKIPPED:

@@ -24,6 +24,7 @@ from ottla.columns.avro.ops import (
     FLOAT_TO_DOUBLE,
     GO,
     INT,
+    INT_BYTES,
     LIST_BEGIN,
     LONG,
     LONG_TO_DOUBLE,
@@ -44,6 +45,7 @@ from ottla.columns.avro.ops import (
     SKIP_LONG,
     STRING,
     STRUCT_BEGIN,
+    TIME,
     TOO_LARGE,
     TOO_MANY,
     A,
@@ -55,9 +57,10 @@ from ottla.columns.loops import Bytes, Longs, compiled, inlined
 from ottla.columns.payloads import Payloads
 from ottla.columns.push import is_utf8, push_bytes, push_null, take, undo
 from ottla.columns.shape import AFTER, BASE, COUNT, Out
-from ottla.model.limits import ITEMS_OF_NO_SIZE_MAX
+from ottla.model.limits import INT64_MAX, ITEMS_OF_NO_SIZE_MAX
 
 _LOWEST = -(2**63)
+_DAY_MICROS = 86_400_000_000
 
 
 @inlined
@@ -78,25 +81,42 @@ def varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 
 @inlined
+def choice(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
+    """The number of a branch or symbol, and the position after it."""
+    value, after = varint(data, at, end)
+    if after - at > INT_BYTES:
+        after = LONG_VARINT
+    return value, after
+
+
+@inlined
 def number(op: Any, a: Any, b: Any, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
-    """INT, LONG, and LONG as float or double; the position after it."""
+    """INT, LONG, TIME, and LONG as float or double; the position after it."""
+    begin = at
     value, at = varint(data, at, end)
     if at < 0:
         return at
+    if b == INT_BYTES:
+        if at - begin > INT_BYTES:
+            return LONG_VARINT
+        if value < -(2**31) or value >= 2**31:
+            return TOO_LARGE
     entry = take(out, column)
     if entry < 0:
         return NO_ROOM
     to = out.table[column, BASE] + entry
     if op == INT:
-        if value < -(2**31) or value >= 2**31:
-            return TOO_LARGE
         out.a32[to] = value
     elif op == LONG:
         if a != 1:
-            if value > b or value < -b:
+            if value > INT64_MAX // a or value < -(INT64_MAX // a):
                 return TOO_LARGE
             value *= a
         out.a64[to] = value
+    elif op == TIME:
+        if value < 0 or value >= _DAY_MICROS:
+            return TOO_LARGE
+        out.a64[to] = value * 1000
     elif op == LONG_TO_FLOAT:
         out.f32[to] = np.float32(value)
     else:
@@ -163,7 +183,7 @@ def decimal(out: Out, column: Any, limits: Longs, row: Any, size: Any, data: Byt
 def plain(op: Any, a: Any, b: Any, code: Code, out: Out, column: Any, data: Bytes, at: Any, end: Any) -> Any:
     """DOUBLE, FLOAT, BOOLEAN, ENUM; the position after it."""
     if op == ENUM:
-        value, at = varint(data, at, end)
+        value, at = choice(data, at, end)
         if at < 0:
             return at
         if value < 0 or value >= b or code.symbols[a + value, 1] < 0:
@@ -197,7 +217,10 @@ def passed(op: Any, a: Any, data: Bytes, at: Any, end: Any) -> Any:
     """The position after what is skipped."""
     size = a
     if op != SKIP_FIXED:
+        begin = at
         size, at = varint(data, at, end)
+        if op == SKIP_LONG and at - begin > a:
+            return LONG_VARINT
         if at < 0 or op == SKIP_LONG:
             return at
         if size < 0:
@@ -258,7 +281,7 @@ def one(code: Code, values: Bytes, at: Any, end: Any, out: Out, stack: Longs) ->
         if op < NULLABLE:
             at = leaf(op, a, b, code, out, column, data, at, end)
         elif op == NULLABLE:
-            branch, at = varint(data, at, end)
+            branch, at = choice(data, at, end)
             if at >= 0 and branch == a:
                 at = at if push_null(out, column, table[column, AFTER]) else NO_ROOM
                 after = b
@@ -284,7 +307,7 @@ def one(code: Code, values: Bytes, at: Any, end: Any, out: Out, stack: Longs) ->
         elif op == GO:
             after = a
         elif op == BRANCH:
-            branch, at = varint(data, at, end)
+            branch, at = choice(data, at, end)
             if at >= 0 and (branch < 0 or branch >= b):
                 at = NO_BRANCH
             elif at >= 0:

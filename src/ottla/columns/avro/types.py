@@ -1,6 +1,7 @@
 """Arrow types of Avro's: the mapping of Spark's `from_avro`, so that columns are interchangeable with its.
 
-Times of day, UUIDs, durations and timestamps in nanoseconds are what carries them (int, long, string, bytes), as there.
+UUIDs, durations, times of day in milliseconds and timestamps in nanoseconds are what carries them (string, bytes, int,
+long), as there.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _LOGICAL = {
     "timestamp-micros": pa.timestamp("us", tz="UTC"),
     "local-timestamp-millis": pa.timestamp("us"),
     "local-timestamp-micros": pa.timestamp("us"),
+    "time-micros": pa.time64("ns"),
+    "interval": pa.duration("us"),
 }
 
 

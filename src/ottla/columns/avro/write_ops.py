@@ -2,8 +2,9 @@
 
 `A` and `B` by instruction: LONG what to divide by; FIXED bytes; ENUM first symbol, symbols; DECIMAL bytes (-1: as few
 as it needs, after a length); IF_NULL branch to write and where to go on if the entry is null, OPTIONAL the same for a
-union of null and one other, whose branch it writes otherwise; MEMBERS first row of choices, choices; CONSTANT begin and
-end of the bytes; LIST where to go on when empty; NEXT where the item begins.
+union of null and one other, whose branch it writes otherwise; MEMBERS first row of choices, members (one more row
+follows, for when none is set); CONSTANT begin and end of the bytes; LIST where to go on when empty; NEXT where the item
+begins.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ REASONS = {
 
 
 class WriteCode(NamedTuple):
-    """What the loop sees of a program. `choices` has a row per member of a union: column, branch, where to go on."""
+    """What the loop sees of a program. `choices` has a row per member of a union: column, branch (-1: there is none),
+    where to go on."""
 
     lines: Longs
     choices: Longs

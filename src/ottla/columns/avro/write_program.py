@@ -1,9 +1,10 @@
 """From a schema and the type of columns to instructions that write them, and to how the columns are taken in.
 
 Rules:
-- Fields are found by name. One that the columns lack is written as its default, or as null where that is allowed.
+- Fields are found by name, as Spark finds them: upper and lower case are the same where that is not ambiguous.
+- One that the columns lack is written as its default, or as null where that is allowed.
 - A column that the schema does not have is an error: it would be lost silently.
-- The columns' values are cast to what the schema's type is read as, and never rounded.
+- What may be written as what is said in `write_types`, and decided here, before any row is seen.
 """
 
 from __future__ import annotations
@@ -16,29 +17,15 @@ import pyarrow as pa
 from ottla.columns.avro import write_ops as ops
 from ottla.columns.avro.defaults import default_bytes, zigzag
 from ottla.columns.avro.nodes import Field, Node
-from ottla.columns.avro.types import arrow_type, is_members, is_nullable, merged_kind, without_null
+from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
 from ottla.columns.avro.write_ops import WriteCode, WriteProgram
+from ottla.columns.avro.write_types import Mismatch, refused, way
 from ottla.columns.intake import Intake
 from ottla.columns.loops import frozen_bytes
+from ottla.columns.names import is_variant
 from ottla.columns.shape import WIDTH_BYTES, kind_of
 
 Take = Callable[[pa.Array, Intake], None]
-
-_LEAVES = {
-    "boolean": ops.BOOLEAN,
-    "int": ops.INT,
-    "long": ops.LONG,
-    "float": ops.FLOAT,
-    "double": ops.DOUBLE,
-    "bytes": ops.BYTES,
-    "string": ops.BYTES,
-    "enum": ops.ENUM,
-    "fixed": ops.FIXED,
-}
-
-
-class Mismatch(ValueError):
-    """Columns and schema do not go together."""
 
 
 def compile_write(node: Node, of: pa.DataType) -> tuple[WriteProgram, Take]:
@@ -84,6 +71,8 @@ class _Compiler:
     def _write(self, node: Node, of: pa.DataType, nullable: bool, path: str, depth: int) -> Take:
         """Instructions for one column. The number that it takes is the next one."""
         column = self._columns
+        if pa.types.is_null(of) and not is_nullable(node):
+            raise refused(of, node, path)
         if is_members(node):
             return self._members(node, of, path, depth)
         if node.kind != "union":
@@ -95,6 +84,8 @@ class _Compiler:
             self._constant(zigzag(0), path)
             return self._value(Node("null"), of, path, depth)
         merged = merged_kind(node)
+        if merged and pa.types.is_temporal(of):
+            raise refused(of, Node(merged), path)
         chosen = next(each for each in members if merged is None or each.kind == merged)
         branch = zigzag(node.branches.index(chosen))
         if not is_nullable(node):
@@ -119,24 +110,22 @@ class _Compiler:
             )
         column = self._columns
         self._columns += 1
-        skip = -1
+        null = -1
         if is_nullable(node):
             null = next(index for index, each in enumerate(node.branches) if each.kind == "null")
-            skip = self._emit(ops.IF_NULL, column, path, null)
-        else:
-            self._emit(ops.REQUIRED, column, path)
+        begin = self._emit(ops.IF_NULL if null >= 0 else ops.REQUIRED, column, path, null)
         first = len(self._choices)
         self._emit(ops.MEMBERS, -1, path, first, len(members))
-        self._choices += [[0, 0, 0] for _ in members]
+        # The last row is for structs of which no member is set: those are null, too.
+        self._choices += [[0, null, 0] for _ in range(len(members) + 1)]
         takes, gone = [], []
         for index, member in enumerate(members):
             self._choices[first + index] = [self._columns, node.branches.index(member), len(self._code)]
-            takes.append(self._value(member, of[index].type, path, depth))
+            takes.append(self._value(member, of[index].type, f"{path}.{names[index]}" if path else names[index], depth))
             gone.append(self._emit(ops.GO, -1, path))
         for each in gone:
             self._code[each][ops.A] = len(self._code)
-        if skip >= 0:
-            self._code[skip][ops.B] = len(self._code)
+        self._choices[first + len(members)][2] = self._code[begin][ops.B] = len(self._code)
         return _struct_take([field.name for field in of], takes)
 
     def _value(self, node: Node, of: pa.DataType, path: str, depth: int) -> Take:
@@ -149,22 +138,22 @@ class _Compiler:
         if node.kind == "map":
             return self._map(node, of, column, path, depth)
         if node.kind == "null":
+            if not pa.types.is_null(of):
+                raise refused(of, node, path)
             return lambda array, intake: intake.struct(array)
-        return self._leaf(node, column, path)
+        return self._leaf(node, of, column, path)
 
     def _record(self, node: Node, of: pa.DataType, path: str, depth: int) -> Take:
-        if not pa.types.is_struct(of):
-            raise Mismatch(f"{path or 'the value'} is {of}; the schema has a record there")
-        given = {field.name: field for field in of}
-        unknown = sorted(set(given) - {field.name for field in node.fields})
-        if unknown:
-            raise Mismatch(f"the schema has no field {path + '.' if path else ''}{unknown[0]}")
+        if not pa.types.is_struct(of) or is_variant(of):
+            raise refused(of, node, path)
+        given = _matched(node, of, path)
         names, takes = [], []
         for field in node.fields:
             inner = f"{path}.{field.name}" if path else field.name
             if field.name in given:
-                names.append(field.name)
-                takes.append(self._write(field.node, given[field.name].type, given[field.name].nullable, inner, depth))
+                column = given[field.name]
+                names.append(column.name)
+                takes.append(self._write(field.node, column.type, column.nullable, inner, depth))
             else:
                 self._absent(field, inner)
         return _struct_take(names, takes)
@@ -179,7 +168,7 @@ class _Compiler:
 
     def _array(self, node: Node, of: pa.DataType, column: int, path: str, depth: int) -> Take:
         if not (pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of)):
-            raise Mismatch(f"{path or 'the value'} is {of}; the schema has an array there")
+            raise refused(of, node, path)
         self._depth = max(self._depth, depth + 1)
         at = self._emit(ops.LIST, column, path)
         item = self._write(node.item, of.value_type, of.value_field.nullable, f"{path}[]", depth + 1)
@@ -195,8 +184,8 @@ class _Compiler:
         return take
 
     def _map(self, node: Node, of: pa.DataType, column: int, path: str, depth: int) -> Take:
-        if not pa.types.is_map(of):
-            raise Mismatch(f"{path or 'the value'} is {of}; the schema has a map there")
+        if not pa.types.is_map(of) or not pa.types.is_string(of.key_type):
+            raise refused(of, node, path)
         self._depth = max(self._depth, depth + 1)
         at = self._emit(ops.LIST, column, path)
         key = self._write(Node("string"), of.key_type, False, f"{path}[]", depth + 1)
@@ -211,22 +200,15 @@ class _Compiler:
 
         return take
 
-    def _leaf(self, node: Node, column: int, path: str) -> Take:
-        a, b = 1, 0
-        op = _LEAVES[node.kind]
-        if node.logical == "decimal":
-            op, a = ops.DECIMAL, node.size if node.kind == "fixed" else -1
-        elif node.logical.endswith("-millis"):
-            a = 1000
-        elif node.kind == "fixed":
-            a = node.size
-        elif node.kind == "enum":
+    def _leaf(self, node: Node, of: pa.DataType, column: int, path: str) -> Take:
+        target, op, a = way(of, node, path)
+        b = 0
+        if op == ops.ENUM:
             a, b = len(self._symbols), len(node.symbols)
             for symbol in node.symbols:
                 self._symbols.append((len(self._constants), len(symbol.encode())))
                 self._constants += symbol.encode()
         self._emit(op, column, path, a, b)
-        target = arrow_type(node)
         width = WIDTH_BYTES[kind_of(target)]
         is_text = pa.types.is_string(target) or pa.types.is_binary(target)
 
@@ -238,6 +220,22 @@ class _Compiler:
             intake.text(array) if is_text else intake.fixed(array, width)
 
         return take
+
+
+def _matched(node: Node, of: pa.DataType, path: str) -> dict[str, pa.Field]:
+    """The columns by the names of the fields that they are written to. Raises Mismatch."""
+    before = f"{path}." if path else ""
+    found: dict[str, pa.Field] = {}
+    for column in of:
+        names = [field.name for field in node.fields if field.name == column.name] or [
+            field.name for field in node.fields if field.name.lower() == column.name.lower()
+        ]
+        if not names:
+            raise Mismatch(f"the schema has no field {before}{column.name}")
+        if len(names) > 1 or names[0] in found:
+            raise Mismatch(f"{before}{column.name} could be written to several fields: use the schema's own spelling")
+        found[names[0]] = column
+    return found
 
 
 def _struct_take(names: list[str], takes: list[Take]) -> Take:

@@ -198,10 +198,11 @@ def one(code: WriteCode, given: In, row: Any, to: Bytes, at: Any, stack: Longs) 
             chosen = np.int64(0)
             while chosen < b and is_null(given, code.choices[a + chosen, 0], entry):
                 chosen += 1
-            if chosen == b:
+            branch = code.choices[a + chosen, 1]
+            if branch < 0:
                 at = NO_MEMBER
             else:
-                at, after = put_varint(to, at, code.choices[a + chosen, 1]), code.choices[a + chosen, 2]
+                at, after = put_varint(to, at, branch), code.choices[a + chosen, 2]
         elif op == GO:
             after = a
         if at < 0 or op == DONE:
