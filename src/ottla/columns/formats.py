@@ -54,7 +54,7 @@ def derive(kind: SchemaType, of: pa.DataType, name: str) -> Source:
         from ottla.columns.protobuf.derive import derive_protobuf
 
         return derive_protobuf(of, name)
-    from ottla.columns.json.encoder import derive_json
+    from ottla.columns.json.derive import derive_json
 
     return derive_json(of, name)
 

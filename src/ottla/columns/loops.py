@@ -2,17 +2,26 @@
 
 The compiled form is kept on disk (numba's cache): an installation pays for compilation once. Arrays are only borrowed
 (no reference counting, which would cost more than the loops themselves), so no compiled function may allocate any.
+
+What is kept counts as long as no module changes that a loop may be made of: its own package, this one, and the limits.
+(numba itself looks at the function's own module only, and would go on with what another one used to say.)
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_HERE = Path(__file__).parent
+_LIMITS = _HERE.parent / "model" / "limits"
 
 try:
     from numba import njit as _njit
@@ -21,13 +30,26 @@ try:
 
     def compiled(function: F) -> F:
         """What Python calls, and what is called from many places."""
-        made: F = _njit(**_BORROWED)(function)
-        return made
+        return _kept(_njit(**_BORROWED)(function), function)
 
     def inlined(function: F) -> F:
         """What is small, or called from one place: the fewer, the sooner numba is done."""
-        made: F = _njit(forceinline=True, **_BORROWED)(function)
-        return made
+        return _kept(_njit(forceinline=True, **_BORROWED)(function), function)
+
+    def _kept(made: Any, function: F) -> F:
+        """With a mark of all that it is made of on what is kept on disk."""
+        file = getattr(made._cache, "_cache_file", None)
+        if file is not None:
+            file._source_stamp = (file._source_stamp, _mark(Path(function.__code__.co_filename).parent))
+        kept: F = made
+        return kept
+
+    @lru_cache
+    def _mark(package: Path) -> int:
+        mark = 0
+        for path in sorted({*package.glob("*.py"), *_HERE.glob("*.py"), *_LIMITS.glob("*.py")}):
+            mark = zlib.crc32(path.read_bytes(), mark)
+        return mark
 
 except ImportError:  # the loops are then plain Python
 

@@ -1,77 +1,245 @@
 """Columns → JSON payloads: the text of each column, for all rows at once, then all columns joined.
 
-Null fields are left out. Times are text in ISO form, bytes are base64, decimals are numbers.
+Rules:
+- Null fields are left out; a null row is no payload. What the schema requires must be there, and items may be null only
+  where it says so.
+- Times are text of RFC 3339, in UTC if they have a zone; bytes are base64; decimals are numbers with all their digits.
+  Keys of maps are the text that a value of their type would be.
+- A column is written as what it is: a number into a field of numbers, a time into one of times. Nothing is converted
+  to another unit: a time goes into no integer, and an integer into no time.
+- The same value is the same text, whatever stands in the rows beside it: keys rely on it.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ottla.columns.codec import UnsupportedSchema
+from ottla.columns.json.derive import is_leaf, schema_of
+from ottla.schemas.json.fit import Unfit, check_of
+from ottla.schemas.json.shapes import Kind, Shape, shape_of
 from ottla.schemas.schema import SchemaType, Source
 
+# The JSON text of each entry; null where it is.
+Write = Callable[[pa.Array], pa.Array]
+
 _CONTROL = r"[\x00-\x1f]"
-_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _TIME = "%Y-%m-%dT%H:%M:%S"
+_YEAR = "^(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-"
+_NULL = pa.scalar("null")
+
+
+class Mismatch(ValueError):
+    """Columns that a schema has no place for, or a value that it cannot hold."""
+
+
+class _Unwritable(Exception):
+    """The entry at a place of an array cannot be written."""
+
+    def __init__(self, at: int, path: str, why: str) -> None:
+        super().__init__(at, path, why)
+        self.at, self.path, self.why = at, path, why
 
 
 class JsonEncoder:
-    """Columns as JSON. The schema only gives payloads their id: what it says beyond types is for validators."""
+    """Columns as JSON of one schema."""
 
     def __init__(self, schema: Source) -> None:
-        self._schema = schema
+        self._shape = shape_of(schema)
+        self._made: tuple[pa.DataType, Write] | None = None
 
     def fits(self, of: pa.DataType) -> None:
-        """Raises UnsupportedSchema if there is no JSON for columns of a type."""
-        _schema(of)
+        """Raises Mismatch, UnsupportedSchema if columns of a type cannot be written by this schema."""
+        self._write(of)
+
+    def _write(self, of: pa.DataType) -> Write:
+        if self._made is None or self._made[0] != of:
+            schema_of(of)
+            self._made = of, _writer(self._shape, of, "")
+        return self._made[1]
 
     def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
         """See `columns.codec`."""
-        made = _texts(columns).cast(pa.binary())
+        try:
+            made = self._write(columns.type)(columns).cast(pa.binary())
+        except _Unwritable as error:
+            raise Mismatch(f"row {error.at}: {error.path or 'the value'} {error.why}") from None
         return pc.binary_join_element_wise(pa.scalar(prefix, pa.binary()), made, pa.scalar(b"", pa.binary()))
 
 
-def _texts(array: pa.Array) -> pa.Array:
-    """JSON text of each entry; null where it is."""
-    of = array.type
-    if pa.types.is_struct(of):
-        return _objects(array)
-    if pa.types.is_boolean(of) or pa.types.is_integer(of) or pa.types.is_decimal(of):
-        return array.cast(pa.string())
-    if pa.types.is_floating(of):
-        if not pc.all(pc.is_finite(array), min_count=0).as_py():
-            raise ValueError("JSON has no NaN and no infinity")
-        return array.cast(pa.string())
-    if pa.types.is_string(of) or pa.types.is_large_string(of):
-        return _strings(array.cast(pa.string()))
-    if pa.types.is_date(of):
-        return _quoted(array.cast(pa.string()))
-    if pa.types.is_timestamp(of):
-        utc = array if of.tz is None else array.cast(pa.timestamp(of.unit, tz="UTC"))
-        return _quoted(pc.strftime(utc, format=_TIME if of.tz is None else _TIME + "Z"))
-    return pa.array([None if each is None else json.dumps(_plain(each, of)) for each in array.to_pylist()], pa.string())
+def _writer(shape: Shape, of: pa.DataType, path: str) -> Write:
+    """What writes columns of a type as values of a shape. Raises Mismatch if they are none."""
+    if pa.types.is_null(of):
+        return lambda array: array.cast(pa.string())
+    if shape.kind is Kind.ANY:
+        shape = shape_of(Source(json.dumps(schema_of(of)), SchemaType.JSON))
+    kinds = pa.types
+    if kinds.is_struct(of) and shape.kind is Kind.STRUCT:
+        return _objects(shape, of, path)
+    if kinds.is_map(of) and shape.kind is Kind.MAP:
+        return _maps(shape, of, path)
+    if (kinds.is_list(of) or kinds.is_large_list(of)) and shape.kind is Kind.LIST:
+        return _lists(shape, of, path)
+    if not is_leaf(of) or not _takes(shape.kind, of):
+        kind = shape.kind.name.lower()
+        raise Mismatch(f"{path or 'the value'} is {of}, but the schema says {kind}: cast it to what is meant")
+    if kinds.is_string(of) and shape.kind is not Kind.STRING:
+        return _checked(shape, path)
+    return lambda array: _leaf(array, path)
 
 
-def _objects(array: pa.Array) -> pa.Array:
-    parts = [pa.array([""] * len(array), pa.string())]
-    for index, field in enumerate(array.type):
-        name = pa.scalar("," + json.dumps(field.name) + ":")
-        part = pc.binary_join_element_wise(name, _texts(array.field(index)), "")
-        parts.append(pc.fill_null(part, ""))
-    begun = pc.binary_replace_slice(pc.binary_join_element_wise(*parts, ""), 0, 1, "{")  # the first comma
-    made = pc.binary_join_element_wise(begun, "}", "")
+def _takes(kind: Kind, of: pa.DataType) -> bool:
+    kinds = pa.types
+    if kind is Kind.LONG:
+        return bool(kinds.is_integer(of) or (kinds.is_decimal(of) and of.scale == 0))
+    if kind is Kind.DOUBLE:
+        return bool(kinds.is_integer(of) or kinds.is_floating(of) or kinds.is_decimal(of))
+    if kind is Kind.BOOLEAN:
+        return bool(kinds.is_boolean(of))
+    is_text = kinds.is_string(of) or kinds.is_large_string(of)
+    is_time, is_day = kinds.is_timestamp(of), kinds.is_date(of)
+    is_bytes = kinds.is_binary(of) or kinds.is_large_binary(of)
+    wanted = {Kind.MOMENT: is_time, Kind.DAY: is_day, Kind.BYTES: is_bytes, Kind.STRING: is_time or is_day or is_bytes}
+    return bool(is_text or wanted[kind]) if kind in wanted else False
+
+
+# --- what has parts -----------------------------------------------------------------------------------------------
+
+
+def _objects(shape: Shape, of: pa.DataType, path: str) -> Write:
+    known = dict(shape.fields)
+    unknown = [field.name for field in of if field.name not in known]
+    missing = [name for name in shape.required if of.get_field_index(name) < 0]
+    if unknown:
+        raise Mismatch(f"the schema has no {_below(path, unknown[0])}")
+    if missing:
+        raise Mismatch(f"the schema needs {_below(path, missing[0])}, which the columns do not have")
+    fields = [
+        (
+            pa.scalar("," + json.dumps(field.name, ensure_ascii=False) + ":"),
+            _writer(known[field.name], field.type, _below(path, field.name)),
+            field.name in shape.required,
+            _below(path, field.name),
+        )
+        for field in of
+    ]
+
+    def write(array: pa.Array) -> pa.Array:
+        parts = [pa.array([""] * len(array), pa.string())]
+        for index, (name, inner, is_required, below) in enumerate(fields):
+            values = array.field(index)
+            if is_required and values.null_count:
+                _refuse(pc.and_(values.is_null(), array.is_valid()), below, "is null, which the schema does not allow")
+            parts.append(pc.fill_null(pc.binary_join_element_wise(name, inner(values), ""), ""))
+        begun = pc.binary_replace_slice(pc.binary_join_element_wise(*parts, ""), 0, 1, "{")  # the first comma
+        return _valid(array, pc.binary_join_element_wise(begun, "}", ""))
+
+    return write
+
+
+def _lists(shape: Shape, of: pa.DataType, path: str) -> Write:
+    inner = _items(shape, of.value_type, path)
+
+    def write(array: pa.Array) -> pa.Array:
+        ends = _ends(array)
+        items = _of_parents(inner, array.flatten(), ends)
+        return _valid(array, _joined("[", items, ends, "]"))
+
+    return write
+
+
+def _maps(shape: Shape, of: pa.DataType, path: str) -> Write:
+    inner = _items(shape, of.item_type, path)
+
+    def names(keys: pa.Array) -> pa.Array:
+        made = _leaf(keys, f"a key of {path or 'the value'}")
+        return made if pc.all(pc.starts_with(made, '"'), min_count=0).as_py() else _quoted(made)
+
+    def write(array: pa.Array) -> pa.Array:
+        entries = array.cast(pa.list_(pa.struct([pa.field("key", of.key_type), pa.field("value", of.item_type)])))
+        ends = _ends(entries)
+        flat = entries.flatten()
+        made = _of_parents(inner, flat.field(1), ends)
+        keys = _of_parents(names, flat.field(0), ends)
+        return _valid(array, _joined("{", pc.binary_join_element_wise(keys, ":", made, ""), ends, "}"))
+
+    return write
+
+
+def _items(shape: Shape, of: pa.DataType, path: str) -> Write:
+    below = f"{path}[]"
+    inner = _writer(shape.item, of, below)
+
+    def write(values: pa.Array) -> pa.Array:
+        if values.null_count and not shape.item.nullable:
+            _refuse(values.is_null(), below, "is null, which the schema does not allow")
+        return pc.fill_null(inner(values), _NULL)
+
+    return write
+
+
+def _ends(array: pa.Array) -> Any:
+    """Where the items of each list end, among those of all that are not null."""
+    return np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def _of_parents(inner: Write, values: pa.Array, ends: Any) -> pa.Array:
+    try:
+        return inner(values)
+    except _Unwritable as error:
+        raise _Unwritable(int(np.searchsorted(ends, error.at, side="right")), error.path, error.why) from None
+
+
+def _joined(begin: str, items: pa.Array, ends: Any, end: str) -> pa.Array:
+    offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
+    return pc.binary_join_element_wise(begin, pc.binary_join(pa.ListArray.from_arrays(offsets, items), ","), end, "")
+
+
+def _valid(array: pa.Array, made: pa.Array) -> pa.Array:
     return made if not array.null_count else pc.if_else(array.is_valid(), made, pa.scalar(None, pa.string()))
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+# --- what has none ------------------------------------------------------------------------------------------------
+
+
+def _leaf(array: pa.Array, path: str) -> pa.Array:
+    of, kinds = array.type, pa.types
+    if kinds.is_string(of) or kinds.is_large_string(of):
+        return _strings(array.cast(pa.string()))
+    if kinds.is_binary(of) or kinds.is_large_binary(of):
+        texts = [None if each is None else base64.b64encode(each).decode() for each in array.to_pylist()]
+        return _quoted(pa.array(texts, pa.string()))
+    if kinds.is_timestamp(of):
+        utc = array if of.tz is None else array.cast(pa.timestamp(of.unit, tz="UTC"))
+        return _quoted(_years(pc.strftime(utc, format=_TIME if of.tz is None else _TIME + "Z"), path))
+    if kinds.is_date(of):
+        return _quoted(_years(array.cast(pa.string()), path))
+    if kinds.is_floating(of) and not pc.all(pc.is_finite(array), min_count=0).as_py():
+        _refuse(pc.invert(pc.is_finite(array)), path, "is NaN or infinite, which JSON has no word for")
+    return array.cast(pa.string())
+
+
+def _years(texts: pa.Array, path: str) -> pa.Array:
+    fine = pc.match_substring_regex(texts, _YEAR)
+    if not pc.all(fine, min_count=0).as_py():
+        _refuse(pc.invert(fine), path, "lies outside of the years 1 to 9999, which times in JSON have")
+    return texts
 
 
 def _strings(array: pa.Array) -> pa.Array:
     if pc.any(pc.match_substring_regex(array, _CONTROL), min_count=0).as_py():
-        return pa.array([None if each is None else json.dumps(each) for each in array.to_pylist()], pa.string())
+        texts = [None if each is None else json.dumps(each, ensure_ascii=False) for each in array.to_pylist()]
+        return pa.array(texts, pa.string())
     for special in ("\\", '"'):
         if pc.any(pc.match_substring(array, special), min_count=0).as_py():
             array = pc.replace_substring(array, special, "\\" + special)
@@ -82,65 +250,28 @@ def _quoted(array: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', array, '"', "")
 
 
-def _plain(value: Any, of: pa.DataType) -> Any:
-    """A value of a list, map or binary column as json takes it."""
-    if value is None:
-        return None
-    if pa.types.is_map(of):
-        return {str(key): _plain(each, of.item_type) for key, each in value}
-    if pa.types.is_list(of) or pa.types.is_large_list(of):
-        return [_plain(each, of.value_type) for each in value]
-    if pa.types.is_struct(of):
-        named = {field.name: _plain(value[field.name], field.type) for field in of}
-        return {name: each for name, each in named.items() if each is not None}
-    if pa.types.is_binary(of) or pa.types.is_large_binary(of):
-        return base64.b64encode(value).decode()
-    if pa.types.is_floating(of) and not np.isfinite(value):
-        raise ValueError("JSON has no NaN and no infinity")
-    if pa.types.is_timestamp(of) or pa.types.is_date(of) or pa.types.is_decimal(of):
-        (text,) = _texts(pa.array([value], of)).to_pylist()
-        return json.loads(text)
-    return value
+def _checked(shape: Shape, path: str) -> Write:
+    """Text that must be a time, or bytes, already."""
+    check = check_of(Shape(shape.kind))
+
+    def write(array: pa.Array) -> pa.Array:
+        for at, each in enumerate(array.to_pylist()):
+            try:
+                check(each)
+            except Unfit as error:
+                raise _Unwritable(at, path, str(error).removeprefix("the value ")) from None
+        return _strings(array)
+
+    return write
 
 
-def derive_json(of: pa.DataType, name: str) -> Source:
-    """The schema to register for columns of a type. Raises UnsupportedSchema for what JSON cannot say."""
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, **_schema(of)}
-    return Source(json.dumps(schema), SchemaType.JSON)
-
-
-def _schema(of: pa.DataType) -> dict[str, Any]:
-    kinds = pa.types
-    if of in _INTEGERS:
-        return {"type": "integer"}
-    if kinds.is_boolean(of):
-        return {"type": "boolean"}
-    if kinds.is_floating(of) or kinds.is_decimal(of):
-        return {"type": "number"}
-    if kinds.is_string(of) or kinds.is_large_string(of):
-        return {"type": "string"}
-    if kinds.is_binary(of) or kinds.is_large_binary(of):
-        return {"type": "string", "contentEncoding": "base64"}
-    if kinds.is_date(of):
-        return {"type": "string", "format": "date"}
-    if kinds.is_timestamp(of):
-        return {"type": "string", "format": "date-time"}
-    if kinds.is_map(of):
-        return {"type": "object", "additionalProperties": _item(of.item_field)}
-    if kinds.is_list(of) or kinds.is_large_list(of):
-        return {"type": "array", "items": _item(of.value_field)}
-    if not kinds.is_struct(of):
-        raise UnsupportedSchema(f"JSON has no type for {of}")
-    made: dict[str, Any] = {"type": "object", "properties": {field.name: _schema(field.type) for field in of}}
-    required = [field.name for field in of if not field.nullable]
-    return {**made, "required": required} if required else made
-
-
-def _item(field: pa.Field) -> dict[str, Any]:
-    schema = _schema(field.type)
-    return {"oneOf": [{"type": "null"}, schema]} if field.nullable else schema
+def _refuse(bad: pa.Array, path: str, why: str) -> None:
+    """Raises for the first entry that is bad, if one is."""
+    at = pc.index(pc.fill_null(bad, False), True).as_py()
+    if at >= 0:
+        raise _Unwritable(at, path, why)
 
 
 def encoder(schema: Source) -> JsonEncoder:
-    """See `JsonEncoder`."""
+    """See `JsonEncoder`. Raises InvalidSchema, UnsupportedSchema."""
     return JsonEncoder(schema)

@@ -51,12 +51,12 @@ def day(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 
 
 @compiled
-def clock(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """The seconds of HH:MM, and the position behind it; -1 if it is none."""
-    hours, minutes = figure(text, at, 2, end), figure(text, at + 3, 2, end)
-    if hours < 0 or hours > 23 or minutes < 0 or minutes > 59 or text[at + 2] != 58:
+def clock(text: Bytes, at: Any, end: Any, gap: Any) -> tuple[Any, Any]:
+    """The seconds of HH:MM (or, without a gap, HHMM), and the position behind it; -1 if it is none."""
+    hours, minutes = figure(text, at, 2, end), figure(text, at + 2 + gap, 2, end)
+    if hours < 0 or hours > 23 or minutes < 0 or minutes > 59 or (gap and text[at + 2] != 58):
         return np.int64(0), np.int64(-1)
-    return hours * 3600 + minutes * 60, at + 5
+    return hours * 3600 + minutes * 60, at + 4 + gap
 
 
 @compiled
@@ -73,7 +73,7 @@ def moment(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
         return seconds * _SECOND_MICROS, True
     if text[at] != 84 and text[at] != 116 and text[at] != 32:
         return none
-    of_day, at = clock(text, at + 1, end)
+    of_day, at = clock(text, at + 1, end, 1)
     if at < 0:
         return none
     seconds += of_day
@@ -97,7 +97,7 @@ def moment(text: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
         at += 1
     elif at < end and (text[at] == 43 or text[at] == 45):
         is_east = text[at] == 43
-        offset, at = clock(text, at + 1, end)
+        offset, at = clock(text, at + 1, end, 1 if at + 3 < end and text[at + 3] == 58 else 0)
         if at < 0:
             return none
         seconds += -offset if is_east else offset

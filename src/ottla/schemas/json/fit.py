@@ -3,7 +3,8 @@
 Rules:
 - Null is fine everywhere. Integers are whole numbers of 64 bits, however they are spelt; numbers have a double.
 - `date` is YYYY-MM-DD. `date-time` is RFC 3339 (`2026-01-02T03:04:05.678Z`, `+01:00`), of which a blank may stand for
-  T, and seconds, zone (then it is UTC), or the whole time of day may be missing. Leap seconds are none.
+  T, and the zone's colon, the seconds, the zone (then it is UTC), or the whole time of day may be missing. Leap seconds
+  are none.
 - base64 is RFC 4648's, with its padding and without line breaks.
 """
 
@@ -20,8 +21,9 @@ from ottla.schemas.json.shapes import Kind, Shape
 Check = Callable[[Any], None]
 
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_MOMENT = re.compile(rf"([0-9]{{4}}-..-..)(?:[Tt ]{_CLOCK}(?::[0-5][0-9](?:\.[0-9]+)?)?(?:[Zz]|[+-]{_CLOCK})?)?")
+_HOUR, _SIXTY = "(?:[01][0-9]|2[0-3])", "[0-5][0-9]"
+_ZONE = f"(?:[Zz]|[+-]{_HOUR}:?{_SIXTY})"
+_MOMENT = re.compile(rf"([0-9]{{4}}-..-..)(?:[Tt ]{_HOUR}:{_SIXTY}(?::{_SIXTY}(?:\.[0-9]+)?)?{_ZONE}?)?")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _INF = float("inf")
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

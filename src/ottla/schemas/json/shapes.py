@@ -3,7 +3,7 @@
 Readers make columns of a shape (`columns.json`); contracts let nothing in that they could not read (`readable_json`).
 
 Rules:
-- All may be null: what `required` says is for validators, and absent is null.
+- For readers all may be null: what `required` says is for validators and writers, and absent is null.
 - An object without properties is a map if its additional properties have a schema, else text.
 - `format` date-time and date are times, `contentEncoding` base64 is bytes.
 - Only types count: other keywords (limits, patterns) are for validators.
@@ -11,8 +11,8 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -42,11 +42,14 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A kind, with the fields of a STRUCT, or what a LIST or MAP holds."""
+    """A kind, with the fields of a STRUCT, or what a LIST or MAP holds. For writers: whether null is admitted, and
+    which fields must be there."""
 
     kind: Kind
     fields: tuple[tuple[str, Shape], ...] = ()
     items: Shape | None = None
+    nullable: bool = True
+    required: tuple[str, ...] = ()
 
     @property
     def item(self) -> Shape:
@@ -119,23 +122,26 @@ class _Shapes:
                 parts.append({key: (value, part) for key, value in part.tree.items()})
         merged: dict[str, tuple[Any, Place]] = {}
         properties: dict[str, Place] = {}
+        required: dict[str, None] = {}
         for said in reversed(parts):
             merged.update(said)
             properties.update(_properties(said))
-        return {**merged, "properties": (properties, place)} if properties else merged
+            required.update(dict.fromkeys(said["required"][0] if "required" in said else ()))
+        if properties:
+            merged.update(properties=(properties, place), required=(list(required), place))
+        return merged
 
     def _shape(self, said: _Keywords) -> Shape:
         def get(name: str, default: Any = None) -> Any:
             return said[name][0] if name in said else default
 
-        def below(name: str) -> Shape:
-            tree, place = said[name]
-            return self.shape(place._replace(tree=tree))
-
         for choice in ("oneOf", "anyOf"):
             if choice in said:
                 some = [each for each in get(choice) if each != {"type": "null"}]
-                return self.shape(said[choice][1]._replace(tree=some[0])) if len(some) == 1 else _ANY
+                if len(some) != 1:
+                    return _ANY
+                found = self.shape(said[choice][1]._replace(tree=some[0]))
+                return replace(found, nullable=found.nullable or len(some) < len(get(choice)))
         kinds = get("type")
         kinds = [kinds] if isinstance(kinds, str) else list(kinds or ())
         kind = _one_kind(kinds)
@@ -143,9 +149,16 @@ class _Shapes:
             kind = "object"
         if kind is None and not kinds and _are_texts(get("enum", [get("const")])):
             kind = "string"
+        return replace(self._of_kind(kind, said, get), nullable=not kinds or "null" in kinds)
+
+    def _of_kind(self, kind: str | None, said: _Keywords, get: Callable[..., Any]) -> Shape:
+        def below(name: str) -> Shape:
+            tree, place = said[name]
+            return self.shape(place._replace(tree=tree))
+
         if kind == "object" and get("properties"):
-            fields = _properties(said).items()
-            return Shape(Kind.STRUCT, tuple((name, self.shape(place)) for name, place in fields))
+            fields = tuple((name, self.shape(place)) for name, place in _properties(said).items())
+            return Shape(Kind.STRUCT, fields, required=tuple(map(str, get("required", ()))))
         if kind == "object" and isinstance(get("additionalProperties"), dict):
             return Shape(Kind.MAP, items=below("additionalProperties"))
         if kind == "array":
