@@ -94,8 +94,8 @@ def main() -> int:
     for name in stale():
         (ROOT / name).write_text(PAGES[name]())
         print(f"wrote {name}")
-    if compatibility.update():
-        print("wrote docs/compatibility.md")
+    if (told := compatibility.update()) is not None:
+        print(told)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -168,3 +169,20 @@ def test_generated_pages_are_fresh() -> None:
     from scripts.docs import stale
 
     assert not stale(), "run `make docs`"
+
+
+def test_few_results_do_not_empty_the_page_of_compatibility(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from scripts import compatibility
+
+    page, results = tmp_path / "page.md", tmp_path / "results.json"
+    places = [f"<!-- {name}: generated -->\n<!-- {name}: end -->\n" for name in ("clients", "tools")]
+    page.write_text("".join(places))
+    monkeypatch.setattr(compatibility, "PAGE", page)
+    monkeypatch.setattr(compatibility, "RESULTS", results)
+    assert compatibility.update() is None, "without results there is nothing to say"
+    whole = {"java 4.3.1": {"topics": "passed", "configs": "failed"}, "kafka-topics": {"tool": "passed"}}
+    for found, told in ((whole, "wrote"), (whole, None), ({"kafka-topics": {"tool": "passed"}}, "it shows 3 results")):
+        results.write_text(json.dumps(found))
+        said = compatibility.update()
+        assert (said is None) if told is None else (said is not None and told in said)
+        assert "| topics | ✓ |" in page.read_text()
