@@ -126,6 +126,17 @@ def test_delete(ottla: Ottla, orders: Broker) -> None:
     assert "GROUP_ID_NOT_FOUND" in ottla("group", "delete", "shop", code=1).err
 
 
+def test_some_of_several_are_deleted(ottla: Ottla, orders: Broker) -> None:
+    with Blocking(orders.bootstrap) as client:
+        for name in ("one", "two"):
+            client.admin.groups.set_offsets(name, {("orders", 0): 1})  # type: ignore[dict-item]
+    dropped = ottla("group", "delete-offsets", "one", "-t", "orders:0", "-t", "orders:7", code=1)
+    assert "forgotten orders-0" in dropped.err and "orders-7: UNKNOWN_TOPIC_OR_PARTITION" in dropped.err
+    gone = ottla("group", "delete", "one", "nobody", "two", code=1)
+    assert all(f"deleted group {name}" in gone.err for name in ("one", "two"))
+    assert "group nobody: GROUP_ID_NOT_FOUND" in gone.err
+
+
 def test_transactions(ottla: Ottla, orders: Broker) -> None:
     assert ottla("txn", "list", "--json").json == []
     assert "there is no transactional id 'pay'" in ottla("txn", "describe", "pay", code=1).err

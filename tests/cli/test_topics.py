@@ -35,6 +35,24 @@ def test_errors_are_one_line_with_a_hint(ottla: Cli) -> None:
     assert "deleted topic t" in mixed.err and "topic x: UNKNOWN_TOPIC_OR_PARTITION" in mixed.err
 
 
+def test_what_can_be_done_is_done(ottla: Cli) -> None:
+    """Of several things each is told, and one that fails takes nothing from the others."""
+    for name in ("a", "b"):
+        ottla("topic", "create", name, "-p", "2")
+    ottla("produce", "a", "-F", "json", stdin='{"value": "v", "partition": 0}')
+    seen = ottla("topic", "describe", "a", "x", "b", "--json", code=1)
+    assert [topic["topic"] for topic in seen.json] == ["a", "b"] and "topic x: UNKNOWN_TOPIC_OR" in seen.err
+    cut = ottla("topic", "delete-records", "a", "--before-offset", "1", "--json", code=1)
+    assert cut.json == [{"partition": 0, "start": 1}] and "partition a-1: OFFSET_OUT_OF_RANGE" in cut.err
+    gone = ottla("topic", "delete", "x", "a", "y", "b", "--yes", code=1)
+    assert [line.split(":")[0] for line in gone.err.splitlines() if not line.startswith("hint")] == [
+        "✓ deleted topic a",
+        "✓ deleted topic b",
+        "error",
+        "error",
+    ]
+
+
 def test_wrong_usage_is_exit_code_2(ottla: Cli) -> None:
     assert "NAME=VALUE" in ottla("topic", "create", "t", "-c", "retention.ms", code=2).err
     assert "nothing to change" in ottla("topic", "alter", "t", code=2).err

@@ -7,10 +7,10 @@ from typing import TypeVar
 import pytest
 from tests.client.nodes import KINDS, run, three_nodes
 from tests.support.clusters import ProcessCluster
+from tests.support.outcomes import codes
 
-from ottla.client import Admin, ApiError, Producer, ProducerOptions
+from ottla.client import Admin, ApiError, Outcomes, Producer, ProducerOptions
 from ottla.client.admin.nodes import Upgrade
-from ottla.client.admin.replicas import Election, refused
 from ottla.client.admin.topics import NewTopic
 from ottla.client.admin.voters import VoterEndpoint
 from ottla.client.metadata import PartitionInfo
@@ -43,7 +43,7 @@ async def partition(admin: Admin, at: TopicPartition) -> PartitionInfo:
 
 async def placed(admin: Admin, name: str, *replicas: list[int]) -> list[TopicPartition]:
     """A topic with these replicas, known to whoever answers first."""
-    await admin.topics.create_many([NewTopic(name, -1, -1, assignments=dict(enumerate(replicas)))])
+    await admin.topics.create_each([NewTopic(name, -1, -1, assignments=dict(enumerate(replicas)))])
 
     async def known() -> bool:
         try:
@@ -59,19 +59,18 @@ async def placed(admin: Admin, name: str, *replicas: list[int]) -> list[TopicPar
 def test_a_move_and_the_election_that_follows(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         (at,) = await placed(admin, "moved", [1, 2])
-        assert await admin.replicas.reassign({at: [3, 2]}) == {at: None}
+        await admin.replicas.reassign({at: [3, 2]})
         await eventually(admin.replicas.reassignments, lambda found: not found)
         info = await eventually(lambda: partition(admin, at), lambda found: found.replicas == (3, 2))
         assert set(info.isr) == {2, 3}
         # Replica 1 led and went, so somebody else was elected; a new order alone elects nobody.
         assert info.leader in (2, 3)
-        assert await admin.replicas.reassign({at: [2, 3] if info.leader == 3 else [3, 2]}) == {at: None}
-        assert await admin.replicas.elect([at]) == {at: None}
+        await admin.replicas.reassign({at: [2, 3] if info.leader == 3 else [3, 2]})
+        assert await admin.replicas.elect_each([at]) == Outcomes({at: True})
         await eventually(lambda: partition(admin, at), lambda found: found.leader == 5 - info.leader)
-        again = await admin.replicas.elect([at])
-        assert [each.code for each in again.values() if each] == [ErrorCode.ELECTION_NOT_NEEDED]
-        assert refused(again, harmless=[ErrorCode.ELECTION_NOT_NEEDED]) == {}
-        assert await admin.replicas.elect() == {}  # nothing to do anywhere
+        await admin.replicas.elect([at])
+        assert await admin.replicas.elect_each([at]) == Outcomes({at: False}), "the right one leads"
+        assert await admin.replicas.elect_each() == Outcomes(), "nothing to do anywhere"
 
     run(cluster, test)
 
@@ -89,12 +88,12 @@ def test_a_move_that_cannot_end_is_seen_and_cancelled(cluster: ProcessCluster) -
             await admin.configs.set(broker, dict.fromkeys(rates, "1000"))
         async with Producer(admin.cluster) as producer:
             await asyncio.gather(*(producer.send("throttled", bytes(100_000), partition=0) for _ in range(40)))
-        assert refused(await admin.replicas.reassign({at: [2]})) == {}
+        await admin.replicas.reassign({at: [2]})
         (move,) = await admin.replicas.reassignments([at])
         assert (move.partition, move.adding, move.removing, move.target) == (at, (2,), (1,), (2,))
         assert set(move.replicas) == {1, 2}
         assert await admin.replicas.reassignments([TopicPartition("moved", 0)]) == []
-        assert await admin.replicas.cancel([at]) == {at: None}
+        await admin.replicas.cancel([at])
         assert await admin.replicas.reassignments() == []
         await eventually(lambda: partition(admin, at), lambda found: found.replicas == (1,))
         for broker in brokers:
@@ -107,20 +106,21 @@ def test_refusals_come_per_partition(cluster: ProcessCluster) -> None:
     async def test(admin: Admin) -> None:
         good, other = await placed(admin, "refused", [1], [2])
         missing = TopicPartition("refused", 7)
-        outcomes = await admin.replicas.reassign({good: [1, 9], other: [2], missing: [1]})
-        assert {at: error and error.code for at, error in outcomes.items()} == {
+        replicas = admin.replicas
+        outcomes = await replicas.reassign_each({good: [1, 9], other: [2], missing: [1]})
+        assert outcomes.found == {other: None}
+        assert codes(outcomes) == {
             good: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            other: None,
             missing: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        (error,) = (await admin.replicas.cancel([good])).values()
-        assert error is not None and error.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-        (error,) = (await admin.replicas.reassign({good: [1, 2]}, allow_factor_change=False)).values()
-        assert error is not None and error.code == ErrorCode.INVALID_REPLICATION_FACTOR
-        (error,) = (await admin.replicas.elect([missing], Election.UNCLEAN)).values()
-        assert error is not None and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        (error,) = (await admin.replicas.move_to_disk(1, {good: "/nowhere"})).values()
-        assert error is not None and error.code == ErrorCode.LOG_DIR_NOT_FOUND
+        assert codes(await replicas.cancel_each([good])) == {good: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}
+        refused = await replicas.reassign_each({good: [1, 2]}, allow_factor_change=False)
+        assert codes(refused) == {good: ErrorCode.INVALID_REPLICATION_FACTOR}
+        elected = await replicas.elect_each([missing, other])
+        assert elected.found == {other: False} and codes(elected) == {missing: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+        assert codes(await replicas.move_to_disk_each(1, {good: "/nowhere"})) == {good: ErrorCode.LOG_DIR_NOT_FOUND}
+        with pytest.raises(ApiError, match=r"refused-7: .* \(and 1 other failed\)"):
+            await replicas.reassign({missing: [1], other: [2], good: [1, 9]})
 
     run(cluster, test)
 
@@ -135,10 +135,10 @@ def test_disks_of_all_brokers(cluster: ProcessCluster) -> None:
             return [each.node_id for each in dirs if any(replica.topic == "disks" for replica in each.replicas)]
 
         await eventually(holders, lambda found: found == [1, 2, 3])
-        settings = await admin.configs.describe_many(
+        settings = await admin.configs.describe_each(
             [Resource.topic("disks"), Resource.topic("more")], ["min.insync.replicas"]
         )
-        assert [[each.value for each in entries] for entries in settings.values()] == [["1"], ["1"]]
+        assert [[each.value for each in entries] for entries in settings.all().values()] == [["1"], ["1"]]
 
     run(cluster, test)
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
+from tests.support.outcomes import codes
 from tests.support.waiting import WAIT_S
 
 from ottla.client import (
@@ -97,15 +98,15 @@ def test_topics(bootstrap: str, name: str) -> None:
 def test_several_topics_each_on_its_own_account(bootstrap: str, name: str) -> None:
     async def test(admin: Admin) -> None:
         topics = [NewTopic(name, 1, 1), NewTopic("bad name", 1, 1), NewTopic(f"{name}-x", 0, 1)]
-        made = await admin.topics.create_many(topics)
-        assert not isinstance(made[name], ApiError)
-        assert [made[each].code for each in ("bad name", f"{name}-x")] == [  # type: ignore[union-attr]
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
-            ErrorCode.INVALID_PARTITIONS,
-        ]
-        gone = await admin.topics.delete_many([name, "nothing-here"])
-        assert gone[name] is None
-        assert gone["nothing-here"].code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # type: ignore[union-attr]
+        made = await admin.topics.create_each(topics)
+        assert made.found.keys() == {name}
+        assert codes(made) == {
+            "bad name": ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"{name}-x": ErrorCode.INVALID_PARTITIONS,
+        }
+        gone = await admin.topics.delete_each([name, "nothing-here"])
+        assert gone.found == {name: None}
+        assert codes(gone) == {"nothing-here": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
         checked = await admin.topics.create(name, 3, 1, validate_only=True)
         assert checked.partitions == 3
         await eventually(admin.topics.names, lambda names: name not in names)

@@ -48,7 +48,7 @@ run = partial(nodes.run, within_s=240)
 
 
 async def created(admin: Admin, name: str, *replicas: list[int]) -> None:
-    await admin.topics.create_many([NewTopic(name, -1, -1, assignments=dict(enumerate(replicas)))])
+    await admin.topics.create_each([NewTopic(name, -1, -1, assignments=dict(enumerate(replicas)))])
     await all_in_sync(admin, name)
 
 

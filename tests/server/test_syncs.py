@@ -44,7 +44,7 @@ def live_through(bootstrap: str, replicas: int, sync_count: Callable[[], int]) -
         topics = client.admin.topics
         plain = {"internal.segment.bytes": "5000", "flush.messages": "10"}
         compacted = plain | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
-        topics.create_many(
+        topics.create_each(
             [
                 NewTopic("plain", 2, replicas, configs=plain),
                 NewTopic("durable", 1, replicas, configs={"ottla.fsync.before.ack": "true"}),

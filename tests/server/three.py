@@ -70,7 +70,7 @@ def coordinator(cluster: OttlaCluster, kind: int, key: str, id: int | None = Non
 def create(cluster: OttlaCluster, name: str, *replicas: Sequence[int], **configs: str) -> None:
     """A topic whose partitions have these replicas; the first of each leads it."""
     with Blocking(cluster.bootstrap) as client:
-        client.admin.topics.create_many(
+        client.admin.topics.create_each(
             [NewTopic(name, -1, -1, assignments=dict(enumerate(map(list, replicas))), configs=configs)]
         )
     until(lambda: all(cluster.leader_of(name, index) == each[0] for index, each in enumerate(replicas)))

@@ -100,22 +100,21 @@ def elect(
     """Let the preferred replica (the first of the list) lead again, wherever it is in sync."""
     from ottla.cli.output import done
     from ottla.cli.terminal import print_error
-    from ottla.client.admin.replicas import Election, refused
-    from ottla.model.errors import ErrorCode
+    from ottla.client.admin.replicas import Election
 
     wanted = [_partition(each) for each in partitions] if partitions else None
     if unclean and wanted is None:
         raise typer.BadParameter("name the partitions that are worth losing records for")
     kind = Election.UNCLEAN if unclean else Election.PREFERRED
-    outcomes = run(bootstrap, lambda admin: admin.replicas.elect(wanted, kind))
-    failed = refused(outcomes, harmless=[ErrorCode.ELECTION_NOT_NEEDED])
-    for at, error in list(failed.items())[:_SHOWN_PROBLEMS]:
+    outcomes = run(bootstrap, lambda admin: admin.replicas.elect_each(wanted, kind))
+    for at, error in list(outcomes.failed.items())[:_SHOWN_PROBLEMS]:
         print_error(f"{at}: {error}")
-    elected = sum(error is None for error in outcomes.values())
-    unneeded = len(outcomes) - elected - len(failed)
-    if elected or not failed:
-        done(f"{elected} elected, {unneeded} needed no election" if outcomes else "all preferred replicas lead already")
-    if failed:
+    elected = sum(outcomes.found.values())
+    if outcomes.found:
+        done(f"{elected} elected, {len(outcomes.found) - elected} needed no election")
+    elif not outcomes.failed:
+        done("all preferred replicas lead already")
+    if outcomes.failed:
         raise typer.Exit(1)
 
 
@@ -140,7 +139,8 @@ def reassign(
         cluster_reassign.show(run(bootstrap, lambda admin: admin.replicas.reassignments()), as_json=as_json)
     elif cancel:
         wanted = [_partition(each) for each in moves] if moves else None
-        run(bootstrap, lambda admin: cluster_reassign.cancel(admin, wanted))
+        if not run(bootstrap, lambda admin: cluster_reassign.cancel(admin, wanted)):
+            raise typer.Exit(1)
     else:
         targets = cluster_reassign.targets(moves or [], file)
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.cluster_view import PATIENCE_S, TOPICS_AT_ONCE, ClusterView, disks
 from ottla.client.admin.configs import Change, ConfigEntry, Operation
-from ottla.client.admin.replicas import refused
 from ottla.client.errors import ClientError
 from ottla.cluster.balance.loads import Move
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
 
@@ -31,12 +30,8 @@ AT_ONCE = 10
 _POLL_S = 0.3
 _RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-# Nothing to be done about, or nothing to be done.
-_HARMLESS = (
-    ErrorCode.ELECTION_NOT_NEEDED,
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-)
+# Nothing to be done about.
+_HARMLESS = (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
 
 class Progress(NamedTuple):
@@ -95,8 +90,8 @@ class Mover:
         wanted = {at: self._moves[at].after for at in sorted([*next_ones, *copying])}
         if not wanted:
             return set()
-        outcomes = await self._admin.replicas.reassign(wanted)
-        self.failed.update({at: str(error) for at, error in refused(outcomes).items()})
+        outcomes = await self._admin.replicas.reassign_each(wanted)
+        self.failed.update({at: str(error) for at, error in outcomes.failed.items()})
         waiting[:] = [at for at in waiting if at not in wanted]
         return {at for at in wanted if at not in self.failed}
 
@@ -149,8 +144,10 @@ class Mover:
         """The preferred leaders of what was moved."""
         wanted = sorted(at for at in self._moves if at not in self.failed)
         if wanted:
-            outcomes = await self._admin.replicas.elect(wanted)
-            self.failed.update({at: str(error) for at, error in refused(outcomes, harmless=_HARMLESS).items()})
+            outcomes = await self._admin.replicas.elect_each(wanted)
+            for at, error in outcomes.failed.items():
+                if not (isinstance(error, ApiError) and error.code in _HARMLESS):
+                    self.failed[at] = str(error)
 
 
 async def take_throttle_away(admin: Admin, view: ClusterView) -> None:
@@ -158,7 +155,7 @@ async def take_throttle_away(admin: Admin, view: ClusterView) -> None:
     topics = sorted({each.at.topic for each in view.partitions})
     for first in range(0, len(topics), TOPICS_AT_ONCE):
         resources = [Resource.topic(each) for each in topics[first : first + TOPICS_AT_ONCE]]
-        for resource, entries in (await admin.configs.describe_many(resources, _LISTS)).items():
+        for resource, entries in (await admin.configs.describe_each(resources, _LISTS)).found.items():
             if _is_set(entries):
                 await _take_away(admin, resource, _LISTS)
     for broker in [Resource(ResourceType.BROKER, str(each.id)) for each in view.brokers if not each.broker.is_fenced]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.cluster_view import ClusterView
 from ottla.cli.output import done, note, print_rows
-from ottla.cli.terminal import CommandError, WrongUsage
-from ottla.client.admin.replicas import Reassignment, refused
+from ottla.cli.terminal import CommandError, WrongUsage, print_error
+from ottla.client.admin.replicas import Reassignment
 from ottla.cluster.balance.loads import Move, PartitionLoad, Plan, totals
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -91,17 +91,24 @@ def show(moves: Iterable[Reassignment], *, as_json: bool) -> None:
     print_rows(rows, ["topic", "partition", "replicas", "adding", "removing"], as_json=as_json, right=["partition"])
 
 
-async def cancel(admin: Admin, wanted: list[TopicPartition] | None) -> None:
-    """Let what moves stay where it was."""
+async def cancel(admin: Admin, wanted: list[TopicPartition] | None) -> bool:
+    """Let what moves stay where it was; whether all of it could."""
     if wanted is None:
         wanted = [each.partition for each in await admin.replicas.reassignments()]
     if not wanted:
         note("Nothing moves.")
-        return
-    failed = refused(await admin.replicas.cancel(wanted), harmless=[ErrorCode.NO_REASSIGNMENT_IN_PROGRESS])
-    for error in failed.values():
-        raise error
-    done(f"cancelled {len(wanted)} moves")
+        return True
+    outcomes = await admin.replicas.cancel_each(wanted)
+    failed = {at: error for at, error in outcomes.failed.items() if not _is_over(error)}
+    for at, error in failed.items():
+        print_error(f"{at}: {error}")
+    if len(failed) < len(wanted):
+        done(f"cancelled {len(wanted) - len(failed)} moves")
+    return not failed
+
+
+def _is_over(error: Exception) -> bool:
+    return isinstance(error, ApiError) and error.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
 def parse_rate(text: str) -> int:

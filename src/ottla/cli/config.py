@@ -156,8 +156,7 @@ def apply_changes(
         _warn_of_unknown(changes)
 
     asyncio.run(run())
-    whose = f"{ResourceType(resource.type).name.lower()} {resource.name or 'default'}"
-    done(f"changed {', '.join(each.name for each in changes)} of {whose}")
+    done(f"changed {', '.join(each.name for each in changes)} of {resource}")
 
 
 def _value(entry: ConfigEntry) -> str:

@@ -18,8 +18,12 @@ from ottla.cli.options import (
 from ottla.cli.terminal import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ottla.client.admin import Admin
-    from ottla.client.admin.groups import PartitionLag
+    from ottla.client.admin.groups import GroupListing, PartitionLag
+    from ottla.client.outcomes import Outcomes
+    from ottla.model.ids import TopicPartition
 
 app = typer.Typer(help="Look at groups, how far behind they are, and where they go on.", no_args_is_help=True)
 
@@ -47,6 +51,7 @@ def list_groups(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List groups."""
+    from ottla.cli.each import end_with
     from ottla.cli.output import print_rows
 
     for option, words, known in (("--type", kind, _TYPES), ("--state", state, _STATES)):
@@ -55,22 +60,27 @@ def list_groups(
             raise typer.BadParameter(f"{strange[0]!r} is none of {', '.join(known)}", param_hint=option)
     from ottla.client.admin import Admin
 
-    async def run() -> list[dict[str, Any]]:
+    async def run() -> tuple[list[dict[str, Any]], Outcomes[int, list[GroupListing]]]:
         async with Admin(client_options(bootstrap)) as admin:
+            listed = await admin.groups.all_each(state, kind)
+            groups = {each.group_id: each for found in listed.found.values() for each in found}
             rows: list[dict[str, Any]] = [
                 {"group": each.group_id, "type": each.kind, "state": each.state, "protocol": each.protocol_type}
-                for each in await admin.groups.all(state, kind)
+                for _, each in sorted(groups.items())
             ]
             for row in rows if lag else ():
-                row.update(_total(await admin.groups.lag(row["group"])))
-            return rows
+                row.update(_total((await admin.groups.lag_each(row["group"])).found.values()))
+            return rows, listed
 
     columns = ["group", "type", "state", "protocol", *(["lag", "lag_seconds"] if lag else [])]
-    print_rows(asyncio.run(run()), columns, as_json=as_json, right=["lag", "lag_seconds"])
+    rows, listed = asyncio.run(run())
+    print_rows(rows, columns, as_json=as_json, right=["lag", "lag_seconds"])
+    end_with(listed, "broker", " (the groups that it coordinates are missing)")
 
 
-def _total(lags: list[PartitionLag]) -> dict[str, Any]:
+def _total(lags: Iterable[PartitionLag]) -> dict[str, Any]:
     """All records that wait, and how long the one that waits longest has."""
+    lags = list(lags)
     seconds = [each.seconds for each in lags if each.seconds is not None]
     return {
         "lag": sum(each.records or 0 for each in lags),
@@ -186,7 +196,7 @@ def reset_offsets(
 
     async def run() -> list[dict[str, Any]]:
         async with Admin(client_options(bootstrap)) as admin:
-            share = any(each.group_id == group and each.kind == "share" for each in await admin.groups.all())
+            share = await _is_share(admin, group)
             rows = await new_offsets(admin, group, topic, target, share=share)
             if not rows:
                 raise CommandError(f"group {group} has no offsets to reset", "name topics with --topic")
@@ -215,16 +225,14 @@ def delete(
     groups: Annotated[list[str], typer.Argument(help="The groups.")], bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> None:
     """Delete groups without members, and their offsets."""
-    from ottla.cli.output import done
+    from ottla.cli.each import tell
     from ottla.client.admin import Admin
 
-    async def run() -> None:
+    async def run() -> Outcomes[str, None]:
         async with Admin(client_options(bootstrap)) as admin:
-            for name in groups:
-                await admin.groups.delete(name)
-                done(f"deleted group {name}")
+            return await admin.groups.delete_each(groups)
 
-    asyncio.run(run())
+    tell(asyncio.run(run()), lambda name: f"deleted group {name}", "group")
 
 
 @app.command("delete-offsets")
@@ -234,17 +242,19 @@ def delete_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Forget how far a group has read topics that none of its members reads."""
-    from ottla.cli.output import done
+    from ottla.cli.each import tell
     from ottla.cli.reset import chosen_partitions
     from ottla.client.admin import Admin
 
-    async def run() -> None:
+    async def run() -> Outcomes[str, None] | Outcomes[TopicPartition, None]:
         async with Admin(client_options(bootstrap)) as admin:
-            share = any(each.group_id == group and each.kind == "share" for each in await admin.groups.all())
-            if share:
-                await admin.shares.forget(group, topic)
-            else:
-                await admin.groups.delete_offsets(group, await chosen_partitions(admin, topic))
-            done(f"group {group} has forgotten {', '.join(topic)}")
+            if await _is_share(admin, group):
+                return await admin.shares.forget_each(group, topic)
+            return await admin.groups.delete_offsets_each(group, await chosen_partitions(admin, topic))
 
-    asyncio.run(run())
+    tell(asyncio.run(run()), lambda part: f"group {group} has forgotten {part}")
+
+
+async def _is_share(admin: Admin, group: str) -> bool:
+    listed = await admin.groups.all_each()
+    return any(each.group_id == group and each.kind == "share" for found in listed.found.values() for each in found)

@@ -12,8 +12,11 @@ from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options
 from ottla.model.limits import INT16_MAX, INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ottla.client.admin import Admin
-    from ottla.client.metadata import TopicInfo
+    from ottla.client.metadata import PartitionInfo, TopicInfo
+    from ottla.client.outcomes import Outcomes
 
 app = typer.Typer(help="Create, look at and change topics.", no_args_is_help=True)
 
@@ -90,18 +93,19 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show partitions, offsets, sizes and settings of topics."""
+    from ottla.cli.each import end_with
     from ottla.cli.output import out, print_json, print_table, size_text
     from ottla.client.admin import Admin
 
-    async def run() -> list[dict[str, Any]]:
+    async def run() -> tuple[Outcomes[str, TopicInfo], list[dict[str, Any]]]:
         async with Admin(client_options(bootstrap)) as admin:
-            return [await _describe(admin, name) for name in names]
+            topics = await admin.topics.describe_each(names)
+            return topics, await _describe(admin, topics.found) if topics.found else []
 
-    found = asyncio.run(run())
+    topics, found = asyncio.run(run())
     if as_json:
         print_json(found)
-        return
-    for topic in found:
+    for topic in found if not as_json else ():
         out().print(f"[bold]{topic['topic']}[/bold]  [dim]id {topic['id']}[/dim]")
         for name, value in topic["settings"].items():
             out().print(f"  {name} = {value}", markup=False)
@@ -110,40 +114,58 @@ def describe(
             [*(row[column] for column in columns[:-1]), size_text(row["size_bytes"])] for row in topic["partitions"]
         ]
         print_table(columns, rows, right=["partition", "leader", "epoch", "start", "end", "records", "size"])
+    end_with(topics, "topic")
 
 
-async def _describe(admin: Admin, name: str) -> dict[str, Any]:
-    from ottla.model.ids import uuid_text
+async def _describe(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[dict[str, Any]]:
+    """What can be found out: of partitions without a leader nobody knows the offsets, of brokers that are away nobody
+    knows the sizes."""
+    from ottla.client.metadata import NO_LEADER
+    from ottla.model.ids import TopicPartition, uuid_text
     from ottla.model.resources import Resource, Source
 
-    topic = await admin.topics.describe(name)
-    bounds = await admin.topics.bounds(name)
-    settings = await admin.configs.describe(Resource.topic(name))
-    sizes: dict[int, int] = {}
-    for directory in await admin.nodes.log_dirs():
+    led = [
+        TopicPartition(name, each.index)
+        for name, topic in topics.items()
+        for each in topic.partitions
+        if each.leader != NO_LEADER
+    ]
+    bounds = (await admin.topics.bounds_each(led)).found
+    settings = (await admin.configs.describe_each(map(Resource.topic, topics))).found
+    sizes: dict[TopicPartition, int] = {}
+    for directory in [each for found in (await admin.nodes.log_dirs_each()).found.values() for each in found]:
         for replica in directory.replicas:
-            if replica.topic == name and not replica.is_future:
-                sizes[replica.partition] = max(sizes.get(replica.partition, 0), replica.size_bytes)
-    return {
-        "topic": name,
-        "id": uuid_text(topic.topic_id),
-        "internal": topic.is_internal,
-        "settings": {each.name: each.value for each in settings if each.source == Source.TOPIC},
-        "partitions": [
-            {
-                "partition": each.index,
-                "leader": each.leader,
-                "epoch": each.leader_epoch,
-                "replicas": list(each.replicas),
-                "isr": list(each.isr),
-                "start": bounds[each.index][0],
-                "end": bounds[each.index][1],
-                "records": bounds[each.index][1] - bounds[each.index][0],
-                "size_bytes": sizes.get(each.index, -1),
-            }
-            for each in topic.partitions
-        ],
-    }
+            at = TopicPartition(replica.topic, replica.partition)
+            if not replica.is_future:
+                sizes[at] = max(sizes.get(at, 0), replica.size_bytes)
+
+    def row(name: str, each: PartitionInfo) -> dict[str, Any]:
+        at = TopicPartition(name, each.index)
+        known = bounds.get(at)
+        return {
+            "partition": each.index,
+            "leader": each.leader,
+            "epoch": each.leader_epoch,
+            "replicas": list(each.replicas),
+            "isr": list(each.isr),
+            "start": known.start if known else None,
+            "end": known.end if known else None,
+            "records": known.end - known.start if known else None,
+            "size_bytes": sizes.get(at, -1),
+        }
+
+    return [
+        {
+            "topic": name,
+            "id": uuid_text(topic.topic_id),
+            "internal": topic.is_internal,
+            "settings": {
+                each.name: each.value for each in settings.get(Resource.topic(name), ()) if each.source == Source.TOPIC
+            },
+            "partitions": [row(name, each) for each in topic.partitions],
+        }
+        for name, topic in topics.items()
+    ]
 
 
 @app.command()
@@ -173,11 +195,8 @@ def delete(
 
     Asks first: without a terminal the answer is read from standard input, and nothing is deleted if there is none.
     """
-    from ottla.cli.failures import hint_for
-    from ottla.cli.output import done
-    from ottla.cli.terminal import print_error
+    from ottla.cli.each import tell
     from ottla.client.admin import Admin
-    from ottla.model.errors import ApiError
 
     kept = [name for name in names if name.startswith(_INTERNAL_PREFIX) or name == _SCHEMAS]
     if kept and not internal:
@@ -186,19 +205,11 @@ def delete(
         )
     consent.ask(f"Delete {', '.join(names)} with all records?", yes=yes)
 
-    async def run() -> dict[str, ApiError | None]:
+    async def run() -> Outcomes[str, None]:
         async with Admin(client_options(bootstrap)) as admin:
-            return await admin.topics.delete_many(names)
+            return await admin.topics.delete_each(names)
 
-    failed = 0
-    for name, error in asyncio.run(run()).items():
-        if error is None:
-            done(f"deleted topic {name}")
-        else:
-            print_error(f"topic {name}: {error}", hint_for(error))
-            failed = 1
-    if failed:
-        raise typer.Exit(failed)
+    tell(asyncio.run(run()), lambda name: f"deleted topic {name}", "topic")
 
 
 @app.command("add-partitions")
@@ -238,30 +249,35 @@ def delete_records(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete the records before an offset or a time."""
+    from ottla.cli.each import end_with
     from ottla.cli.output import print_rows
     from ottla.client.admin import Admin
     from ottla.client.admin.topics import ALL_RECORDS
     from ottla.client.offsets import NOT_FOUND, Time
+    from ottla.client.outcomes import Outcomes
+    from ottla.model.ids import TopicPartition
 
     if sum([before_offset is not None, before_time is not None, everything]) != 1:
         raise typer.BadParameter("give one of --before-offset, --before-time and --all")
     time_ms = None if before_time is None else parse_timestamp_ms(before_time, "--before-time")
 
-    async def run() -> dict[int, int]:
+    async def run() -> Outcomes[TopicPartition, int]:
         async with Admin(client_options(bootstrap)) as admin:
             indexes = [each.index for each in (await admin.topics.describe(name)).partitions]
-            wanted = indexes if partition is None else [partition]
-            if time_ms is not None:
-                found = await admin.topics.offsets(name, Time(time_ms), wanted)
-                before = {
-                    index: ALL_RECORDS if each.offset == NOT_FOUND else each.offset for index, each in found.items()
-                }
-            else:
+            wanted = [TopicPartition(name, each) for each in (indexes if partition is None else [partition])]
+            if time_ms is None:
                 before = dict.fromkeys(wanted, ALL_RECORDS if before_offset is None else before_offset)
-            return await admin.topics.delete_records(name, before)
+                return await admin.topics.delete_records_each(before)
+            times = await admin.topics.offsets_each(dict.fromkeys(wanted, Time(time_ms)))
+            before = {at: ALL_RECORDS if each.offset == NOT_FOUND else each.offset for at, each in times.found.items()}
+            deleted = await admin.topics.delete_records_each(before)
+            return Outcomes(deleted.found, times.failed | deleted.failed)
 
-    rows = [{"partition": index, "start": offset} for index, offset in sorted(asyncio.run(run()).items())]
-    print_rows(rows, ["partition", "start"], as_json=as_json, right=["partition", "start"])
+    outcomes = asyncio.run(run())
+    rows = [{"partition": at.partition, "start": offset} for at, offset in sorted(outcomes.found.items())]
+    if rows or as_json:
+        print_rows(rows, ["partition", "start"], as_json=as_json, right=["partition", "start"])
+    end_with(outcomes, "partition")
 
 
 def _count(number: int, noun: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, parse_duration_ms, parse_index
 from ottla.model.limits import INT64_MAX
+
+if TYPE_CHECKING:
+    from ottla.client.admin.transactions import TransactionListing
+    from ottla.client.outcomes import Outcomes
 
 app = typer.Typer(help="Look at transactions, and end those that hang.", no_args_is_help=True)
 
@@ -23,19 +27,23 @@ def list_transactions(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """List transactional ids."""
+    from ottla.cli.each import end_with
     from ottla.cli.output import print_rows
     from ottla.client.admin import Admin
 
     running_ms = -1 if running is None else parse_duration_ms(running, "--running")
 
-    async def run() -> list[dict[str, Any]]:
+    async def run() -> Outcomes[int, list[TransactionListing]]:
         async with Admin(client_options(bootstrap)) as admin:
-            found = await admin.transactions.all(state, running_ms=running_ms)
-            if running is not None:  # by Kafka's rule an id that has no transaction at all has been open for ever
-                found = [each for each in found if each.state in _OPEN]
-            return [{"id": each.transactional_id, "producer": each.producer_id, "state": each.state} for each in found]
+            return await admin.transactions.all_each(state, running_ms=running_ms)
 
-    print_rows(asyncio.run(run()), ["id", "producer", "state"], as_json=as_json, right=["producer"])
+    listed = asyncio.run(run())
+    found = sorted(each for ids in listed.found.values() for each in ids)
+    if running is not None:  # by Kafka's rule an id that has no transaction at all has been open for ever
+        found = [each for each in found if each.state in _OPEN]
+    rows = [{"id": each.transactional_id, "producer": each.producer_id, "state": each.state} for each in found]
+    print_rows(rows, ["id", "producer", "state"], as_json=as_json, right=["producer"])
+    end_with(listed, "broker", " (the ids that it coordinates are missing)")
 
 
 @app.command()

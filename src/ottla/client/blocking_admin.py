@@ -14,23 +14,30 @@ from ottla.client.faces import Face, Runner, waits
 
 class BlockingTopics(Face[Topics]):
     create = waits(Topics.create)
-    create_many = waits(Topics.create_many)
+    create_each = waits(Topics.create_each)
     delete = waits(Topics.delete)
-    delete_many = waits(Topics.delete_many)
+    delete_each = waits(Topics.delete_each)
     add_partitions = waits(Topics.add_partitions)
+    add_partitions_each = waits(Topics.add_partitions_each)
     names = waits(Topics.names)
     all = waits(Topics.all)
     describe = waits(Topics.describe)
+    describe_each = waits(Topics.describe_each)
     offsets = waits(Topics.offsets)
+    offsets_each = waits(Topics.offsets_each)
     bounds = waits(Topics.bounds)
+    bounds_each = waits(Topics.bounds_each)
     delete_records = waits(Topics.delete_records)
+    delete_records_each = waits(Topics.delete_records_each)
     producers = waits(Topics.producers)
+    producers_each = waits(Topics.producers_each)
 
 
 class BlockingConfigs(Face[Configs]):
     describe = waits(Configs.describe)
-    describe_many = waits(Configs.describe_many)
+    describe_each = waits(Configs.describe_each)
     alter = waits(Configs.alter)
+    alter_each = waits(Configs.alter_each)
     set = waits(Configs.set)
     resources = waits(Configs.resources)
 
@@ -40,6 +47,7 @@ class BlockingNodes(Face[Nodes]):
     api_versions = waits(Nodes.api_versions)
     features = waits(Nodes.features)
     log_dirs = waits(Nodes.log_dirs)
+    log_dirs_each = waits(Nodes.log_dirs_each)
     quorum = waits(Nodes.quorum)
     unregister = waits(Nodes.unregister)
     update_features = waits(Nodes.update_features)
@@ -47,10 +55,14 @@ class BlockingNodes(Face[Nodes]):
 
 class BlockingReplicas(Face[Replicas]):
     reassign = waits(Replicas.reassign)
+    reassign_each = waits(Replicas.reassign_each)
     cancel = waits(Replicas.cancel)
+    cancel_each = waits(Replicas.cancel_each)
     reassignments = waits(Replicas.reassignments)
     elect = waits(Replicas.elect)
+    elect_each = waits(Replicas.elect_each)
     move_to_disk = waits(Replicas.move_to_disk)
+    move_to_disk_each = waits(Replicas.move_to_disk_each)
 
 
 class BlockingVoters(Face[Voters]):
@@ -64,24 +76,35 @@ class BlockingVoters(Face[Voters]):
 
 class BlockingGroups(Face[Groups]):
     all = waits(Groups.all)
+    all_each = waits(Groups.all_each)
     describe = waits(Groups.describe)
+    describe_each = waits(Groups.describe_each)
     delete = waits(Groups.delete)
+    delete_each = waits(Groups.delete_each)
     offsets = waits(Groups.offsets)
     set_offsets = waits(Groups.set_offsets)
     delete_offsets = waits(Groups.delete_offsets)
+    delete_offsets_each = waits(Groups.delete_offsets_each)
     lag = waits(Groups.lag)
+    lag_each = waits(Groups.lag_each)
 
 
 class BlockingShares(Face[Shares]):
     places = waits(Shares.places)
+    places_each = waits(Shares.places_each)
     move = waits(Shares.move)
+    move_each = waits(Shares.move_each)
     forget = waits(Shares.forget)
+    forget_each = waits(Shares.forget_each)
 
 
 class BlockingTransactions(Face[Transactions]):
     all = waits(Transactions.all)
+    all_each = waits(Transactions.all_each)
     describe = waits(Transactions.describe)
+    describe_each = waits(Transactions.describe_each)
     abort = waits(Transactions.abort)
+    abort_each = waits(Transactions.abort_each)
     abort_in = waits(Transactions.abort_in)
 
 

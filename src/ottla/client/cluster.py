@@ -208,7 +208,7 @@ class Cluster(Closing):
         """Whether another attempt may go better (and may be made: if it is not `repeatable`, it must not be applied
         twice)."""
         if isinstance(error, ApiError):
-            return error.code.retriable and not isinstance(error, _UnknownTopic)
+            return error.code.retriable and not isinstance(error, Absent)
         if not isinstance(error, ClientError) or isinstance(error, UnsupportedApi):
             return False
         return self._reached and not self._closed and (repeatable or not error.maybe_applied)
@@ -252,7 +252,7 @@ class Cluster(Closing):
             if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_coming:
                 # Retriable in Kafka's table (a broker may lag behind); but to wait a minute for a topic that nobody
                 # is about to create helps no one.
-                raise _UnknownTopic(code, f"there is no topic {name!r}")
+                raise Absent(code, f"there is no topic {name!r}")
             check(code)
             found = self.metadata.topics.get(name)
             if found is None or not found.partitions:
@@ -274,8 +274,8 @@ class Cluster(Closing):
             raise
 
 
-class _UnknownTopic(ApiError):
-    """UNKNOWN_TOPIC_OR_PARTITION that `retry` is not to repeat."""
+class Absent(ApiError):
+    """UNKNOWN_TOPIC_OR_PARTITION of what nobody is about to make: to ask again does not help."""
 
 
 def _ignore_result(task: "asyncio.Task[object]") -> None:

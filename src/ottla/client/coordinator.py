@@ -142,8 +142,4 @@ async def call_once(
     error_of: Callable[[R], int],
 ) -> R:
     """One call to a coordinator that nobody needs afterwards."""
-    coordinator = Coordinator(cluster, key, kind)
-    try:
-        return await coordinator.call(request, answer, error_of=error_of)
-    finally:
-        coordinator.close()
+    return await Coordinator(cluster, key, kind, shared=True).call(request, answer, error_of=error_of)

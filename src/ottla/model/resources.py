@@ -50,6 +50,10 @@ class Resource(NamedTuple):
     def broker(cls, node_id: int | None) -> Resource:
         return cls(ResourceType.BROKER, "" if node_id is None else str(node_id))
 
+    def __str__(self) -> str:
+        kind = ResourceType(self.type).name if self.type in ResourceType._value2member_map_ else f"type {self.type}"
+        return f"{kind.lower().replace('_', '-')} {self.name or 'default'}"
+
 
 def node_id_of(name: str) -> int | None:
     """The node that the name of a broker's resource means; None if it cannot be one."""

@@ -1,4 +1,10 @@
-"""Administration of a cluster, one noun per module: `admin.topics.create(...)`, `admin.configs.get(...)`."""
+"""Administration of a cluster, one noun per module: `admin.topics.create(...)`, `admin.configs.describe(...)`.
+
+Rules:
+- Whatever concerns several topics, partitions, groups or brokers has a twin `…_each` that gives `Outcomes`: what became
+  of each of them. The plain call raises if one of them failed, and says which.
+- What keeps the cluster from answering at all is no outcome of a part: it is raised.
+"""
 
 from ottla.client.admin.configs import Configs
 from ottla.client.admin.groups import Groups

@@ -2,18 +2,21 @@
 
 Rules:
 - Changes are incremental: what is not named stays. Values are text, as in Kafka's files.
-- A broker's own configuration is asked of that broker; everything else of any broker.
+- A broker's own configuration is asked of that broker; everything else of any broker. Each resource has its outcome.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard, TypeVar
 
-from ottla.client.cluster import Cluster
+from ottla.client.admin.asking import told
+from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import check
-from ottla.model.errors import ErrorCode
+from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.client.settling import settle
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType, Source
 from ottla.model.setting import Kind
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -22,6 +25,8 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+V = TypeVar("V")
 
 
 class Operation(IntEnum):
@@ -77,67 +82,94 @@ class Configs:
         self, resource: Resource, names: Iterable[str] | None = None, *, documentation: bool = False
     ) -> list[ConfigEntry]:
         """The settings of a resource (all, or the named ones), sorted by name."""
-        (found,) = (await self.describe_many([resource], names, documentation=documentation)).values()
-        return found
+        return (await self.describe_each([resource], names, documentation=documentation)).all()[resource]
 
-    async def describe_many(
-        self, resources: Sequence[Resource], names: Iterable[str] | None = None, *, documentation: bool = False
-    ) -> dict[Resource, list[ConfigEntry]]:
-        """The same for several resources in one request; they must be one broker's own, or nobody's."""
+    async def describe_each(
+        self, resources: Iterable[Resource], names: Iterable[str] | None = None, *, documentation: bool = False
+    ) -> Outcomes[Resource, list[ConfigEntry]]:
+        """The same for several resources."""
         wanted = None if names is None else list(names)
-        request = DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsRequest.Resource(
-                    resource_type=each.type, resource_name=each.name, configuration_keys=wanted
-                )
-                for each in resources
-            ],
-            include_synonyms=True,
-            include_documentation=documentation,
-        )
-        answer = await self._cluster.call(
-            request,
-            DescribeConfigsResponse,
-            node_id=_node_of(resources[0]) if resources else None,
-            error_of=self._passing_error,
-        )
-        result: dict[Resource, list[ConfigEntry]] = {}
-        for found in answer.results:
-            check(found.error_code, found.error_message)
-            resource = Resource(found.resource_type, found.resource_name)
-            result[resource] = sorted((_entry(each) for each in found.configs), key=lambda entry: entry.name)
-        return result
 
-    def _passing_error(self, answer: DescribeConfigsResponse) -> int:
-        """The first error that may go away; a topic that nobody just made will not come."""
+        async def ask(node_id: int | None, owned: list[Resource]) -> Outcomes[Resource, list[ConfigEntry]]:
+            request = DescribeConfigsRequest(
+                resources=[
+                    DescribeConfigsRequest.Resource(
+                        resource_type=each.type, resource_name=each.name, configuration_keys=wanted
+                    )
+                    for each in owned
+                ],
+                include_synonyms=True,
+                include_documentation=documentation,
+            )
+            answer = await self._cluster.call(request, DescribeConfigsResponse, node_id=node_id)
+            return told(
+                owned,
+                [
+                    (
+                        Resource(each.resource_type, each.resource_name),
+                        sorted(map(_entry, each.configs), key=lambda entry: entry.name),
+                        each.error_code,
+                        each.error_message,
+                    )
+                    for each in answer.results
+                ],
+            )
+
+        async def attempt(left: list[Resource]) -> Outcomes[Resource, list[ConfigEntry]]:
+            outcomes = await _ask_owners(left, ask)
+            for resource, error in outcomes.failed.items():
+                if self._is_absent(error, resource):
+                    outcomes.failed[resource] = Absent(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error.message)
+            return outcomes
+
+        return await settle(self._cluster, resources, attempt)
+
+    def _is_absent(self, error: Exception, resource: Resource) -> TypeGuard[ApiError]:
+        """Whether it is a topic that nobody just made, so that it will not come."""
         now_s = asyncio.get_running_loop().time()
-        for found in answer.results:
-            is_absent = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if found.error_code and not (is_absent and not self._cluster.metadata.is_new(found.resource_name, now_s)):
-                return found.error_code
-        return ErrorCode.NONE
+        return (
+            isinstance(error, ApiError)
+            and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            and not self._cluster.metadata.is_new(resource.name, now_s)
+        )
 
     async def alter(self, resource: Resource, changes: Iterable[Change], *, validate_only: bool = False) -> None:
         """Apply the changes, all or none."""
+        (await self.alter_each({resource: changes}, validate_only=validate_only)).all()
+
+    async def alter_each(
+        self, changes: Mapping[Resource, Iterable[Change]], *, validate_only: bool = False
+    ) -> Outcomes[Resource, None]:
+        """Apply the changes of each resource, all or none of it."""
         kind = IncrementalAlterConfigsRequest.AlterConfigsResource
-        request = IncrementalAlterConfigsRequest(
-            resources=[
-                kind(
-                    resource_type=resource.type,
-                    resource_name=resource.name,
-                    configs=[
-                        kind.AlterableConfig(name=each.name, config_operation=each.operation, value=each.value)
-                        for each in changes
-                    ],
-                )
-            ],
-            validate_only=validate_only,
-        )
-        answer = await self._cluster.call(
-            request, IncrementalAlterConfigsResponse, node_id=_node_of(resource), repeatable=False
-        )
-        for each in answer.responses:
-            check(each.error_code, each.error_message)
+
+        async def ask(node_id: int | None, owned: list[Resource]) -> Outcomes[Resource, None]:
+            request = IncrementalAlterConfigsRequest(
+                resources=[
+                    kind(
+                        resource_type=resource.type,
+                        resource_name=resource.name,
+                        configs=[
+                            kind.AlterableConfig(name=each.name, config_operation=each.operation, value=each.value)
+                            for each in changes[resource]
+                        ],
+                    )
+                    for resource in owned
+                ],
+                validate_only=validate_only,
+            )
+            answer = await self._cluster.call(
+                request, IncrementalAlterConfigsResponse, node_id=node_id, repeatable=False
+            )
+            return told(
+                owned,
+                [
+                    (Resource(each.resource_type, each.resource_name), None, each.error_code, each.error_message)
+                    for each in answer.responses
+                ],
+            )
+
+        return await _ask_owners(changes, ask)
 
     async def set(self, resource: Resource, values: Mapping[str, str | None]) -> None:
         """Set values; None takes the setting back to its default."""
@@ -156,6 +188,24 @@ class Configs:
         check(answer.error_code)
         found = [Resource(_kind(each.resource_type), each.resource_name) for each in answer.config_resources]
         return sorted(found)
+
+
+async def _ask_owners(
+    resources: Iterable[Resource], ask: Callable[[int | None, list[Resource]], Awaitable[Outcomes[Resource, V]]]
+) -> Outcomes[Resource, V]:
+    """Ask each broker for its own, and any (None) for the rest, all at the same time."""
+    by_node: dict[int | None, list[Resource]] = {}
+    for each in resources:
+        by_node.setdefault(_node_of(each), []).append(each)
+    answers = await outcomes_of({node_id: ask(node_id, owned) for node_id, owned in by_node.items()})
+    if None in answers.failed:
+        raise answers.failed[None]
+    outcomes: Outcomes[Resource, V] = Outcomes()
+    for answered in answers.found.values():
+        outcomes.add(answered)
+    for node_id, error in answers.failed.items():
+        outcomes.failed.update(dict.fromkeys(by_node[node_id], error))
+    return outcomes
 
 
 def _node_of(resource: Resource) -> int | None:

@@ -7,7 +7,7 @@ is read from the log itself, so it is right whatever the rate of writing was mea
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import ask_every_broker
+from ottla.client.admin.asking import ask_every_broker, one_by_one, told
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
@@ -16,7 +16,8 @@ from ottla.client.errors import check
 from ottla.client.fetching import ReadOptions
 from ottla.client.group_metadata import GroupMetadata
 from ottla.client.metadata import TopicInfo
-from ottla.client.offsets import EARLIEST, LATEST, Time, list_offsets
+from ottla.client.offsets import bounds_each
+from ottla.client.outcomes import Outcomes
 from ottla.client.ranges import RangeReader, Span
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -55,27 +56,41 @@ class Groups:
 
     async def all(self, states: Iterable[str] = (), kinds: Iterable[str] = ()) -> list[GroupListing]:
         """All groups of all brokers, sorted; only those in one of `states` and of one of `kinds` if given."""
-        request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
-        found: dict[str, GroupListing] = {}
-        answers = await ask_every_broker(self._cluster, request, ListGroupsResponse, lambda each: each.error_code)
-        for answer in answers:
-            check(answer.error_code)
-            for each in answer.groups:
-                found[each.group_id] = GroupListing(
-                    each.group_id, each.group_type or "classic", each.group_state, each.protocol_type
-                )
+        answers = (await self.all_each(states, kinds)).all().values()
+        found = {each.group_id: each for listed in answers for each in listed}
         return [found[name] for name in sorted(found)]
+
+    async def all_each(
+        self, states: Iterable[str] = (), kinds: Iterable[str] = ()
+    ) -> Outcomes[int, list[GroupListing]]:
+        """The same, by broker: of one that is away nobody knows what it coordinates."""
+        request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
+        answers = await ask_every_broker(self._cluster, request, ListGroupsResponse, lambda each: each.error_code)
+        found = {
+            node_id: [
+                GroupListing(each.group_id, each.group_type or "classic", each.group_state, each.protocol_type)
+                for each in answer.groups
+            ]
+            for node_id, answer in answers.found.items()
+        }
+        return Outcomes(found, answers.failed)
 
     async def describe(self, group_id: str) -> GroupDescription:
         """State and members. Raises GROUP_ID_NOT_FOUND."""
-        kinds = {each.group_id: each.kind for each in await self.all()}
-        if group_id not in kinds:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
-        coordinator = self._coordinator(group_id)
-        try:
-            return await describe(coordinator, group_id, kinds[group_id])
-        finally:
-            coordinator.close()
+        return (await self.describe_each([group_id])).all()[group_id]
+
+    async def describe_each(self, group_ids: Iterable[str]) -> Outcomes[str, GroupDescription]:
+        """The same, of several groups, each of which has a coordinator of its own."""
+        listed = await self.all_each()
+        kinds = {each.group_id: each.kind for groups in listed.found.values() for each in groups}
+
+        async def ask(group_id: str) -> GroupDescription:
+            if group_id not in kinds:
+                listed.all()  # it may be one of a broker that is away
+                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+            return await describe(self._coordinator(group_id), group_id, kinds[group_id])
+
+        return await one_by_one(group_ids, ask)
 
     async def delete(self, group_id: str) -> None:
         """Delete a group without members, and its offsets."""
@@ -89,36 +104,39 @@ class Groups:
         )
         check(answer.results[0].error_code)
 
+    async def delete_each(self, group_ids: Iterable[str]) -> Outcomes[str, None]:
+        """The same, of several groups."""
+        return await one_by_one(group_ids, self.delete)
+
     # --- offsets
 
     async def offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed. For named partitions it waits for transactions that are about to end."""
-        coordinator = self._coordinator(group_id)
-        try:
-            offsets = GroupOffsets(self._cluster, coordinator, group_id)
-            return await (offsets.fetch_all() if partitions is None else offsets.fetch(partitions))
-        finally:
-            coordinator.close()
+        offsets = GroupOffsets(self._cluster, self._coordinator(group_id), group_id)
+        return await (offsets.fetch_all() if partitions is None else offsets.fetch(partitions))
 
     async def set_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         """Let the group go on elsewhere; it must not have members."""
-        coordinator = self._coordinator(group_id)
         places = {
             partition: place if isinstance(place, OffsetAndMetadata) else OffsetAndMetadata(place)
             for partition, place in offsets.items()
         }
         member_id, generation = _NOBODY
-        try:
-            await GroupOffsets(self._cluster, coordinator, group_id).commit(
-                places, GroupMetadata(group_id, generation, member_id, None)
-            )
-        finally:
-            coordinator.close()
+        await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).commit(
+            places, GroupMetadata(group_id, generation, member_id, None)
+        )
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget how far the group has read partitions that none of its members reads."""
+        (await self.delete_offsets_each(group_id, partitions)).all()
+
+    async def delete_offsets_each(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> Outcomes[TopicPartition, None]:
+        """The same, with an outcome per partition."""
+        partitions = list(partitions)
         topics: dict[str, OffsetDeleteRequest.Topic] = {}
         for name, index in partitions:
             topic = topics.setdefault(name, OffsetDeleteRequest.Topic(name=name, partitions=[]))
@@ -132,23 +150,34 @@ class Groups:
             lambda each: each.error_code,
         )
         check(answer.error_code)
-        for each in (partition for found in answer.topics for partition in found.partitions):
-            check(each.error_code)
+        return told(
+            partitions,
+            [
+                (TopicPartition(found.name, each.partition_index), None, each.error_code, None)
+                for found in answer.topics
+                for each in found.partitions
+            ],
+        )
 
     async def lag(self, group_id: str, partitions: Iterable[TopicPartition] = ()) -> list[PartitionLag]:
         """For what the group has committed, and for `partitions` (those of its members, say), sorted."""
+        return list((await self.lag_each(group_id, partitions)).all().values())
+
+    async def lag_each(
+        self, group_id: str, partitions: Iterable[TopicPartition] = ()
+    ) -> Outcomes[TopicPartition, PartitionLag]:
+        """The same, with an outcome per partition: a leader that is away does not take the others' lag with it."""
         committed = await self.offsets(group_id)
         wanted = sorted({*committed, *partitions})
-        ends = await self._bounds(wanted, LATEST)
-        starts = await self._bounds(wanted, EARLIEST)
+        known = {topic.name: topic.partition_count for topic in await self._topics()}
+        there = [each for each in wanted if each.partition < known.get(each.topic, 0)]  # of topics that still exist
+        bounds = await bounds_each(self._cluster, there)
         lags: dict[TopicPartition, PartitionLag] = {}
         unread: list[Span] = []
-        for partition in wanted:
-            if partition not in ends:
-                continue  # its topic was deleted
-            place, end = committed.get(partition), ends[partition]
+        for partition in (each for each in there if each in bounds.found):
+            place, (start, end) = committed.get(partition), bounds.found[partition]
             # What retention has deleted before it was read is still owed, but has no time any more.
-            begin = max(place.offset, starts[partition]) if place is not None else 0
+            begin = max(place.offset, start) if place is not None else 0
             records = max(end - place.offset, 0) if place is not None else None
             lags[partition] = PartitionLag(
                 partition, place.offset if place else None, end, records, 0.0 if records == 0 else None
@@ -158,14 +187,7 @@ class Groups:
         for partition, timestamp in (await self._first_times(unread)).items():
             waited_ms = max(self._cluster.options.now_ms() - timestamp, 0)
             lags[partition] = lags[partition]._replace(seconds=waited_ms / 1000)
-        return list(lags.values())
-
-    async def _bounds(self, partitions: Iterable[TopicPartition], time: Time) -> dict[TopicPartition, int]:
-        """Of those that exist."""
-        known = {topic.name: topic.partition_count for topic in await self._topics()}
-        there = [each for each in partitions if each.partition < known.get(each.topic, 0)]
-        found = await list_offsets(self._cluster, dict.fromkeys(there, time))
-        return {partition: answer.offset for partition, answer in found.items()}
+        return Outcomes(lags, bounds.failed)
 
     async def _topics(self) -> list[TopicInfo]:
         answer, _ = await self._cluster.refresh(None)
@@ -187,4 +209,4 @@ class Groups:
         return times
 
     def _coordinator(self, group_id: str) -> Coordinator:
-        return Coordinator(self._cluster, group_id, CoordinatorKind.GROUP)
+        return Coordinator(self._cluster, group_id, CoordinatorKind.GROUP, shared=True)

@@ -1,6 +1,5 @@
 """The nodes of a cluster: who is there, what they serve, their disks, feature levels; and how one leaves for good."""
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,6 +11,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.connection import VersionRange
 from ottla.client.errors import check, error_code
 from ottla.client.metadata import Broker
+from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model.errors import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -106,11 +106,14 @@ class Nodes:
 
     async def log_dirs(self, node_ids: Iterable[int] | None = None) -> list[LogDir]:
         """The log directories of the brokers (all, unless told) with every replica's size and what was read of it."""
+        return [each for dirs in (await self.log_dirs_each(node_ids)).all().values() for each in dirs]
+
+    async def log_dirs_each(self, node_ids: Iterable[int] | None = None) -> Outcomes[int, list[LogDir]]:
+        """The same, by broker: of one that is away nobody knows them."""
         if node_ids is None:
             node_ids = [broker.node_id for broker in (await self.describe()).brokers]
             await self._cluster.refresh()
-        found = await asyncio.gather(*(self._log_dirs_of(node_id) for node_id in node_ids))
-        return [each for dirs in found for each in dirs]
+        return await outcomes_of({node_id: self._log_dirs_of(node_id) for node_id in node_ids})
 
     async def _log_dirs_of(self, node_id: int) -> list[LogDir]:
         request = DescribeLogDirsRequest(topics=None, with_sent_bytes=True)

@@ -5,16 +5,18 @@ Rules:
   one broker are that broker's own business.
 - A move is a goal ("these replicas, the first of them preferred as the leader"): to ask for it again changes nothing,
   so all of these calls are repeated when an answer was lost.
-- What concerns single partitions is returned per partition: an `ApiError`, or None when all went well.
+- An election that was not needed has not failed: the right replica leads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from ottla.client.admin.asking import told
 from ottla.client.cluster import Cluster
-from ottla.client.errors import check, error_code
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.client.errors import check
+from ottla.client.outcomes import Outcomes
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -27,7 +29,6 @@ from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 
-Outcomes = dict[TopicPartition, ApiError | None]
 _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
@@ -60,17 +61,27 @@ class Replicas:
 
     async def reassign(
         self, moves: Mapping[TopicPartition, Sequence[int]], *, allow_factor_change: bool = True
-    ) -> Outcomes:
+    ) -> None:
         """Give partitions these replicas, the preferred leader first. Returns when the moves have begun."""
+        (await self.reassign_each(moves, allow_factor_change=allow_factor_change)).all()
+
+    async def reassign_each(
+        self, moves: Mapping[TopicPartition, Sequence[int]], *, allow_factor_change: bool = True
+    ) -> Outcomes[TopicPartition, None]:
+        """The same, with an outcome per partition."""
         return await self._alter(moves, allow_factor_change=allow_factor_change)
 
-    async def cancel(self, partitions: Iterable[TopicPartition]) -> Outcomes:
+    async def cancel(self, partitions: Iterable[TopicPartition]) -> None:
         """Let partitions that move stay where they were; NO_REASSIGNMENT_IN_PROGRESS for those that do not."""
+        (await self.cancel_each(partitions)).all()
+
+    async def cancel_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
+        """The same, with an outcome per partition."""
         return await self._alter(dict.fromkeys(partitions), allow_factor_change=True)
 
     async def _alter(
         self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, allow_factor_change: bool
-    ) -> Outcomes:
+    ) -> Outcomes[TopicPartition, None]:
         topics: dict[str, _Topic] = {}
         for (name, index), replicas in wanted.items():
             topic = topics.setdefault(name, _Topic(name=name, partitions=[]))
@@ -88,11 +99,14 @@ class Replicas:
             request, AlterPartitionReassignmentsResponse, error_of=lambda each: each.error_code
         )
         check(answer.error_code, answer.error_message)
-        return {
-            TopicPartition(topic.name, each.partition_index): _outcome(each.error_code, each.error_message)
-            for topic in answer.responses
-            for each in topic.partitions
-        }
+        return told(
+            wanted,
+            [
+                (TopicPartition(topic.name, each.partition_index), None, each.error_code, each.error_message)
+                for topic in answer.responses
+                for each in topic.partitions
+            ],
+        )
 
     async def reassignments(self, partitions: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
         """The moves under way (all, unless told), sorted."""
@@ -123,13 +137,20 @@ class Replicas:
 
     async def elect(
         self, partitions: Iterable[TopicPartition] | None = None, kind: Election = Election.PREFERRED
-    ) -> Outcomes:
-        """Elect leaders. For named partitions the result has one entry each (ELECTION_NOT_NEEDED: the right one leads
-        already); for all (None) only those where there was something to do."""
+    ) -> None:
+        """Elect leaders, of these partitions or of all."""
+        (await self.elect_each(partitions, kind)).all()
+
+    async def elect_each(
+        self, partitions: Iterable[TopicPartition] | None = None, kind: Election = Election.PREFERRED
+    ) -> Outcomes[TopicPartition, bool]:
+        """The same, with an outcome per partition: False where no election was needed. Of all partitions (None), only
+        those have one where there was something to do."""
+        parts = None if partitions is None else list(partitions)
         wanted: dict[str, ElectLeadersRequest.TopicPartitions] | None = None
-        if partitions is not None:
+        if parts is not None:
             wanted = {}
-            for name, index in partitions:
+            for name, index in parts:
                 topic = ElectLeadersRequest.TopicPartitions(topic=name, partitions=[])
                 wanted.setdefault(name, topic).partitions.append(index)
         request = ElectLeadersRequest(
@@ -141,14 +162,29 @@ class Replicas:
         check(answer.error_code)
         for result in answer.replica_election_results:
             self._cluster.metadata.mark_stale(result.topic)
-        return {
-            TopicPartition(result.topic, each.partition_id): _outcome(each.error_code, each.error_message)
-            for result in answer.replica_election_results
-            for each in result.partition_result
-        }
+        unneeded = ErrorCode.ELECTION_NOT_NEEDED
+        return told(
+            parts or (),
+            [
+                (
+                    TopicPartition(result.topic, each.partition_id),
+                    each.error_code != unneeded,
+                    ErrorCode.NONE if each.error_code == unneeded else each.error_code,
+                    each.error_message,
+                )
+                for result in answer.replica_election_results
+                for each in result.partition_result
+            ],
+        )
 
-    async def move_to_disk(self, node_id: int, paths: Mapping[TopicPartition, str]) -> Outcomes:
+    async def move_to_disk(self, node_id: int, paths: Mapping[TopicPartition, str]) -> None:
         """Let a broker keep replicas in other ones of its log directories. Returns when the moves have begun."""
+        (await self.move_to_disk_each(node_id, paths)).all()
+
+    async def move_to_disk_each(
+        self, node_id: int, paths: Mapping[TopicPartition, str]
+    ) -> Outcomes[TopicPartition, None]:
+        """The same, with an outcome per partition."""
         kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
         dirs: dict[str, dict[str, list[int]]] = {}
         for (name, index), path in paths.items():
@@ -163,18 +199,11 @@ class Replicas:
             ]
         )
         answer = await self._cluster.call(request, AlterReplicaLogDirsResponse, node_id=node_id)
-        return {
-            TopicPartition(topic.topic_name, each.partition_index): _outcome(each.error_code, None)
-            for topic in answer.results
-            for each in topic.partitions
-        }
-
-
-def refused(outcomes: Outcomes, *, harmless: Iterable[ErrorCode] = ()) -> dict[TopicPartition, ApiError]:
-    """Those that failed, but for what does no harm."""
-    passing = set(harmless)
-    return {at: error for at, error in outcomes.items() if error is not None and error.code not in passing}
-
-
-def _outcome(code: int, message: str | None) -> ApiError | None:
-    return ApiError(error_code(code), message) if code else None
+        return told(
+            paths,
+            [
+                (TopicPartition(topic.topic_name, each.partition_index), None, each.error_code, None)
+                for topic in answer.results
+                for each in topic.partitions
+            ],
+        )

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ottla.client.admin.asking import told
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check
+from ottla.client.outcomes import Outcomes
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 from ottla.wire.messages.delete_share_group_offsets import (
@@ -34,6 +36,10 @@ class Shares:
 
     async def places(self, group_id: str) -> list[SharePlace]:
         """Of every partition that the group has begun, sorted."""
+        return list((await self.places_each(group_id)).all().values())
+
+    async def places_each(self, group_id: str) -> Outcomes[TopicPartition, SharePlace]:
+        """The same, with an outcome per partition."""
         group = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
         answer = await call_once(
             self._cluster,
@@ -45,21 +51,20 @@ class Shares:
         )
         (found,) = answer.groups
         check(found.error_code, found.error_message)
-        places = []
-        for topic in found.topics:
-            for each in topic.partitions:
-                check(each.error_code, each.error_message)
-                places.append(
-                    SharePlace(
-                        TopicPartition(topic.topic_name, each.partition_index),
-                        each.start_offset if each.start_offset >= 0 else None,
-                        each.lag if each.lag >= 0 else None,
-                    )
-                )
-        return sorted(places)
+        places = [
+            (TopicPartition(topic.topic_name, each.partition_index), each)
+            for topic in found.topics
+            for each in topic.partitions
+        ]
+        places.sort(key=lambda place: place[0])
+        return told((), [(at, _place(at, each), each.error_code, each.error_message) for at, each in places])
 
     async def move(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Let a group without members go on from these offsets."""
+        (await self.move_each(group_id, offsets)).all()
+
+    async def move_each(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, None]:
+        """The same, with an outcome per partition."""
         kind = AlterShareGroupOffsetsRequest.Topic
         topics: dict[str, AlterShareGroupOffsetsRequest.Topic] = {}
         for (name, index), offset in offsets.items():
@@ -74,11 +79,22 @@ class Shares:
             lambda each: each.error_code,
         )
         check(answer.error_code, answer.error_message)
-        for each in (partition for found in answer.responses for partition in found.partitions):
-            check(each.error_code, each.error_message)
+        return told(
+            offsets,
+            [
+                (TopicPartition(found.topic_name, each.partition_index), None, each.error_code, each.error_message)
+                for found in answer.responses
+                for each in found.partitions
+            ],
+        )
 
     async def forget(self, group_id: str, topics: Iterable[str]) -> None:
         """Drop all that a group without members knows of these topics."""
+        (await self.forget_each(group_id, topics)).all()
+
+    async def forget_each(self, group_id: str, topics: Iterable[str]) -> Outcomes[str, None]:
+        """The same, with an outcome per topic."""
+        topics = list(topics)
         kind = DeleteShareGroupOffsetsRequest.Topic
         answer = await call_once(
             self._cluster,
@@ -89,5 +105,12 @@ class Shares:
             lambda each: each.error_code,
         )
         check(answer.error_code, answer.error_message)
-        for found in answer.responses:
-            check(found.error_code, found.error_message)
+        return told(topics, [(each.topic_name, None, each.error_code, each.error_message) for each in answer.responses])
+
+
+def _place(at: TopicPartition, found: DescribeShareGroupOffsetsResponse.Group.Topic.Partition) -> SharePlace:
+    return SharePlace(
+        at,
+        found.start_offset if found.start_offset >= 0 else None,
+        found.lag if found.lag >= 0 else None,
+    )

@@ -1,20 +1,15 @@
-"""Topics: create, list, describe, delete, add partitions, delete records, offsets.
-
-Rules:
-- A call that names several topics returns one result per topic, `ApiError` for those that failed; a call that names one
-  topic raises.
-"""
+"""Topics: create, list, describe, delete, add partitions, delete records, offsets."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ottla.client.admin.asking import ask_leader
+from ottla.client.admin.asking import ask_leaders, one_by_one, told
 from ottla.client.cluster import Cluster
-from ottla.client.errors import check, error_code
 from ottla.client.metadata import PartitionInfo, TopicInfo
-from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_offsets
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.client.offsets import LATEST, Bounds, OffsetAndTime, Time, bounds_each, list_offsets_each
+from ottla.client.outcomes import Outcomes
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -86,12 +81,13 @@ class Topics:
     ) -> CreatedTopic:
         """Create one topic."""
         topic = NewTopic(name, partitions, replication_factor, configs)
-        return _value((await self.create_many([topic], validate_only=validate_only))[name])
+        return (await self.create_each([topic], validate_only=validate_only)).all()[name]
 
-    async def create_many(
+    async def create_each(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
-    ) -> dict[str, CreatedTopic | ApiError]:
+    ) -> Outcomes[str, CreatedTopic]:
         """Create topics, each on its own account."""
+        topics = list(topics)
         request = CreateTopicsRequest(
             topics=[_creatable(topic) for topic in topics],
             timeout_ms=self._cluster.options.request_timeout_ms,
@@ -102,20 +98,17 @@ class Topics:
             for each in answer.topics:
                 if each.error_code in _EXISTS:
                     self._cluster.metadata.made(each.name, asyncio.get_running_loop().time())
-        return {
-            each.name: _error(each.error_code, each.error_message)
-            or CreatedTopic(each.name, each.topic_id, each.num_partitions, each.replication_factor)
-            for each in answer.topics
-        }
+        return told(
+            [topic.name for topic in topics],
+            [(each.name, _created(each), each.error_code, each.error_message) for each in answer.topics],
+        )
 
     async def delete(self, name: str) -> None:
         """Delete one topic and all its records."""
-        error = (await self.delete_many([name]))[name]
-        if error is not None:
-            raise error
+        (await self.delete_each([name])).all()
 
-    async def delete_many(self, names: Iterable[str]) -> dict[str, ApiError | None]:
-        """Delete topics, each on its own account; None means deleted."""
+    async def delete_each(self, names: Iterable[str]) -> Outcomes[str, None]:
+        """Delete topics, each on its own account."""
         names = list(names)
         request = DeleteTopicsRequest(
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=NO_ID) for name in names],
@@ -125,19 +118,28 @@ class Topics:
         answer = await self._cluster.call(request, DeleteTopicsResponse, repeatable=False)
         for name in names:
             self._cluster.metadata.deleted(name)
-        return {each.name or "": _error(each.error_code, each.error_message) for each in answer.responses}
+        return told(names, [(each.name or "", None, each.error_code, each.error_message) for each in answer.responses])
 
     async def add_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
         """Let the topic have `total` partitions, more than it has now."""
+        (await self.add_partitions_each({name: total}, validate_only=validate_only)).all()
+
+    async def add_partitions_each(
+        self, totals: Mapping[str, int], *, validate_only: bool = False
+    ) -> Outcomes[str, None]:
+        """Let topics have so many partitions, each on its own account."""
         request = CreatePartitionsRequest(
-            topics=[CreatePartitionsRequest.Topic(name=name, count=total, assignments=None)],
+            topics=[
+                CreatePartitionsRequest.Topic(name=name, count=total, assignments=None)
+                for name, total in totals.items()
+            ],
             timeout_ms=self._cluster.options.request_timeout_ms,
             validate_only=validate_only,
         )
         answer = await self._cluster.call(request, CreatePartitionsResponse, repeatable=False)
-        self._cluster.metadata.mark_stale(name)
-        for each in answer.results:
-            check(each.error_code, each.error_message)
+        for name in totals:
+            self._cluster.metadata.mark_stale(name)
+        return told(totals, [(each.name, None, each.error_code, each.error_message) for each in answer.results])
 
     # --- look ---------------------------------------------------------------------------------------------------
 
@@ -156,6 +158,10 @@ class Topics:
         self._cluster.metadata.mark_stale(name)
         return await self._cluster.topic(name)
 
+    async def describe_each(self, names: Iterable[str]) -> Outcomes[str, TopicInfo]:
+        """Topics as they are now."""
+        return await one_by_one(names, self.describe)
+
     async def offsets(
         self, name: str, time: Time = LATEST, partitions: Iterable[int] | None = None, *, read_committed: bool = False
     ) -> dict[int, OffsetAndTime]:
@@ -163,80 +169,108 @@ class Topics:
         if partitions is None:
             partitions = [each.index for each in (await self.describe(name)).partitions]
         wanted = {TopicPartition(name, index): time for index in partitions}
-        found = await list_offsets(self._cluster, wanted, read_committed=read_committed)
+        found = (await self.offsets_each(wanted, read_committed=read_committed)).all()
         return {partition.partition: answer for partition, answer in found.items()}
 
-    async def bounds(self, name: str) -> dict[int, tuple[int, int]]:
+    async def offsets_each(
+        self, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
+    ) -> Outcomes[TopicPartition, OffsetAndTime]:
+        """The offset at a time, per partition of any topics."""
+        return await list_offsets_each(self._cluster, wanted, read_committed=read_committed)
+
+    async def bounds(self, name: str) -> dict[int, Bounds]:
         """(first offset, end offset) per partition: what can be read."""
-        starts = await self.offsets(name, EARLIEST)
-        ends = await self.offsets(name, LATEST)
-        return {index: (starts[index].offset, ends[index].offset) for index in sorted(starts)}
+        partitions = [TopicPartition(name, each.index) for each in (await self.describe(name)).partitions]
+        found = (await self.bounds_each(partitions)).all()
+        return {partition.partition: found[partition] for partition in partitions}
+
+    async def bounds_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, Bounds]:
+        """The same, of partitions of any topics."""
+        return await bounds_each(self._cluster, partitions)
 
     # --- records and producers ----------------------------------------------------------------------------------
 
     async def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete the records before an offset per partition (ALL_RECORDS: all); returns the new first offsets."""
-        result: dict[int, int] = {}
+        wanted = {TopicPartition(name, index): offset for index, offset in before.items()}
+        return {at.partition: offset for at, offset in (await self.delete_records_each(wanted)).all().items()}
 
-        async def attempt() -> dict[int, int]:
-            by_leader: dict[int, dict[int, int]] = {}
-            for index, offset in before.items():
-                if index not in result:
-                    node_id, _ = await self._cluster.leader(TopicPartition(name, index))
-                    by_leader.setdefault(node_id, {})[index] = offset
-            for node_id, offsets in by_leader.items():
-                await self._delete_records_on(node_id, name, offsets, result)
-            return result
+    async def delete_records_each(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
+        """The same, in partitions of any topics."""
 
-        return await self._cluster.retry(attempt)
+        async def ask(node_id: int, led: list[TopicPartition]) -> Outcomes[TopicPartition, int]:
+            topics: dict[str, DeleteRecordsRequest.Topic] = {}
+            for at in led:
+                topic = topics.setdefault(at.topic, DeleteRecordsRequest.Topic(name=at.topic, partitions=[]))
+                topic.partitions.append(
+                    DeleteRecordsRequest.Topic.Partition(partition_index=at.partition, offset=before[at])
+                )
+            request = DeleteRecordsRequest(
+                topics=list(topics.values()), timeout_ms=self._cluster.options.request_timeout_ms
+            )
+            answer = await self._cluster.ask_leader(node_id, topics, request, DeleteRecordsResponse)
+            return told(
+                led,
+                [
+                    (
+                        TopicPartition(found.name, each.partition_index),
+                        each.low_watermark,
+                        each.error_code,
+                        _DELETION_REFUSED.get(each.error_code),
+                    )
+                    for found in answer.topics
+                    for each in found.partitions
+                ],
+            )
 
-    async def _delete_records_on(
-        self, node_id: int, name: str, before: Mapping[int, int], result: dict[int, int]
-    ) -> None:
-        topic = DeleteRecordsRequest.Topic
-        partitions = [topic.Partition(partition_index=index, offset=offset) for index, offset in before.items()]
-        request = DeleteRecordsRequest(
-            topics=[topic(name=name, partitions=partitions)], timeout_ms=self._cluster.options.request_timeout_ms
-        )
-        answer = await self._cluster.ask_leader(node_id, [name], request, DeleteRecordsResponse)
-        for each in (partition for found in answer.topics for partition in found.partitions):
-            if error_code(each.error_code).retriable:
-                self._cluster.metadata.mark_stale(name)
-            check(each.error_code, _DELETION_REFUSED.get(each.error_code))
-            result[each.partition_index] = each.low_watermark
+        return await ask_leaders(self._cluster, before, ask)
 
     async def producers(self, partition: TopicPartition) -> list[ActiveProducer]:
         """The idempotent and transactional producers that the partition remembers."""
-        wanted = DescribeProducersRequest.TopicRequest(name=partition.topic, partition_indexes=[partition.partition])
-        request = DescribeProducersRequest(topics=[wanted])
+        return (await self.producers_each([partition])).all()[partition]
 
-        async def attempt() -> DescribeProducersResponse:
-            return await ask_leader(
-                self._cluster,
-                partition,
-                request,
-                DescribeProducersResponse,
-                lambda each: each.topics[0].partitions[0].error_code,
+    async def producers_each(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Outcomes[TopicPartition, list[ActiveProducer]]:
+        """The same, of several partitions."""
+
+        async def ask(node_id: int, led: list[TopicPartition]) -> Outcomes[TopicPartition, list[ActiveProducer]]:
+            topics: dict[str, DescribeProducersRequest.TopicRequest] = {}
+            for name, index in led:
+                topic = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[])
+                topics.setdefault(name, topic).partition_indexes.append(index)
+            request = DescribeProducersRequest(topics=list(topics.values()))
+            answer = await self._cluster.ask_leader(node_id, topics, request, DescribeProducersResponse)
+            return told(
+                led,
+                [
+                    (
+                        TopicPartition(found.name, each.partition_index),
+                        [_active(state) for state in each.active_producers],
+                        each.error_code,
+                        each.error_message,
+                    )
+                    for found in answer.topics
+                    for each in found.partitions
+                ],
             )
 
-        if (await self._cluster.topic(partition.topic)).partition(partition.partition) is None:
-            await self._cluster.leader(partition)  # says so
-        answer = await self._cluster.retry(attempt, seeking=True)
-        found: list[ActiveProducer] = []
-        for each in (found for topic in answer.topics for found in topic.partitions):
-            check(each.error_code, each.error_message)
-            found.extend(
-                ActiveProducer(
-                    state.producer_id,
-                    state.producer_epoch,
-                    state.last_sequence,
-                    state.last_timestamp,
-                    state.coordinator_epoch,
-                    state.current_txn_start_offset,
-                )
-                for state in each.active_producers
-            )
-        return found
+        return await ask_leaders(self._cluster, partitions, ask)
+
+
+def _active(state: DescribeProducersResponse.TopicResponse.PartitionResponse.ProducerState) -> ActiveProducer:
+    return ActiveProducer(
+        state.producer_id,
+        state.producer_epoch,
+        state.last_sequence,
+        state.last_timestamp,
+        state.coordinator_epoch,
+        state.current_txn_start_offset,
+    )
+
+
+def _created(topic: CreateTopicsResponse.CreatableTopicResult) -> CreatedTopic:
+    return CreatedTopic(topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor)
 
 
 def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
@@ -251,16 +285,6 @@ def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
         ],
         configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in (topic.configs or {}).items()],
     )
-
-
-def _error(code: int, message: str | None) -> ApiError | None:
-    return ApiError(error_code(code), message) if code else None
-
-
-def _value(result: CreatedTopic | ApiError) -> CreatedTopic:
-    if isinstance(result, ApiError):
-        raise result
-    return result
 
 
 __all__ = ["ALL_RECORDS", "BROKER_DEFAULT", "ActiveProducer", "CreatedTopic", "NewTopic", "PartitionInfo", "Topics"]

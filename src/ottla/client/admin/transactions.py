@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ottla.client.admin.asking import ask_every_broker, ask_leader
+from ottla.client.admin.asking import ask_every_broker, one_by_one
 from ottla.client.admin.topics import ActiveProducer, Topics
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
-from ottla.client.errors import check
+from ottla.client.errors import check, error_code
+from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
@@ -50,23 +51,28 @@ class Transactions:
         self, states: Iterable[str] = (), producer_ids: Iterable[int] = (), *, running_ms: int = -1
     ) -> list[TransactionListing]:
         """Of all brokers, sorted; `running_ms`: only those that have been open at least so long."""
+        answers = await self.all_each(states, producer_ids, running_ms=running_ms)
+        return sorted(each for listed in answers.all().values() for each in listed)
+
+    async def all_each(
+        self, states: Iterable[str] = (), producer_ids: Iterable[int] = (), *, running_ms: int = -1
+    ) -> Outcomes[int, list[TransactionListing]]:
+        """The same, by broker: of one that is away nobody knows what it coordinates."""
         request = ListTransactionsRequest(
             state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=running_ms
         )
-        found: list[TransactionListing] = []
         answers = await ask_every_broker(self._cluster, request, ListTransactionsResponse, lambda each: each.error_code)
-        for answer in answers:
-            check(answer.error_code)
-            if answer.unknown_state_filters:
-                raise ApiError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"there is no transaction state {', '.join(answer.unknown_state_filters)}",
-                )
-            found.extend(
+        for unknown in (each.unknown_state_filters for each in answers.found.values()):
+            if unknown:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no transaction state {', '.join(unknown)}")
+        found = {
+            node_id: [
                 TransactionListing(each.transactional_id, each.producer_id, each.transaction_state)
                 for each in answer.transaction_states
-            )
-        return sorted(found)
+            ]
+            for node_id, answer in answers.found.items()
+        }
+        return Outcomes(found, answers.failed)
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
         """Raises TRANSACTIONAL_ID_NOT_FOUND."""
@@ -91,6 +97,10 @@ class Transactions:
             tuple(sorted(TopicPartition(each.topic, index) for each in found.topics for index in each.partitions)),
         )
 
+    async def describe_each(self, transactional_ids: Iterable[str]) -> Outcomes[str, TransactionDescription]:
+        """The same, of several ids, each of which has a coordinator of its own."""
+        return await one_by_one(transactional_ids, self.describe)
+
     async def abort(self, transactional_id: str) -> None:
         """End the transaction that is open, and fence whoever holds the id: as a new producer of that id would."""
         await self.describe(transactional_id)  # one that does not exist is not to be made by this
@@ -109,6 +119,10 @@ class Transactions:
             lambda each: each.error_code,
         )
         check(answer.error_code)
+
+    async def abort_each(self, transactional_ids: Iterable[str]) -> Outcomes[str, None]:
+        """The same, of several ids."""
+        return await one_by_one(transactional_ids, self.abort)
 
     async def abort_in(self, partition: TopicPartition, start_offset: int) -> ActiveProducer:
         """End a transaction that hangs in one partition, unknown to its coordinator, by where it began there."""
@@ -139,12 +153,10 @@ class Transactions:
             topics=[topic],
             coordinator_epoch=max(producer.coordinator_epoch, 0),
         )
-        answer = await ask_leader(
-            self._cluster,
-            partition,
-            WriteTxnMarkersRequest(markers=[marker]),
-            WriteTxnMarkersResponse,
-            lambda each: each.markers[0].topics[0].partitions[0].error_code,
-        )
+        node_id, _ = await self._cluster.leader(partition)
+        request = WriteTxnMarkersRequest(markers=[marker])
+        answer = await self._cluster.ask_leader(node_id, [partition.topic], request, WriteTxnMarkersResponse)
         for each in (at for result in answer.markers for found in result.topics for at in found.partitions):
+            if error_code(each.error_code).retriable:
+                self._cluster.metadata.mark_stale(partition.topic)
             check(each.error_code)

@@ -8,6 +8,9 @@ ARROW_BYTES_MAX = 1 * GIB
 ARROW_GATHERED_BYTES_MAX = 8 * MIB
 # Topics whose metadata a client keeps; one that touches more asks again for those it left longest ago.
 CLIENT_TOPICS_MAX = 100_000
+# Calls under way at the same time of an operation over many groups, transactional ids or topics that has no request for
+# several of them.
+CLIENT_CALLS_AT_ONCE = 64
 # Partitions one hot key is spread over, keys watched for being hot, and keys that may be found so by one producer.
 SALT_SHARDS_MAX = 1_024
 HOT_KEY_COUNTERS_MAX = 100_000

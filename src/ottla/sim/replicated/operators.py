@@ -68,15 +68,15 @@ class Operators:
     async def _move(self, admin: Admin) -> None:
         """Some partitions of the run to other replicas, in another order."""
         chosen = [partition for partition in self._stage.around.partitions if self._rng.random() < 0.7]
-        await admin.replicas.reassign({each: self._rng.sample(self._members.brokers, REPLICAS) for each in chosen})
+        await admin.replicas.reassign_each({each: self._rng.sample(self._members.brokers, REPLICAS) for each in chosen})
 
     async def _cancel(self, admin: Admin) -> None:
         moves = await admin.replicas.reassignments()
         if moves:
-            await admin.replicas.cancel([move.partition for move in moves])
+            await admin.replicas.cancel_each([move.partition for move in moves])
 
     async def _elect(self, admin: Admin) -> None:
-        await admin.replicas.elect()
+        await admin.replicas.elect_each()
 
     async def _make_topic(self, admin: Admin) -> None:
         self._made += 1
