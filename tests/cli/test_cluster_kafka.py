@@ -78,6 +78,7 @@ def test_an_interrupted_move_goes_on(cluster: ProcessCluster, ottla: Ottla) -> N
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130 and "goes on by itself" in err and "Traceback" not in err
+    assert "`ottla cluster reassign --unthrottle` takes it off" in err
     # The same command, in less of a hurry to be slow, goes on with it to the end.
     ottla("cluster", "reassign", "slow:0=2", "--execute", "--throttle", "1GB")
     topic = ottla("topic", "describe", "slow", "--json").json[0]

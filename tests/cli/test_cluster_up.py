@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,15 +10,21 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run, invoke
+from tests.cli.conftest import Run, invoke, started
 from tests.support.local_cluster import LocalCluster, is_alive
 from tests.support.node import OttlaNode
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
+from ottla.cli.cluster_throttle import Throttles, find, hand_over, slow_down
+from ottla.client.admin import Admin
+from ottla.client.admin.topics import NewTopic
 from ottla.client.blocking import Blocking
+from ottla.cluster.balance.loads import Move
+from ottla.model.ids import TopicPartition
 
 Ottla = Callable[..., Run]
 
@@ -172,8 +179,8 @@ def test_a_broker_comes_and_goes(local: LocalCluster, ottla: Ottla) -> None:
     assert sorted(local.nodes()) == [1, 2, 3] and len(values(local, "kept")) == 41
 
 
-def _replicas(ottla: Ottla) -> list[list[int]]:
-    return [each["replicas"] for each in ottla("topic", "describe", "kept", "--json").json[0]["partitions"]]
+def _replicas(ottla: Ottla, topic: str = "kept") -> list[list[int]]:
+    return [each["replicas"] for each in ottla("topic", "describe", topic, "--json").json[0]["partitions"]]
 
 
 def test_moves_by_hand(local: LocalCluster, ottla: Ottla, tmp_path: Path) -> None:
@@ -194,20 +201,99 @@ def test_moves_by_hand(local: LocalCluster, ottla: Ottla, tmp_path: Path) -> Non
     assert "there is no broker 8" in ottla("cluster", "drain", "8", code=1).err
 
 
-def test_a_throttle_that_was_left_behind(local: LocalCluster, ottla: Ottla) -> None:
-    """Whoever interrupted a move and came back when it was over."""
-    ottla("cluster", "balance", "--execute")
-    throttled = "leader.replication.throttled.replicas"
-    ottla("topic", "alter", "kept", f"{throttled}=0:1")
-    ottla("config", "set", "broker", "2", "leader.replication.throttled.rate=1000")
-    assert "throttled.rate" in ottla("config", "get", "broker", "2").out
-    ottla("cluster", "balance")
-    assert "throttled.rate" in ottla("config", "get", "broker", "2").out, "a dry run changes nothing"
-    assert "Nothing to move." in ottla("cluster", "balance", "--execute").err
-    assert "throttled.rate" not in ottla("config", "get", "broker", "2").out
-    assert (
-        "leader.replication.throttled.replicas" not in ottla("topic", "describe", "kept", "--json").json[0]["settings"]
-    )
+# --- throttles
+
+SOURCES = "leader.replication.throttled.replicas"
+RATE = "leader.replication.throttled.rate"
+
+
+def throttle_of(ottla: Ottla, topic: str) -> str | None:
+    settings = ottla("topic", "describe", topic, "--json").json[0]["settings"]
+    return str(settings[SOURCES]) if SOURCES in settings else None
+
+
+def has_rate(ottla: Ottla, broker: int) -> bool:
+    return RATE in ottla("config", "get", "broker", str(broker)).out
+
+
+@contextmanager
+def moving_slowly(local: LocalCluster, ottla: Ottla) -> Iterator[subprocess.Popen[str]]:
+    """A command that moves `slow` to and fro, which takes longer than anybody waits."""
+    at = TopicPartition("slow", 0)
+    with Blocking(local.bootstrap) as client:
+        if at.topic not in client.admin.topics.names():
+            client.admin.topics.create_each([NewTopic("slow", -1, -1, assignments={0: [1]})]).all()
+            until(lambda: client.admin.topics.describe_each(["slow"]).found)
+            client.send_all("slow", [(None, bytes(50_000))] * 40)
+    there = _replicas(ottla, "slow")[0][0]
+    words = ["cluster", "reassign", f"slow:0={3 - there}", "--execute", "--throttle", "1kB", "-b", local.bootstrap]
+    with started(*words) as process:
+        until(
+            lambda: ottla("cluster", "reassign", "--list", "--json").json,
+            lambda found: found or process.poll() is not None,
+        )
+        assert process.poll() is None
+        yield process
+
+
+def test_a_throttle_of_somebody_else_stays(local: LocalCluster, ottla: Ottla) -> None:
+    """It used to be taken away by the next command, whoever had set it."""
+    ottla("topic", "alter", "kept", f"{SOURCES}=0:1")
+    ottla("config", "set", "broker", "2", f"{RATE}=1000000")
+    ottla("cluster", "reassign", "kept:0=3,2", "--execute")
+    moved = ottla("cluster", "reassign", "kept:0=1,2,3", "--execute", "--throttle", "10MiB")
+    for whose in ("topic kept", "broker 2"):
+        assert f"{whose} has a throttle that somebody else set" in moved.err
+    assert throttle_of(ottla, "kept") == "0:1" and has_rate(ottla, 2) and not has_rate(ottla, 3)
+    assert "interrupted" not in ottla("cluster", "status").err
+    kept = ottla("cluster", "reassign", "--unthrottle")
+    assert "has left a throttle" in kept.err and "broker 2 has a throttle that somebody else set: it stays" in kept.err
+    assert throttle_of(ottla, "kept") == "0:1" and has_rate(ottla, 2)
+    ottla("topic", "alter", "kept", "--unset", SOURCES)
+    ottla("config", "set", "broker", "2", "--unset", RATE)
+
+
+def test_a_move_that_is_interrupted_says_how_to_take_off_its_throttle(local: LocalCluster, ottla: Ottla) -> None:
+    with moving_slowly(local, ottla) as process:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 128 + signal.SIGTERM and "goes on by itself" in err and "Traceback" not in err
+    assert "throttled still: `ottla cluster reassign --unthrottle` takes it off" in err
+    assert has_rate(ottla, 1) and has_rate(ottla, 2) and "2147483647:1" in (throttle_of(ottla, "slow") or "")
+    assert "took the throttle off slow" in ottla("cluster", "reassign", "--unthrottle").err
+    assert not has_rate(ottla, 1) and not has_rate(ottla, 2) and throttle_of(ottla, "slow") is None
+    until(lambda: not ottla("cluster", "reassign", "--list", "--json").json)
+
+
+def test_a_throttle_that_a_killed_command_left_behind(local: LocalCluster, ottla: Ottla) -> None:
+    with moving_slowly(local, ottla) as process:
+        process.kill()
+        process.wait(WAIT_S)
+    with Blocking(local.bootstrap) as client:
+        client.admin.replicas.cancel([TopicPartition("slow", 0)])
+        until(lambda: not client.admin.replicas.reassignments())
+    seen = ottla("cluster", "status")
+    assert "an interrupted command left its throttle on topic slow, broker 1, broker 2" in seen.err
+    assert ottla("cluster", "status", "--json").json["throttle_left_behind"] is True
+    assert "left its throttle on topic slow" in ottla("cluster", "balance").err
+    assert has_rate(ottla, 1) and throttle_of(ottla, "slow") is not None, "a dry run changes nothing"
+    ottla("cluster", "balance", "--leaders-only", "--execute")
+    assert not has_rate(ottla, 1) and not has_rate(ottla, 2) and throttle_of(ottla, "slow") is None
+    assert ottla("cluster", "status", "--json").json["throttle_left_behind"] is False
+    ottla("topic", "delete", "slow", "--yes")
+
+
+def test_a_throttle_goes_with_a_command_that_ends_before_anything_moves(local: LocalCluster, ottla: Ottla) -> None:
+    move = Move(TopicPartition("kept", 0), (1,), (2,), 100)
+
+    async def test() -> None:
+        async with Admin(local.bootstrap) as admin:
+            assert await slow_down(admin, [move], 1000) == []
+            assert (await find(admin)).topics == {"kept": (1, 2)}
+            await hand_over(admin)
+            assert await find(admin) == Throttles({}, (), ())
+
+    asyncio.run(test())
 
 
 def test_what_cannot_be_done(local: LocalCluster, ottla: Ottla) -> None:

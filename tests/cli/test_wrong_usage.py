@@ -69,7 +69,7 @@ def test_refused(words: str, told: str) -> None:
         ("up --brokers 0", "'--brokers'"),
         ("produce t v -f some.txt", "values and --file exclude each other"),
         ("produce t v -k k -K :", "--key and --key-separator exclude each other"),
-        ("cluster reassign t:0=1,2,3 --list", "--list takes no moves"),
+        ("cluster reassign t:0=1,2,3 --list", "take no moves"),
         ("cluster reassign --list --cancel", "exclude each other"),
         ("cluster reassign junk", "'junk' is not TOPIC:PARTITION=BROKER,BROKER"),
         ("cluster balance --throttle lots", "'lots' is no rate"),

@@ -44,14 +44,20 @@ _SHOWN_PROBLEMS = 20
 @app.command()
 def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Show brokers, controller, and partitions that are not well. Exit code 1 when something is wrong."""
+    from ottla.cli.cluster_throttle import Throttles, left_behind, tell_of
     from ottla.cli.cluster_view import look, status_json
     from ottla.cli.output import print_json
 
-    view = run(bootstrap, look)
+    async def ask(admin: Admin) -> tuple[ClusterView, Throttles | None]:
+        view = await look(admin)
+        return view, await left_behind(admin, view)
+
+    view, throttled = run(bootstrap, ask)
     if as_json:
-        print_json(status_json(view))
+        print_json(status_json(view) | {"throttle_left_behind": throttled is not None})
     else:
         _show_status(view)
+        tell_of(throttled)
     if view.problems():
         raise typer.Exit(1)
 
@@ -124,6 +130,9 @@ def reassign(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="JSON, as kafka-reassign-partitions takes.")] = None,
     show: Annotated[bool, typer.Option("--list", help="Show the moves under way.")] = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel moves: of TOPIC:PARTITION, or all.")] = False,
+    unthrottle: Annotated[
+        bool, typer.Option("--unthrottle", help="Take off the throttle that an interrupted command left.")
+    ] = False,
     execute: Execute = False,
     throttle: Throttle = None,
     at_once: AtOnce = _AT_ONCE,
@@ -133,14 +142,18 @@ def reassign(
     """Move partitions to other brokers, watch such moves, or cancel them."""
     from ottla.cli import cluster_reassign
 
-    if show + cancel + execute > 1 or (show and (moves or file)) or (cancel and file):
-        raise typer.BadParameter("--list takes no moves, --cancel no --file; they and --execute exclude each other")
+    if show + cancel + execute + unthrottle > 1 or ((show or unthrottle) and (moves or file)) or (cancel and file):
+        raise typer.BadParameter(
+            "--list and --unthrottle take no moves, --cancel no --file; they and --execute exclude each other"
+        )
     if show:
         cluster_reassign.show(run(bootstrap, lambda admin: admin.replicas.reassignments()), as_json=as_json)
     elif cancel:
         wanted = [_partition(each) for each in moves] if moves else None
         if not run(bootstrap, lambda admin: cluster_reassign.cancel(admin, wanted)):
             raise typer.Exit(1)
+    elif unthrottle:
+        run(bootstrap, cluster_reassign.unthrottle)
     else:
         targets = cluster_reassign.targets(moves or [], file)
 
@@ -283,9 +296,9 @@ def _plan_and_do(
     as_json: bool,
 ) -> None:
     """Show the plan; carry it out if that is wanted, and `before` it what has to be."""
-    from ottla.cli.cluster_moves import take_throttle_away
     from ottla.cli.cluster_plan import carry_out, plan_json, show_plan, under_way
     from ottla.cli.cluster_reassign import parse_rate
+    from ottla.cli.cluster_throttle import left_behind, tell_of, throttled
     from ottla.cli.cluster_view import look
     from ottla.cli.output import done, note, print_json
     from ottla.cli.terminal import print_error
@@ -303,9 +316,11 @@ def _plan_and_do(
         if before is not None:
             await before(admin, found)
         if not execute:
+            if not as_json:
+                tell_of(await left_behind(admin, view))
             return found, {}
-        failed = await carry_out(admin, moves, begun, rate, at_once) if moves or begun else {}
-        await take_throttle_away(admin, view)
+        async with throttled(admin, (*begun, *moves), rate):
+            failed = await carry_out(admin, moves, begun, at_once) if moves or begun else {}
         if begun and not as_json:
             done("the moves that were under way are done")
         return found, failed

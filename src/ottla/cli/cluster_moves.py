@@ -1,10 +1,8 @@
-"""Carrying out moves of replicas: a few at a time, throttled if wanted, watched to the end; then leaders are elected.
+"""Carrying out moves of replicas: a few at a time, watched to the end; then leaders are elected.
 
 Rules:
 - Whoever interrupts it breaks nothing: what has begun goes on by itself, the rest has not begun. The same command goes
   on from there, and waits for what is under way, too.
-- The throttle is Kafka's own (rates of the brokers, lists of replicas of the topics) and is taken away at the end,
-  wherever it is: an interrupted run may have left it on topics that the next one does not touch.
 - A move of nothing but the order of replicas is done at once.
 """
 
@@ -12,24 +10,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.cluster_view import PATIENCE_S, TOPICS_AT_ONCE, ClusterView, disks
-from ottla.client.admin.configs import Change, ConfigEntry, Operation
-from ottla.client.errors import ClientError
+from ottla.cli.cluster_view import disks
 from ottla.cluster.balance.loads import Move
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.model.resources import Resource, ResourceType
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
 
 AT_ONCE = 10
 _POLL_S = 0.3
-_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 # Nothing to be done about.
 _HARMLESS = (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
@@ -54,14 +46,12 @@ class Mover:
         moves: Sequence[Move],
         begun: Sequence[Move] = (),
         *,
-        throttle: int | None = None,
         at_once: int = AT_ONCE,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> None:
         self._admin = admin
         self._moves = {each.at: each for each in (*begun, *moves)}
         self._planned = {each.at for each in moves}
-        self._throttle = throttle
         self._at_once = at_once
         self._on_progress = on_progress
         self.failed: dict[TopicPartition, str] = {}
@@ -70,8 +60,6 @@ class Mover:
         """Until nothing is left to move."""
         waiting = sorted(self._planned)
         running = {each.partition for each in await self._admin.replicas.reassignments()}
-        if self._throttle is not None:
-            await self._slow_down(self._throttle)
         while waiting or running:
             begun = await self._begin(waiting, running)
             running |= begun
@@ -117,27 +105,6 @@ class Mover:
                     found += min(replica.size_bytes, self._moves[at].size_bytes)
         return found
 
-    # --- throttle
-
-    def _brokers(self) -> list[Resource]:
-        """Those concerned, as far as they are there."""
-        concerned = {node for move in self._moves.values() for node in (*move.before, *move.after)}
-        there = concerned.intersection(self._admin.cluster.metadata.brokers)
-        return [Resource(ResourceType.BROKER, str(each)) for each in sorted(there)]
-
-    async def _slow_down(self, rate: int) -> None:
-        lists: dict[str, tuple[list[str], list[str]]] = {}
-        for (topic, index), move in sorted(self._moves.items()):
-            if move.adding:
-                sources, targets = lists.setdefault(topic, ([], []))
-                sources += [f"{index}:{node}" for node in move.before]
-                targets += [f"{index}:{node}" for node in move.adding]
-        for topic, found in lists.items():
-            values = dict(zip(_LISTS, (",".join(each) for each in found), strict=True))
-            await self._admin.configs.set(Resource.topic(topic), values)
-        for broker in self._brokers() if lists else ():
-            await self._admin.configs.set(broker, dict.fromkeys(_RATES, str(rate)))
-
     # --- leaders
 
     async def _elect(self) -> None:
@@ -148,27 +115,3 @@ class Mover:
             for at, error in outcomes.failed.items():
                 if not (isinstance(error, ApiError) and error.code in _HARMLESS):
                     self.failed[at] = str(error)
-
-
-async def take_throttle_away(admin: Admin, view: ClusterView) -> None:
-    """From all topics and brokers, now that nothing moves."""
-    topics = sorted({each.at.topic for each in view.partitions})
-    for first in range(0, len(topics), TOPICS_AT_ONCE):
-        resources = [Resource.topic(each) for each in topics[first : first + TOPICS_AT_ONCE]]
-        for resource, entries in (await admin.configs.describe_each(resources, _LISTS)).found.items():
-            if _is_set(entries):
-                await _take_away(admin, resource, _LISTS)
-    for broker in [Resource(ResourceType.BROKER, str(each.id)) for each in view.brokers if not each.broker.is_fenced]:
-        # Only a broker itself tells and takes its settings; one that is gone keeps them until another time.
-        with suppress(ClientError, TimeoutError):
-            async with asyncio.timeout(PATIENCE_S):
-                if _is_set(await admin.configs.describe(broker, _RATES)):
-                    await _take_away(admin, broker, _RATES)
-
-
-def _is_set(entries: Iterable[ConfigEntry]) -> bool:
-    return any(each.value and not each.is_default for each in entries)
-
-
-async def _take_away(admin: Admin, resource: Resource, names: Sequence[str]) -> None:
-    await admin.configs.alter(resource, [Change(each, None, Operation.DELETE) for each in names])

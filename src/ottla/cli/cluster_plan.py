@@ -140,7 +140,7 @@ def _change(before: object, after: object) -> str:
 
 
 async def carry_out(
-    admin: Admin, moves: Sequence[Move], begun: Sequence[Move], throttle: int | None, at_once: int
+    admin: Admin, moves: Sequence[Move], begun: Sequence[Move], at_once: int
 ) -> dict[TopicPartition, str]:
     """Carry the moves out behind a progress bar, with those that have begun already; what failed, and why."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -169,6 +169,6 @@ async def carry_out(
             )
             bar.update(task, description=text, completed=done, total=total)
 
-        mover = Mover(admin, moves, begun, throttle=throttle, at_once=at_once, on_progress=show)
+        mover = Mover(admin, moves, begun, at_once=at_once, on_progress=show)
         await mover.run()
         return mover.failed

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.cli.cluster_throttle import take_off
 from ottla.cli.cluster_view import ClusterView
 from ottla.cli.output import done, note, print_rows
 from ottla.cli.terminal import CommandError, WrongUsage, print_error
@@ -104,11 +105,26 @@ async def cancel(admin: Admin, wanted: list[TopicPartition] | None) -> bool:
         print_error(f"{at}: {error}")
     if len(failed) < len(wanted):
         done(f"cancelled {len(wanted) - len(failed)} moves")
+    if not await admin.replicas.reassignments():
+        await take_off(admin)
     return not failed
 
 
 def _is_over(error: Exception) -> bool:
     return isinstance(error, ApiError) and error.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+async def unthrottle(admin: Admin) -> None:
+    """Take off the throttle of `--throttle`, wherever it is; somebody else's stays."""
+    found = await take_off(admin)
+    if found.topics:
+        done(f"took the throttle off {', '.join(found.topics)}")
+    else:
+        note("No command of `ottla cluster` has left a throttle.")
+    for broker in found.brokers:
+        note(f"broker {broker} is away and keeps it: the same command takes it off when the broker is back.")
+    for each in found.others:
+        note(f"{each} has a throttle that somebody else set: it stays. `ottla config set … --unset` takes it off.")
 
 
 def parse_rate(text: str) -> int:
