@@ -36,7 +36,15 @@ def test_all_columns_all_codecs(spark: Any, bootstrap: str) -> None:
     total = write_mixture(bootstrap, topic)
     found = same(spark, bootstrap, {"subscribe": topic, "includeHeaders": "true"})
     assert len(found) == total and any(row.headers for row in found) and any(row.value is None for row in found)
-    assert same(spark, bootstrap, {"subscribe": topic})[0].asDict().keys() == set(found[0].asDict()) - {"headers"}
+    # Without headers; and beside it a topic whose times are the broker's.
+    stamped = fresh("stamped")
+    with Blocking(bootstrap) as client:
+        client.admin.topics.create(stamped, 1, configs={"message.timestamp.type": "LogAppendTime"})
+    write(bootstrap, stamped, range(20))
+    both = same(spark, bootstrap, {"subscribe": f"{topic},{stamped}"})
+    assert both[0].asDict().keys() == set(found[0].asDict()) - {"headers"} and len(both) == total + 20
+    assert {row.timestampType for row in both if row.topic == stamped} == {1}
+    assert {row.timestampType for row in both if row.topic == topic} == {0}
 
 
 def test_offsets_times_and_strategies(spark: Any, bootstrap: str) -> None:

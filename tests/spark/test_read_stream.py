@@ -73,6 +73,7 @@ def test_a_checkpoint_goes_to_and_fro_between_the_sources_under_load(
     try:
         for kind in ("kafka", "ottla", "kafka"):
             run(spark, kind, node.bootstrap, tmp_path, subscribe=topic)
+        run(spark, "ottla", node.bootstrap, tmp_path / "late", subscribe=topic, startingOffsets="latest")
     finally:
         enough.set()
         producer.join()
@@ -91,3 +92,27 @@ def test_loss_ends_the_query_with_its_reason(spark: Any, node: OttlaNode, tmp_pa
         run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic)
     found, _ = run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic, failOnDataLoss="false")
     assert found == [*range(50), *range(60, 80)]
+
+
+def test_two_queries_on_one_checkpoint(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
+    """Spark sees to it that there is one: in a session the second stops the first, and goes on where that one was."""
+    topic = fresh("shared")
+    write(node.bootstrap, topic, range(50))
+
+    def start() -> Any:
+        given = {"kafka.bootstrap.servers": node.bootstrap, "startingOffsets": "earliest", "subscribe": topic}
+        stream = spark.readStream.format("ottla").options(**given).load().selectExpr("cast(value as string) value")
+        writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return writer.start(str(tmp_path / "rows"))
+
+    first = start()
+    first.processAllAvailable()
+    second = start()
+    try:
+        assert not first.isActive and first.exception() is None
+        write(node.bootstrap, topic, range(50, 60))
+        second.processAllAvailable()
+    finally:
+        second.stop()
+    rows = spark.read.parquet(str(tmp_path / "rows")).collect()
+    assert sorted(int(row.value) for row in rows) == list(range(60))

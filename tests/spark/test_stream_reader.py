@@ -123,6 +123,19 @@ def test_a_spark_that_does_not_say_where_it_is(broker: Broker, streams: Streams)
     assert values(again, again.partitions(reached, again.latestOffset())) == list(range(10, 15))
 
 
+def test_no_group_is_asked_where_a_query_is(broker: Broker, streams: Streams) -> None:
+    """So it does not matter what becomes of the offsets that are committed to show its lag."""
+    topic = fresh("groupless")
+    write(broker.bootstrap, topic, range(10))
+    reader = streams(**{"subscribe": topic, "startingOffsets": "earliest", "kafka.group.id": "shown"})
+    asked = [
+        broker.fail(api, error="GROUP_AUTHORIZATION_FAILED", times=None) for api in ("FindCoordinator", "OffsetFetch")
+    ]
+    _, found = micro_batch(reader, reader.initialOffset())
+    broker.heal()
+    assert found == list(range(10)) and sum(each.hits for each in asked) == 0
+
+
 # --- how much at once -------------------------------------------------------------------------------------------------
 
 

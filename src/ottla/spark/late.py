@@ -20,8 +20,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.spark.checkpoints import sink_id, written_down
+from ottla.spark.marks import Mark, mark_of
+from ottla.spark.offsets import EARLIEST_OFFSET, document_of
 from ottla.spark.outputs import dead_letters, to
 from ottla.spark.places import bootstrap_of
+from ottla.spark.plan import Range
+from ottla.spark.snapshot import planned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,15 +66,19 @@ def send_late(spark: SparkSession, rule: LateTo, checkpoint: str, batch: int, by
     from pyspark.sql import functions as F
 
     watermark_ms = _watermark_ms(spark, checkpoint, batch - 1)
-    begin, end = (_offsets(spark, checkpoint, each) for each in (batch - 1, batch))
-    if watermark_ms <= 0 or not begin or begin == end:
+    begin, end = (_mark(spark, checkpoint, each) for each in (batch - 1, batch))
+    ranges = planned(begin, end).ranges
+    if watermark_ms <= 0 or not begin.offsets or not ranges:
         return
     raw = (
         spark.read.format("ottla")
         .option("kafka.bootstrap.servers", bootstrap_of(spark))
-        .option("assign", json.dumps({topic: [int(each) for each in places] for topic, places in end.items()}))
-        .option("startingOffsets", json.dumps(_within(begin, end)))
-        .option("endingOffsets", json.dumps(end))
+        .option("assign", json.dumps(_indexes(ranges)))
+        .option(
+            "startingOffsets",
+            json.dumps(document_of({each.partition: each.start or EARLIEST_OFFSET for each in ranges})),
+        )
+        .option("endingOffsets", json.dumps(document_of({each.partition: each.end for each in ranges})))
         .option("includeHeaders", "true")
         .load()
     )
@@ -96,18 +104,18 @@ def _watermark_ms(spark: SparkSession, checkpoint: str, batch: int) -> int:
     return int(written_down(spark, checkpoint, batch)[0]["batchWatermarkMs"]) if batch >= 0 else 0
 
 
-def _offsets(spark: SparkSession, checkpoint: str, batch: int) -> dict[str, dict[str, int]]:
-    """All sources of the query together; only those that have topics and partitions."""
-    if batch < 0:
-        return {}
+def _mark(spark: SparkSession, checkpoint: str, batch: int) -> Mark:
+    """Of all sources of the query together; only of those that have topics and partitions."""
     found: dict[str, dict[str, int]] = {}
-    for source in written_down(spark, checkpoint, batch)[1:]:
-        for topic, places in source.items():
-            if topic and isinstance(places, dict):
+    for source in written_down(spark, checkpoint, batch)[1:] if batch >= 0 else ():
+        for topic, places in source.items() if isinstance(source, dict) else ():
+            if isinstance(places, dict):
                 found.setdefault(topic, {}).update(places)
+    return mark_of(found)
+
+
+def _indexes(ranges: list[Range]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for each in ranges:
+        found.setdefault(each.partition.topic, []).append(each.partition.partition)
     return found
-
-
-def _within(begin: dict[str, dict[str, int]], end: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    """Partitions that are new in this batch begin at their beginning."""
-    return {topic: {each: begin.get(topic, {}).get(each, -2) for each in places} for topic, places in end.items()}
