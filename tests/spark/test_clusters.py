@@ -53,5 +53,6 @@ def test_a_job_runs_there(kind: str, master: Callable[[str], str], node: OttlaNo
             "same_partitions": 50,
         }
         assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) == 3  # of 2,000 records and fewer
+        assert (tmp_path / "checkpoint.died").exists() == (kind == "standalone")  # an executor, in the middle of one
         lags = client.admin.groups.lag(f"spark-copy-{topic}")
         assert {each.records for each in lags} == {0} and len(lags) == 4
