@@ -151,7 +151,7 @@ def test_a_new_leader_alone_makes_no_batch() -> None:
     mark = next_mark(reached, shorter, shorter.ends)
     found = planned(reached, mark)
     assert [loss.reason for loss in found.losses] == [Reason.TRUNCATED]
-    assert "was read up to 5, and from 3 on other records are there now" in str(found.losses[0])
+    assert "was read up to 5 and has been cut at 3 since" in str(found.losses[0])
     assert [(each.start, each.end, each.leader_epoch) for each in found.ranges] == [(3, 5, 4)]
 
 

@@ -32,23 +32,19 @@ class DataLoss(Exception):
     def __init__(self, partition: TopicPartition | None, reason: Reason, what: str) -> None:
         self.partition = partition
         self.reason = reason
-        super().__init__(
-            f"data loss ({reason.name.lower()}): {what}; {reason.value}. "
-            "Set the option failOnDataLoss to false to go on with what is there."
-        )
+        self.what = what
+        super().__init__(f"{self.told}. Set the option failOnDataLoss to false to go on with what is there.")
+
+    @property
+    def told(self) -> str:
+        return f"data loss ({self.reason.name.lower()}): {self.what}; {self.reason.value}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.partition, self.reason, self.args)
-
-
-def _again(partition: TopicPartition | None, reason: Reason, args: tuple[str, ...]) -> DataLoss:
-    loss = DataLoss(partition, reason, "")
-    loss.args = args
-    return loss
+        return DataLoss, (self.partition, self.reason, self.what)
 
 
 def report(loss: DataLoss, *, fail: bool) -> None:
     """Raise it, or say it and go on."""
     if fail:
         raise loss
-    _log.warning("%s", loss)
+    _log.warning("%s", loss.told)

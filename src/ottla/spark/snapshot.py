@@ -119,7 +119,7 @@ def planned(reached: Mark, mark: Mark) -> Plan:
         else:
             start, was = mark.begun.get(partition, reached.offsets[partition]), reached.offsets[partition]
             if start != was:
-                what = f"{partition} was read up to {was}, and from {start} on other records are there now"
+                what = f"{partition} was read up to {was} and has been cut at {start} since"
                 losses.append(DataLoss(partition, Reason.TRUNCATED, what))
         if end < start and not is_fresh:
             what = f"{partition} was read up to {start} and now ends at {end}"
