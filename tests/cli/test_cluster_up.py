@@ -17,9 +17,9 @@ import pytest
 from tests.cli.conftest import Run, invoke, started
 from tests.support.local_cluster import LocalCluster, is_alive
 from tests.support.node import OttlaNode
-from tests.support.waiting import WAIT_S, until
+from tests.support.waiting import WAIT_S, until, until_async
 
-from ottla.cli.cluster_throttle import Throttles, find, hand_over, slow_down
+from ottla.cli.cluster_throttle import NOTHING, Throttles, find, hand_over, slow_down
 from ottla.client.admin import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.client.blocking import Blocking
@@ -244,11 +244,11 @@ def test_a_throttle_of_somebody_else_stays(local: LocalCluster, ottla: Ottla) ->
     moved = ottla("cluster", "reassign", "kept:0=1,2,3", "--execute", "--throttle", "10MiB")
     for whose in ("topic kept", "broker 2"):
         assert f"{whose} has a throttle that somebody else set" in moved.err
-    assert throttle_of(ottla, "kept") == "0:1" and has_rate(ottla, 2) and not has_rate(ottla, 3)
+    until(lambda: throttle_of(ottla, "kept") == "0:1" and has_rate(ottla, 2) and not has_rate(ottla, 3))
     assert "interrupted" not in ottla("cluster", "status").err
     kept = ottla("cluster", "reassign", "--unthrottle")
     assert "has left a throttle" in kept.err and "broker 2 has a throttle that somebody else set: it stays" in kept.err
-    assert throttle_of(ottla, "kept") == "0:1" and has_rate(ottla, 2)
+    until(lambda: throttle_of(ottla, "kept") == "0:1" and has_rate(ottla, 2))
     ottla("topic", "alter", "kept", "--unset", SOURCES)
     ottla("config", "set", "broker", "2", "--unset", RATE)
 
@@ -259,9 +259,9 @@ def test_a_move_that_is_interrupted_says_how_to_take_off_its_throttle(local: Loc
         _, err = process.communicate(timeout=WAIT_S)
     assert process.returncode == 128 + signal.SIGTERM and "goes on by itself" in err and "Traceback" not in err
     assert "throttled still: `ottla cluster reassign --unthrottle` takes it off" in err
-    assert has_rate(ottla, 1) and has_rate(ottla, 2) and "2147483647:1" in (throttle_of(ottla, "slow") or "")
+    until(lambda: has_rate(ottla, 1) and has_rate(ottla, 2) and "2147483647:1" in (throttle_of(ottla, "slow") or ""))
     assert "took the throttle off slow" in ottla("cluster", "reassign", "--unthrottle").err
-    assert not has_rate(ottla, 1) and not has_rate(ottla, 2) and throttle_of(ottla, "slow") is None
+    until(lambda: not has_rate(ottla, 1) and not has_rate(ottla, 2) and throttle_of(ottla, "slow") is None)
     until(lambda: not ottla("cluster", "reassign", "--list", "--json").json)
 
 
@@ -272,13 +272,13 @@ def test_a_throttle_that_a_killed_command_left_behind(local: LocalCluster, ottla
     with Blocking(local.bootstrap) as client:
         client.admin.replicas.cancel([TopicPartition("slow", 0)])
         until(lambda: not client.admin.replicas.reassignments())
-    seen = ottla("cluster", "status")
-    assert "an interrupted command left its throttle on topic slow, broker 1, broker 2" in seen.err
+    left = "an interrupted command left its throttle on topic slow, broker 1, broker 2"
+    until(lambda: left in ottla("cluster", "status").err)
     assert ottla("cluster", "status", "--json").json["throttle_left_behind"] is True
     assert "left its throttle on topic slow" in ottla("cluster", "balance").err
     assert has_rate(ottla, 1) and throttle_of(ottla, "slow") is not None, "a dry run changes nothing"
     ottla("cluster", "balance", "--leaders-only", "--execute")
-    assert not has_rate(ottla, 1) and not has_rate(ottla, 2) and throttle_of(ottla, "slow") is None
+    until(lambda: not has_rate(ottla, 1) and not has_rate(ottla, 2) and throttle_of(ottla, "slow") is None)
     assert ottla("cluster", "status", "--json").json["throttle_left_behind"] is False
     ottla("topic", "delete", "slow", "--yes")
 
@@ -288,10 +288,11 @@ def test_a_throttle_goes_with_a_command_that_ends_before_anything_moves(local: L
 
     async def test() -> None:
         async with Admin(local.bootstrap) as admin:
-            assert await slow_down(admin, [move], 1000) == []
-            assert (await find(admin)).topics == {"kept": (1, 2)}
-            await hand_over(admin)
-            assert await find(admin) == Throttles({}, (), ())
+            known = await slow_down(admin, [move], 1000)
+            assert known == Throttles({"kept": (1, 2)}, (1, 2), ())
+            await until_async(lambda: find(admin), lambda found: found == known)
+            await hand_over(admin, known)
+            await until_async(lambda: find(admin), lambda found: found == NOTHING)
 
     asyncio.run(test())
 

@@ -50,6 +50,9 @@ class Throttles(NamedTuple):
         return ", ".join([*topics, *more, *(f"broker {each}" for each in self.brokers)])
 
 
+NOTHING = Throttles({}, (), ())
+
+
 async def find(admin: Admin) -> Throttles:
     """What the topics and brokers of the cluster have."""
     names, described = await asyncio.gather(admin.topics.names(), admin.nodes.describe(fenced=True))
@@ -92,18 +95,21 @@ def tell_of(left: Throttles | None) -> None:
 @asynccontextmanager
 async def throttled(admin: Admin, moves: Iterable[Move], rate: int | None) -> AsyncIterator[None]:
     """Moves are carried out inside, at this rate (None: as fast as they can). No throttle of ours is left behind."""
+    known = NOTHING
     try:
-        for each in await slow_down(admin, moves, rate) if rate is not None else ():
+        if rate is not None:
+            known = await slow_down(admin, moves, rate)
+        for each in known.others:
             note(f"{each} has a throttle that somebody else set: it stays as it is.")
         yield
     except BaseException:
-        await hand_over(admin)
+        await hand_over(admin, known)
         raise
-    await take_off(admin)
+    await take_off(admin, known)
 
 
-async def slow_down(admin: Admin, moves: Iterable[Move], rate: int) -> list[Resource]:
-    """Throttle what the moves copy. What somebody else throttles is left as it is, and returned."""
+async def slow_down(admin: Admin, moves: Iterable[Move], rate: int) -> Throttles:
+    """Throttle what the moves copy, and tell what was done. What somebody else throttles is left as it is."""
     lists: dict[str, tuple[list[str], list[str]]] = {}
     concerned: set[int] = set()
     for move in sorted(moves):
@@ -113,7 +119,7 @@ async def slow_down(admin: Admin, moves: Iterable[Move], rate: int) -> list[Reso
             targets += [f"{move.at.partition}:{node}" for node in move.adding]
             concerned |= {*move.before, *move.after}
     if not lists:
-        return []
+        return NOTHING
     others = (await find(admin)).others
     free = [topic for topic in lists if Resource.topic(topic) not in others]
     brokers = concerned.intersection(admin.cluster.metadata.brokers) if free else set()
@@ -126,12 +132,16 @@ async def slow_down(admin: Admin, moves: Iterable[Move], rate: int) -> list[Reso
     for broker in ours:
         await admin.configs.set(Resource.broker(broker), dict.fromkeys(_RATES, str(rate)))
     touched = {*map(Resource.topic, lists), *map(Resource.broker, concerned)}
-    return [each for each in others if each in touched]
+    marked = dict.fromkeys(free, tuple(ours))
+    return Throttles(marked, tuple(ours), tuple(each for each in others if each in touched))
 
 
-async def take_off(admin: Admin) -> Throttles:
-    """Take off what is ours, and tell what that was; `brokers` are then those that are away and keep it for now."""
-    found = await find(admin)
+async def take_off(admin: Admin, known: Throttles = NOTHING) -> Throttles:
+    """Take off what is ours, and tell what that was; `brokers` are then those that are away and keep it for now. What
+    is `known` to be set may be news to the broker that is asked."""
+    seen = await find(admin)
+    brokers = tuple(sorted({*seen.brokers, *known.brokers}))
+    found = Throttles(known.topics | seen.topics, brokers, seen.others)
     away: list[int] = []
     for broker in found.brokers:
         # Only a broker itself takes its settings. The mark of one that is away stays, for another time.
@@ -146,14 +156,14 @@ async def take_off(admin: Admin) -> Throttles:
     return found._replace(brokers=tuple(away))
 
 
-async def hand_over(admin: Admin) -> None:
+async def hand_over(admin: Admin, known: Throttles = NOTHING) -> None:
     """The command ends before its moves do: the throttle holds while they go on, and goes if none does."""
     try:
         async with asyncio.timeout(2 * PATIENCE_S):
             if not await admin.replicas.reassignments():
-                await take_off(admin)
+                await take_off(admin, known)
                 return
-            if not (await find(admin)).topics:
+            if not known.topics and not (await find(admin)).topics:
                 return
     except (ApiError, ClientError, TimeoutError):
         note(f"Whether the throttle is still set is not known: {_TAKE_OFF}.")
