@@ -13,8 +13,15 @@ pytest.importorskip("pyspark")
 from tests.spark.readers import batch_reader, micro_batch, span, stream_reader
 
 from ottla.client.blocking import Blocking
+from ottla.client.fetching import RawBatch
 from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
+from ottla.records.batch import read_header
+from ottla.records.build import build_batch
+from ottla.records.compress import Codec
+from ottla.records.record import Record
 from ottla.spark.loss import DataLoss, Reason
+from ottla.spark.rows import Rows
 from ottla.testing.broker import Broker
 
 # Many small answers and many small Arrow batches, so that things happen in the middle.
@@ -177,3 +184,24 @@ def test_a_partition_without_a_leader_is_named_when_patience_ends(broker: Broker
     broker.heal()
     assert micro_batch(stream, start)[1] == list(range(10))  # a moment later it is
     stream.stop()
+
+
+@pytest.mark.parametrize(
+    ("record", "codec", "broken", "message"),
+    [
+        (Record(7, 2**62, None, b"1", ()), Codec.NONE, None, "record at offset 7 of t-3 has a timestamp that Spark"),
+        (Record(7, 0, None, b"1", ()), Codec.NONE, -1, "t-3, offsets 7 to 7: A record batch holds malformed records"),
+        (Record(7, 0, None, b"1", ()), Codec.GZIP, -1, "t-3, offsets 7 to 7: "),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place(
+    record: Record, codec: Codec, broken: int | None, message: str
+) -> None:
+    data = build_batch([record], base_offset=7, codec=codec)
+    if broken is not None:
+        data = data[:broken]
+        data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    rows = Rows("t", 3, ("value", "timestamp"), 1)
+    raw = RawBatch(TopicPartition("t", 3), read_header(data), memoryview(data), 7, 8)
+    with pytest.raises(ApiError, match=message):
+        list(rows.add([raw]))

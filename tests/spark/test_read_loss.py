@@ -52,6 +52,9 @@ def test_ahead_deleted_recreated(client: Blocking, node: OttlaNode) -> None:
     assert lost(strict, lambda: batch_reader(node.bootstrap, **ended).partitions()) is Reason.AHEAD
     clipped = batch_reader(node.bootstrap, **ended, failOnDataLoss="false")
     assert values(clipped, clipped.partitions()) == list(range(10))
+    begun = {"subscribe": topic, "startingOffsets": f'{{"{topic}":{{"0":99}}}}'}
+    assert lost(strict, lambda: batch_reader(node.bootstrap, **begun).partitions()) is Reason.AHEAD
+    assert batch_reader(node.bootstrap, **begun, failOnDataLoss="false").partitions() == []
     old_id = client.admin.topics.describe(topic).topic_id
     gone = [RangePartition(Range(TopicPartition(topic, 3), 0, 5))]
     assert lost(strict, gone) is Reason.PARTITION_GONE

@@ -92,6 +92,14 @@ def test_loss_ends_the_query_with_its_reason(spark: Any, node: OttlaNode, tmp_pa
         run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic)
     found, _ = run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic, failOnDataLoss="false")
     assert found == [*range(50), *range(60, 80)]
+    # Made anew while no query runs, and longer than before: the checkpoint knows its id.
+    with Blocking(node.bootstrap) as client:
+        client.admin.topics.delete(topic)
+    write(node.bootstrap, topic, range(100, 200))
+    with pytest.raises(Exception, match=r"data loss \(recreated\): what was not read of topic 'losing-.*' is gone"):
+        run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic)
+    found, _ = run(spark, "ottla", node.bootstrap, tmp_path, subscribe=topic, failOnDataLoss="false")
+    assert found == [*range(50), *range(60, 80), *range(100, 200)]
 
 
 def test_two_queries_on_one_checkpoint(spark: Any, node: OttlaNode, tmp_path: Path) -> None:

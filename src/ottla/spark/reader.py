@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from ottla.model.ids import NO_ID
+from ottla.model.ids import NO_ID, TopicPartition
 from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.spark.filters import Bounds, narrow
 from ottla.spark.lookup import Lookup
@@ -70,6 +70,7 @@ class OttlaReader(DataSourceReader):
         since = self.bounds.since_ms
         ranges = []
         for partition in filter(self.bounds.holds, snapshot.ends):
+            self._check_start(partition, starts[partition], snapshot.ends[partition])
             start, end = self.bounds.clip(starts[partition], ends[partition])
             if since is not None:
                 late = snapshot.at_times[partition, since]
@@ -79,6 +80,11 @@ class OttlaReader(DataSourceReader):
             epoch = snapshot.epochs.get(partition, NO_LEADER_EPOCH)
             ranges.append(Range(partition, start, end, from_earliest, topic_id, epoch))
         return ranges
+
+    def _check_start(self, partition: TopicPartition, start: int, latest: int) -> None:
+        if start > latest:
+            what = f"the starting offset {start} of {partition} is beyond its end, {latest}"
+            report(DataLoss(partition, Reason.AHEAD, what), fail=self.settings.fail_on_data_loss)
 
     def _ends(self, snapshot: Snapshot) -> Offsets:
         """Where to end; what lies behind the end of a log cannot be waited for."""

@@ -60,7 +60,10 @@ class Rows:
         for raw in found:
             end = -1 if raw.end is None else raw.end
             wanted = Wanted(self._topic, self._partition, raw.header, raw.data, raw.start, end)
-            payload = unpacked(wanted)
+            try:
+                payload = unpacked(wanted)
+            except ApiError as error:
+                raise self._placed(error, [wanted]) from error
             self._batches.append(wanted)
             self._payloads.append(payload)
             self._rows += raw.header.count
@@ -78,8 +81,16 @@ class Rows:
 
     def _make(self) -> pa.RecordBatch:
         columns = self._columns
-        found = Scanned(self._batches, self._payloads, with_keys="key" in columns, with_values="value" in columns)
+        try:
+            found = Scanned(self._batches, self._payloads, with_keys="key" in columns, with_values="value" in columns)
+        except ApiError as error:
+            raise self._placed(error, self._batches) from error
         return pa.RecordBatch.from_arrays([self._column(name, found) for name in columns], schema=self._schema)
+
+    def _placed(self, error: ApiError, batches: Sequence[Wanted]) -> ApiError:
+        """What cannot be read is said with its place."""
+        first, last = batches[0].header.base_offset, batches[-1].header.next_offset - 1
+        return ApiError(error.code, f"{self._topic}-{self._partition}, offsets {first} to {last}: {error.text}")
 
     def _column(self, name: str, found: Scanned) -> Any:
         match name:
@@ -112,8 +123,7 @@ class Rows:
     def _times(self, found: Scanned) -> Any:
         times_ms = found.times_ms
         if found.rows and (times_ms.max() > _TIME_MS_MAX or times_ms.min() < -_TIME_MS_MAX):
-            raise ApiError(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"a record of {self._topic}-{self._partition} has a timestamp that Spark cannot hold",
-            )
+            odd = int(((times_ms > _TIME_MS_MAX) | (times_ms < -_TIME_MS_MAX)).argmax())
+            where = f"the record at offset {found.offsets[odd]} of {self._topic}-{self._partition}"
+            raise ApiError(ErrorCode.INVALID_TIMESTAMP, f"{where} has a timestamp that Spark cannot hold")
         return pa.array(times_ms * 1000).view(TYPES["timestamp"])

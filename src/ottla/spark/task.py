@@ -164,7 +164,7 @@ class _Reading:
             reason = Reason.AHEAD if position == self._part.start else Reason.TRUNCATED
             self._lose(DataLoss(partition, reason, what))
         else:
-            raise error
+            raise ApiError(error.code, f"{partition} cannot be read at offset {position}: {error.text}") from error
 
     def _count_empty(self, fetched: Fetched) -> None:
         """Nothing comes for offsets below the end of what may be read: compaction has removed them. Nothing comes for
