@@ -3,13 +3,15 @@
 Rules:
 - Columns pay off by the ten thousand rows: batches are gathered until there are `rows_min` rows, or enough bytes, or
   until nothing more has come for `linger_ms`.
+- Batches are picked, converted, and only then is a position moved behind them. One that cannot be converted takes no
+  other partition's with it.
 - pyarrow, numpy and numba are imported when the first reader asks for Arrow, and only then.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.client.fetching import RawBatch
+from ottla.client.fetched import RawBatch
 from ottla.client.places import Place
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import ARROW_GATHERED_BYTES_MAX
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 ROWS_MIN = 20_000
 LINGER_MS = 100
 
+Convert = Callable[[Sequence[RawBatch]], "pa.RecordBatch"]
 
-def converter() -> "Callable[[Sequence[RawBatch]], pa.RecordBatch]":
+
+def converter() -> Convert:
     """The function that turns fetched batches into one of Arrow's. Raises ImportError, with a hint, without pyarrow."""
     try:
         from ottla.records.arrow import Wanted, record_batch
@@ -74,12 +78,30 @@ def has_gathered(places: Mapping[TopicPartition, Place], rows_min: int, enough_b
     return rows >= rows_min or all(place.buffered_bytes >= enough_bytes for place in open_places)
 
 
-def take_batches(places: dict[TopicPartition, Place], rows_min: int) -> list[RawBatch]:
-    """What is there, up to about `rows_min` rows; the place that had enough comes last next time."""
+def pick_batches(places: dict[TopicPartition, Place], rows_min: int) -> list[RawBatch]:
+    """What is there, up to about `rows_min` rows; the place that had enough comes last next time. No position moves."""
     gathering = Gathering(rows_min)
-    for place in list(places.values()):
-        while not place.paused and (raw := place.take_batch()) is not None:
+    for place in [each for each in places.values() if not each.paused]:
+        for raw in place.batches():
             if gathering.add(raw):
                 places[place.partition] = places.pop(place.partition)
                 return gathering.take()
     return gathering.take()
+
+
+def convertible(
+    convert: Convert, batches: Sequence[RawBatch]
+) -> tuple[list[RawBatch], dict[TopicPartition, Exception]]:
+    """Of batches that cannot be converted together: those that can, in each partition up to the first that cannot; and
+    what is wrong with that one."""
+    good: list[RawBatch] = []
+    failed: dict[TopicPartition, Exception] = {}
+    for raw in batches:
+        if raw.partition not in failed:
+            try:
+                convert([raw])
+            except Exception as error:
+                failed[raw.partition] = error
+            else:
+                good.append(raw)
+    return good if failed else good[:1], failed

@@ -14,8 +14,9 @@ from typing import TypeVar
 
 from ottla.client.consumer import Consumer
 from ottla.client.delivery import Delivery
+from ottla.client.each import Each
 from ottla.client.faces import Face, calls, waits, walks
-from ottla.client.fetching import ConsumedRecord
+from ottla.client.fetched import ConsumedRecord
 from ottla.client.share_consumer import ShareConsumer
 from ottla.client.transaction import Transaction
 from ottla.model.ids import TopicPartition
@@ -44,6 +45,16 @@ async def close_after(consumer: Consumer | ShareConsumer, error: BaseException |
     await consumer.close()
 
 
+class BlockingEach(Face[Each]):
+    """`Each` for code without a loop."""
+
+    commit = waits(Each.commit)
+    committed = waits(Each.committed)
+    offsets_for_times = waits(Each.offsets_for_times)
+    beginning_offsets = waits(Each.beginning_offsets)
+    end_offsets = waits(Each.end_offsets)
+
+
 class BlockingConsumer(_Closing[Consumer]):
     """`Consumer` for code without a loop."""
 
@@ -61,6 +72,7 @@ class BlockingConsumer(_Closing[Consumer]):
     resume = calls(Consumer.resume)
     paused = calls(Consumer.paused)
     lag = calls(Consumer.lag)
+    failures = calls(Consumer.failures)
     not_handled = calls(Consumer.not_handled)
     commit = waits(Consumer.commit)
     committed = waits(Consumer.committed)
@@ -75,6 +87,11 @@ class BlockingConsumer(_Closing[Consumer]):
     @property
     def assignment(self) -> list[TopicPartition]:
         return self.inner.assignment
+
+    @property
+    def each(self) -> BlockingEach:
+        """Operations over several partitions, with the outcome of each."""
+        return BlockingEach(self.runner, self.inner.each)
 
     def __iter__(self) -> Iterator[ConsumedRecord]:
         return self

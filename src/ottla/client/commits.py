@@ -2,17 +2,23 @@
 
 Rules:
 - Versions that name topics by id are used when every id is known, older ones otherwise.
-- A commit is for the whole call: the first partition's error is raised, after the coordinator had its chance to get
-  well (`Coordinator.call`). `CommitFailed` means that the group has gone on without this member.
+- Every partition has its own outcome, as the coordinator gives it: those that were stored count, whatever became of the
+  others. What passes is asked for again: all together where the coordinator is at fault (`Coordinator.call`), else
+  without those that are done.
+- `CommitFailed` means that the group has gone on without this member.
+- That a partition has no committed offset is something the coordinator says. A partition whose answer is an error, or
+  missing, is not one without an offset: whoever took it for one would begin elsewhere, and skip records.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator
-from ottla.client.errors import CommitFailed, check, error_code
+from ottla.client.errors import ClientError, CommitFailed, check, error_code
 from ottla.client.group_metadata import GroupMetadata
+from ottla.client.outcomes import Outcomes
+from ottla.client.settling import settle
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -26,7 +32,9 @@ _GONE_ON = (
     ErrorCode.FENCED_INSTANCE_ID,
     ErrorCode.FENCED_MEMBER_EPOCH,
 )
+_GONE_ON_TEXT = "the group has rebalanced without this member: its partitions may be another's"
 _STALE_TOPIC = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the coordinator gave no answer for this partition")
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -45,10 +53,22 @@ class GroupOffsets:
         self._coordinator = coordinator
         self._group_id = group_id
 
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: GroupMetadata) -> None:
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: GroupMetadata
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         """Store positions in the name of a member (or of nobody, outside a group's own assignment)."""
-        if not offsets:
-            return
+
+        async def attempt(partitions: list[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+            try:
+                return await self._commit_once({each: offsets[each] for each in partitions}, member)
+            except (ApiError, ClientError) as error:
+                return Outcomes(failed=dict.fromkeys(partitions, error))
+
+        return await settle(self._cluster, offsets, attempt, is_over=_is_stale_topic)
+
+    async def _commit_once(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: GroupMetadata
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         ids = await self._topic_ids(offsets)
         topics: dict[str, OffsetCommitRequest.Topic] = {}
         for (name, index), place in sorted(offsets.items()):
@@ -69,16 +89,25 @@ class GroupOffsets:
             topics=list(topics.values()),
         )
         at_most = _COMMIT_BY_ID_SINCE - 1 if NO_ID in ids.values() else None
-        answer = await self._coordinator.call(
-            request, OffsetCommitResponse, error_of=_retriable_commit_error, at_most=at_most
-        )
-        code = _commit_error(answer)
-        if code in _STALE_TOPIC:
-            for name in ids:
-                self._cluster.metadata.mark_stale(name)
-        if code in _GONE_ON:
-            raise CommitFailed(code, "the group has rebalanced without this member: its partitions may be another's")
-        check(code)
+        answer = await self._coordinator.call(request, OffsetCommitResponse, error_of=_common_error, at_most=at_most)
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes(failed=dict.fromkeys(offsets, _UNANSWERED))
+        names = {topic_id: name for name, topic_id in ids.items()}
+        for told in answer.topics:
+            name = told.name or names.get(told.topic_id, "")
+            for each in told.partitions:
+                partition, code = TopicPartition(name, each.partition_index), error_code(each.error_code)
+                if partition not in offsets:
+                    continue
+                if code in _STALE_TOPIC:
+                    self._cluster.metadata.mark_stale(name)
+                if code in _GONE_ON:
+                    outcomes.failed[partition] = CommitFailed(code, _GONE_ON_TEXT)
+                elif code:
+                    outcomes.failed[partition] = ApiError(code)
+                else:
+                    outcomes.failed.pop(partition, None)
+                    outcomes.found[partition] = offsets[partition]
+        return outcomes
 
     async def fetch_all(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Everything that is committed."""
@@ -86,18 +115,49 @@ class GroupOffsets:
         request = OffsetFetchRequest(group_id=self._group_id, topics=None, groups=[group], require_stable=True)
         # Before topics had ids in it: the answer then names topics that this client has never heard of.
         answer = await self._coordinator.call(
-            request, OffsetFetchResponse, error_of=_fetch_error, at_most=_FETCH_BY_ID_SINCE - 1
+            request, OffsetFetchResponse, error_of=_first_fetch_error, at_most=_FETCH_BY_ID_SINCE - 1
         )
-        return _found(answer, {})
+        check(_first_fetch_error(answer))
+        found = ((partition, place) for partition, place, code in _places(answer, {}) if not code)
+        return {partition: place for partition, place in found if place.offset >= 0}
 
-    async def fetch(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is committed; partitions without a committed offset are left out."""
+    async def fetch(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
+        """What is committed; None where nothing is."""
+        return await settle(self._cluster, partitions, self.fetch_once)
+
+    async def fetch_once(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
+        """The same, but that a partition's own failure is not waited out."""
         wanted: dict[str, list[int]] = {}
         for topic, index in partitions:
             wanted.setdefault(topic, []).append(index)
+        asked = [TopicPartition(topic, index) for topic, indexes in wanted.items() for index in indexes]
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata | None] = Outcomes(
+            failed=dict.fromkeys(asked, _UNANSWERED)
+        )
         if not wanted:
-            return {}
-        ids = await self._topic_ids(TopicPartition(name, 0) for name in wanted)
+            return outcomes
+        try:
+            ids = await self._topic_ids(asked)
+            answer = await self._ask_for(wanted, ids)
+            check(_group_error(answer))
+        except (ApiError, ClientError) as error:
+            return Outcomes(failed=dict.fromkeys(asked, error))
+        names = {topic_id: name for name, topic_id in ids.items()}
+        for partition, place, code in _places(answer, names):
+            if partition not in outcomes.failed:
+                continue
+            if code in _STALE_TOPIC:
+                self._cluster.metadata.mark_stale(partition.topic)
+            if code:
+                outcomes.failed[partition] = ApiError(code)
+            else:
+                del outcomes.failed[partition]
+                outcomes.found[partition] = place if place.offset >= 0 else None
+        return outcomes
+
+    async def _ask_for(self, wanted: Mapping[str, list[int]], ids: Mapping[str, bytes]) -> OffsetFetchResponse:
         by_id = OffsetFetchRequest.Group.Topics
         group = OffsetFetchRequest.Group(
             group_id=self._group_id,
@@ -110,48 +170,50 @@ class GroupOffsets:
             require_stable=True,
         )
         at_most = _FETCH_BY_ID_SINCE - 1 if NO_ID in ids.values() else None
-        answer = await self._coordinator.call(request, OffsetFetchResponse, error_of=_fetch_error, at_most=at_most)
-        return _found(answer, {topic_id: name for name, topic_id in ids.items()})
+        return await self._coordinator.call(request, OffsetFetchResponse, error_of=_group_error, at_most=at_most)
 
     async def _topic_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, bytes]:
-        ids: dict[str, bytes] = {}
-        for name, _ in partitions:
-            if name not in ids:
-                try:
-                    ids[name] = (await self._cluster.topic(name)).topic_id
-                except ApiError:
-                    ids[name] = NO_ID  # the coordinator says what is wrong with it
-        return ids
+        """As far as they are known; for others the coordinator says what is wrong with them."""
+        names = dict.fromkeys(name for name, _ in partitions)
+        known = self._cluster.metadata.topics
+        unknown = [name for name in names if self._cluster.metadata.fresh(name) is None]
+        if unknown:
+            await self._cluster.refresh(unknown)
+        return {name: known[name].topic_id if name in known else NO_ID for name in names}
 
 
-def _found(answer: OffsetFetchResponse, names: Mapping[bytes, str]) -> dict[TopicPartition, OffsetAndMetadata]:
-    check(_fetch_error(answer))
-    found: dict[TopicPartition, OffsetAndMetadata] = {}
+def _places(
+    answer: OffsetFetchResponse, names: Mapping[bytes, str]
+) -> Iterator[tuple[TopicPartition, OffsetAndMetadata, ErrorCode]]:
+    """The partitions of an answer of any version."""
     for old in answer.topics:
         for at in old.partitions:
             place = OffsetAndMetadata(at.committed_offset, at.committed_leader_epoch, at.metadata or "")
-            found[TopicPartition(old.name, at.partition_index)] = place
-    for new in (each for group_answer in answer.groups for each in group_answer.topics):
+            yield TopicPartition(old.name, at.partition_index), place, error_code(at.error_code)
+    for new in (topic for group in answer.groups for topic in group.topics):
+        name = new.name or names.get(new.topic_id, "")
         for each in new.partitions:
             place = OffsetAndMetadata(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
-            found[TopicPartition(new.name or names[new.topic_id], each.partition_index)] = place
-    return {partition: place for partition, place in found.items() if place.offset >= 0}
+            yield TopicPartition(name, each.partition_index), place, error_code(each.error_code)
 
 
-def _commit_error(answer: OffsetCommitResponse) -> ErrorCode:
-    codes = [error_code(each.error_code) for topic in answer.topics for each in topic.partitions if each.error_code]
-    return codes[0] if codes else ErrorCode.NONE
-
-
-def _retriable_commit_error(answer: OffsetCommitResponse) -> ErrorCode:
-    """A topic that was deleted will not come back by asking again."""
-    code = _commit_error(answer)
+def _common_error(answer: OffsetCommitResponse) -> ErrorCode:
+    """What is wrong with the coordinator: it then says so of every partition."""
+    codes = {error_code(each.error_code) for topic in answer.topics for each in topic.partitions}
+    code = codes.pop() if len(codes) == 1 else ErrorCode.NONE
     return ErrorCode.NONE if code in _STALE_TOPIC else code
 
 
-def _fetch_error(answer: OffsetFetchResponse) -> ErrorCode:
+def _group_error(answer: OffsetFetchResponse) -> ErrorCode:
     codes = [answer.error_code, *(group.error_code for group in answer.groups)]
-    codes += [each.error_code for topic in answer.topics for each in topic.partitions]
-    codes += [each.error_code for group in answer.groups for topic in group.topics for each in topic.partitions]
-    real = [error_code(code) for code in codes if code and error_code(code) not in _STALE_TOPIC]
-    return real[0] if real else ErrorCode.NONE
+    return next((error_code(code) for code in codes if code), ErrorCode.NONE)
+
+
+def _first_fetch_error(answer: OffsetFetchResponse) -> ErrorCode:
+    codes = (code for _, _, code in _places(answer, {}) if code and code not in _STALE_TOPIC)
+    return _group_error(answer) or next(codes, ErrorCode.NONE)
+
+
+def _is_stale_topic(error: Exception) -> bool:
+    """A topic that was deleted will not come back by asking again."""
+    return isinstance(error, ApiError) and error.code in _STALE_TOPIC

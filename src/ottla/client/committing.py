@@ -5,6 +5,7 @@ Rules:
 - An automatic commit that fails is logged, not raised. What was not committed is read again by whoever comes next: at
   least once, as promised.
 - Only what changed is committed automatically.
+- A commit has an outcome per partition: what was stored counts as committed, whatever became of the others.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from ottla.client.consumer_options import ConsumerOptions
 from ottla.client.errors import ClientError, CommitFailed
 from ottla.client.group_metadata import GroupMetadata
 from ottla.client.options import ClientOptions
+from ottla.client.outcomes import Outcomes
 from ottla.client.places import Place
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -44,14 +46,16 @@ class Committer:
         self._task: asyncio.Task[None] | None = None
         self._due_at_s: float | None = None
 
-    async def commit(self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]) -> None:
-        """Store the positions that the caller asks for, and note it at the places."""
+    async def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        """Store the positions that the caller asks for, and note at the places which were."""
         for place in places:
             if place.partition in positions:
                 place.asked = positions[place.partition].offset
         if self._task is not None:
             await asyncio.wait([self._task])
-        await self._store(positions, places)
+        return await self._store(positions, places)
 
     def commit_when_due(self, places: Sequence[Place]) -> None:
         """The automatic commit: in the background, one at a time, of what earlier polls handed out."""
@@ -79,32 +83,45 @@ class Committer:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _store(self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Iterable[Place]) -> None:
+    async def _store(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Iterable[Place]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._client_options.api_timeout_ms / 1000
-        while True:
-            member = self._member()
-            try:
-                await self.offsets.commit(positions, member)
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
+        left = dict(positions)
+        while left:
+            outcomes.add(await self._store_as_member(left))
+            # KIP-848: the epoch moved while the commit was under way; the heartbeat brings the new one.
+            left = {each: positions[each] for each, error in outcomes.failed.items() if _is_stale_epoch(error)}
+            if not left or loop.time() > deadline_s:
                 break
-            except CommitFailed:
-                self._forfeit(member)
-                raise
-            except ApiError as error:
-                # KIP-848: the epoch moved while the commit was under way; the heartbeat brings the new one.
-                if error.code != ErrorCode.STALE_MEMBER_EPOCH or loop.time() > deadline_s:
-                    raise
-                await asyncio.sleep(self._client_options.retry_backoff_ms / 1000)
+            await asyncio.sleep(self._client_options.retry_backoff_ms / 1000)
         for place in places:
-            stored = positions.get(place.partition)
+            stored = outcomes.found.get(place.partition)
             if stored is not None:
                 place.committed = stored.offset
+        return outcomes
+
+    async def _store_as_member(self, positions: Positions) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        try:
+            member = self._member()
+        except CommitFailed as error:
+            return Outcomes(failed=dict.fromkeys(positions, error))
+        outcomes = await self.offsets.commit(positions, member)
+        if any(isinstance(error, CommitFailed) for error in outcomes.failed.values()):
+            self._forfeit(member)
+        return outcomes
 
     async def _store_quietly(self, positions: Positions, places: Sequence[Place]) -> None:
         try:
-            await self._store(positions, places)
+            (await self._store(positions, places)).all()
         except (ApiError, ClientError) as error:
             log.warning("group %s: automatic commit failed: %s", self._options.group_id, error)
+
+
+def _is_stale_epoch(error: Exception) -> bool:
+    return isinstance(error, ApiError) and error.code == ErrorCode.STALE_MEMBER_EPOCH
 
 
 def positions_of(places: Iterable[Place]) -> Positions:

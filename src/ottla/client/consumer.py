@@ -12,46 +12,45 @@ Rules:
 - An exception that leaves the block of the consumer (or in whose handling it is closed) means that what was handed out
   last was not handled: `not_handled`. The last commit then ends before it: the record of the iteration, or all that
   the last `poll` or Arrow batch held.
-- A broker that is away is waited for; `poll` returns nothing meanwhile. What will not pass is raised, and the next
-  `poll` tries again.
+- Deliver, then advance: a position moves with the records that are handed out, all of them or none. What was fetched
+  and not handed out is never behind it.
+- Every partition is read by itself (`client.supply`). A broker that is away, a topic that does not exist are waited for
+  while the others are read; `failures` tells. What will not pass is raised, when what is good was handed out, and tried
+  again by the next `poll`.
 """
 
 import asyncio
-import logging
 import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.client.arrow import LINGER_MS, ROWS_MIN, converter, has_gathered, take_batches
+from ottla.client.arrow import LINGER_MS, ROWS_MIN, converter, convertible, has_gathered, pick_batches
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
-from ottla.client.committing import Committer, positions_of
+from ottla.client.committing import Committer
 from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
 from ottla.client.coordinator import Coordinator, CoordinatorKind
-from ottla.client.errors import ClientError, CommitFailed, LogTruncated, OffsetOutOfRange
-from ottla.client.fetching import ConsumedRecord, Fetched, Fetcher
+from ottla.client.each import NO_GROUP, Each
+from ottla.client.errors import ClientError, CommitFailed
+from ottla.client.fetched import ConsumedRecord, RawBatch
 from ottla.client.group_metadata import GroupMetadata
 from ottla.client.handing import Handing
-from ottla.client.locating import locate
 from ottla.client.membership.classic import ClassicMembership
 from ottla.client.membership.modern import ModernMembership
 from ottla.client.membership.wanted import Wanted
-from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_offsets, resolve
+from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time
 from ottla.client.options import ClientOptions
 from ottla.client.ownership import Ownership
 from ottla.client.places import Place
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.client.supply import Supply
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-log = logging.getLogger(__name__)
-
-_NO_GROUP = "this needs a group_id"
 
 
 class Consumer(Closing):
@@ -65,23 +64,19 @@ class Consumer(Closing):
         self.cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
         self._ownership = Ownership(self._commit_before_revoking)
         self._wakened = asyncio.Event()
-        self._fetcher = Fetcher(
-            self.cluster,
-            self.options.read_options(),
-            patient=True,
-            wake=self._wake,
-            rack_id=self.options.client_rack or "",
-        )
         self._membership: ClassicMembership | ModernMembership | None = None
         self._coordinators: list[Coordinator] = []
         self._committer: Committer | None = None
+        offsets: GroupOffsets | None = None
         if self.options.group_id is not None:
             offsets = GroupOffsets(self.cluster, self._coordinator(), self.options.group_id)
             self._committer = Committer(
                 offsets, self.options, self.cluster.options, self._committing_member, self._forfeit
             )
+        places = self._ownership.places
+        self._supply = Supply(self.cluster, self.options, offsets, places, self._wake)
+        self.each = Each(self.cluster, self._committer, places, read_committed=self.options.read_committed)
         self._advancing: asyncio.Task[None] | None = None
-        self._locating: asyncio.Task[None] | None = None
         self._handing = Handing()
         self._closed = False
 
@@ -94,10 +89,8 @@ class Consumer(Closing):
         self._closed = True
         self._wake()  # whoever polls in another task stops
         self._stop_handing()
-        if self._locating is not None:
-            self._locating.cancel()
-        await asyncio.gather(*filter(None, (self._advancing, self._locating)), return_exceptions=True)
-        await self._fetcher.close()
+        await asyncio.gather(*filter(None, (self._advancing,)), return_exceptions=True)
+        await self._supply.close()
         try:
             await self._give_back()
         finally:
@@ -127,7 +120,7 @@ class Consumer(Closing):
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
         """Read these topics (or all whose whole name the pattern matches) as a member of the group."""
         if self.options.group_id is None:
-            raise ValueError(_NO_GROUP)
+            raise ValueError(NO_GROUP)
         if isinstance(topics, str):
             raise TypeError("subscribe takes a list of names, or a compiled pattern")
         if self._membership is None:
@@ -172,7 +165,7 @@ class Consumer(Closing):
         if self._membership is not None:
             return self._membership.metadata
         if self.options.group_id is None:
-            raise ValueError(_NO_GROUP)
+            raise ValueError(NO_GROUP)
         return GroupMetadata(self.options.group_id, group_instance_id=self.options.group_instance_id)
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -182,32 +175,24 @@ class Consumer(Closing):
     ) -> dict[TopicPartition, list[ConsumedRecord]]:
         """Records by partition, as soon as there are any; nothing when the time is over."""
         self._handing.come_back()
-        found: dict[TopicPartition, list[ConsumedRecord]] = {}
-        left = self.options.max_poll_records if max_records is None else max_records
+        self._supply.raise_failure()
         if not await self._ready(timeout_ms):
-            return found
-        self._handing.hold(self._ownership.places.values())
-        for place in list(self._ownership.places.values()):
-            while left > 0 and not place.paused and place.has_records:
-                try:
-                    records, next_offset = place.take(left)
-                except ApiError:
-                    if not found:
-                        self._ownership.put_last(place.partition)
-                        raise
-                    left = 0  # what came before is handed out; a later poll says what is wrong here
-                    break
-                place.hand_out(records, next_offset)
-                left -= len(records)
-                earlier = found.get(place.partition)
-                if earlier is None:
-                    found[place.partition] = records
-                else:
-                    earlier.extend(records)
-        for partition in found:
+            return {}
+        places = [place for place in self._ownership.places.values() if not place.paused]
+        records_max = self.options.max_poll_records if max_records is None else max_records
+        handed = self._handing.hand_out(places, records_max)
+        self._handed_out(handed.found, handed.failed)
+        return handed.found
+
+    def _handed_out(self, partitions: Iterable[TopicPartition], failed: Mapping[TopicPartition, Exception]) -> None:
+        """Others come first next time. What failed is told now if nothing was handed out, or else by the next call."""
+        for partition, error in failed.items():
+            self._supply.fail(self._ownership.places[partition], error)
+        for partition in {**dict.fromkeys(partitions), **failed}:
             self._ownership.put_last(partition)
-        self._start_fetches()  # the brokers work while the caller does
-        return found
+        if not partitions:
+            self._supply.raise_failure()
+        self._supply.start()  # the brokers work while the caller does
 
     def __aiter__(self) -> "Consumer":
         return self
@@ -225,6 +210,7 @@ class Consumer(Closing):
 
     async def _next_handing(self) -> None:
         self._handing.come_back()
+        self._supply.raise_failure()
         try:
             while not await self._ready(None):
                 pass
@@ -232,12 +218,17 @@ class Consumer(Closing):
             if self._closed:
                 return  # the iteration ends
             raise
+        failed: dict[TopicPartition, Exception] = {}
         for place in self._ownership.places.values():
             if place.has_records and not place.paused:
-                self._ownership.put_last(place.partition)
-                self._handing.begin(place, self.options.max_poll_records)
-                self._start_fetches()
-                return
+                try:
+                    self._handing.begin(place, self.options.max_poll_records)
+                except Exception as error:
+                    failed[place.partition] = error
+                else:
+                    self._handed_out([place.partition], failed)
+                    return
+        self._handed_out([], failed)
 
     def _stop_handing(self) -> None:
         if sys.exception() is None:
@@ -262,6 +253,7 @@ class Consumer(Closing):
         enough = partial(has_gathered, places, rows_min, self.options.max_partition_fetch_bytes)
         while True:
             self._handing.come_back()
+            self._supply.raise_failure()
             try:
                 await self._ready(None)
                 await self._ready(linger_ms, enough)
@@ -269,16 +261,29 @@ class Consumer(Closing):
                 if self._closed:
                     return
                 raise
-            self._handing.hold(places.values())
-            batches = take_batches(places, rows_min)
-            self._start_fetches()
+            batches = pick_batches(places, rows_min)
+            failed: Mapping[TopicPartition, Exception] = {}
+            columns: pa.RecordBatch | None = None
             if batches:
                 try:
                     columns = convert(batches)
-                except BaseException:
-                    self.not_handled()
-                    raise
+                except Exception:
+                    batches, failed = convertible(convert, batches)
+                    columns = convert(batches) if batches else None
+            self._hand_out_batches(batches, failed)
+            if columns is not None:
                 yield columns
+
+    def _hand_out_batches(self, batches: list[RawBatch], failed: Mapping[TopicPartition, Exception]) -> None:
+        places = self._ownership.places
+        self._handing.hold(places.values())
+        for raw in batches:
+            places[raw.partition].hand_out_batch()
+        for partition, error in failed.items():
+            self._supply.fail(places[partition], error)
+        if not batches:
+            self._supply.raise_failure()
+        self._supply.start()
 
     def _has_records(self) -> bool:
         return any(place.has_records and not place.paused for place in self._ownership.places.values())
@@ -296,11 +301,12 @@ class Consumer(Closing):
                 return False
             if self._committer is not None and (self._membership is None or self._membership.may_commit):
                 self._committer.commit_when_due(list(self._ownership.places.values()))
-            self._collect()
-            self._find_positions()
+            self._supply.take_in()
             if is_enough():
                 return True
-            self._start_fetches()
+            if not self._has_records():
+                self._supply.raise_failure()
+            self._supply.start()
             # Even without a deadline one looks around now and then: automatic commits are due by time.
             wait_s = 1.0 if deadline_s is None else min(1.0, deadline_s - loop.time())
             if wait_s <= 0:
@@ -326,45 +332,6 @@ class Consumer(Closing):
         task.result()
         return True
 
-    def _start_fetches(self) -> None:
-        """Ask for what is not paused and not buffered well enough."""
-        wanted, full = [], False
-        for place in self._ownership.places.values():
-            if place.cursor is None or place.paused:
-                continue
-            if place.buffered_bytes < self.options.max_partition_fetch_bytes:
-                wanted.append(place.cursor)
-            else:
-                full = True
-        # A long poll for the others would keep the busy partitions waiting behind it.
-        self._fetcher.start(wanted, hurried=full)
-
-    def _collect(self) -> None:
-        failure: Exception | None = None
-        for fetched in self._fetcher.collect():
-            place = self._ownership.places.get(fetched.cursor.partition)
-            if place is None:
-                continue
-            if fetched.error is None:
-                place.add(fetched)
-            elif fetched.cursor is place.cursor and not place.has_records:
-                failure = self._recover_position(place, fetched) or failure
-        if failure is not None:
-            raise failure
-
-    def _recover_position(self, place: Place, fetched: Fetched) -> Exception | None:
-        """A position that the log does not have is reset, if the options say where to."""
-        error = fetched.error
-        if isinstance(error, LogTruncated) and self.options.reset is not None:
-            log.warning("%s; going on from there", error)
-            place.move(error.end_offset)
-        elif isinstance(error, OffsetOutOfRange) and self.options.reset is not None:
-            log.warning("%s; going on from %s", error, self.options.auto_offset_reset)
-            place.move(None, wanted=self.options.reset)
-        else:
-            return error
-        return None
-
     # --- positions ----------------------------------------------------------------------------------------------
 
     def position(self, partition: TopicPartition) -> int | None:
@@ -388,7 +355,7 @@ class Consumer(Closing):
     def _seek_to(self, time: Time, partitions: Sequence[TopicPartition]) -> None:
         self._handing.stop()
         for partition in partitions or self.assignment:
-            self._place(partition).move(None, wanted=time)
+            self._place(partition).move(time)
         self._wake()
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -416,41 +383,22 @@ class Consumer(Closing):
             raise ValueError(f"{partition} is not assigned to this consumer")
         return place
 
-    def _find_positions(self) -> None:
-        """Places without a position get one: where a seek wants it, where the group left off, or by the options."""
-        if self._locating is not None:
-            if not self._locating.done():
-                return
-            task, self._locating = self._locating, None
-            task.result()
-        lost = [place for place in self._ownership.places.values() if place.position is None]
-        if lost:
-            group = None if self._committer is None else self._committer.offsets
-            self._locating = asyncio.create_task(locate(self.cluster, self.options, group, lost))
-            self._locating.add_done_callback(self._wake)
+    def failures(self) -> dict[TopicPartition, Exception]:
+        """What keeps partitions from being read at the moment: what passes and is waited for, and what was raised last
+        and is tried again."""
+        return self._supply.failures()
 
     # --- commits ------------------------------------------------------------------------------------------------
 
     async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Store these positions (or all present ones) and wait for it; `CommitFailed` when the partitions are gone."""
-        places = list(self._ownership.places.values())
-        if offsets is None:
-            wanted = positions_of(places)
-        else:
-            wanted = {
-                TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else place
-                for partition, place in offsets.items()
-            }
-        await self._group_committer().commit(wanted, places)
+        """Store these positions (or all present ones) and wait for it; `CommitFailed` when the partitions are gone.
+        If it raises, others may have been stored: `each.commit` tells which."""
+        (await self.each.commit(offsets)).all()
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has stored; partitions without anything are left out."""
-        return await self._group_committer().offsets.fetch(partitions)
-
-    def _group_committer(self) -> Committer:
-        if self._committer is None:
-            raise ValueError(_NO_GROUP)
-        return self._committer
+        found = (await self.each.committed(partitions)).all()
+        return {partition: place for partition, place in found.items() if place is not None}
 
     def _committing_member(self) -> GroupMetadata:
         """A member without a place must not commit as if it were none: the coordinator may take that."""
@@ -473,20 +421,14 @@ class Consumer(Closing):
         self, times_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTime | None]:
         """The first record at or after each time; None where nothing is that late."""
-        found = await list_offsets(
-            self.cluster,
-            {partition: Time(time_ms) for partition, time_ms in times_ms.items()},
-            read_committed=self.options.read_committed,
-        )
-        return {partition: place if place.offset >= 0 else None for partition, place in found.items()}
+        return (await self.each.offsets_for_times(times_ms)).all()
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return await resolve(self.cluster, [(partition, EARLIEST) for partition in partitions])
+        return (await self.each.beginning_offsets(partitions)).all()
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Behind the last record; with read_committed behind the last one that is decided."""
-        wanted = [(partition, LATEST) for partition in partitions]
-        return await resolve(self.cluster, wanted, read_committed=self.options.read_committed)
+        return (await self.each.end_offsets(partitions)).all()
 
     # --- plumbing -----------------------------------------------------------------------------------------------
 

@@ -78,6 +78,17 @@ class OffsetOutOfRange(ApiError):
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, why)
 
 
+class TopicRecreated(OffsetOutOfRange):
+    """The topic that was read is gone, and another one has its name: the offset means nothing there."""
+
+    def __init__(self, partition: TopicPartition, offset: int, start_offset: int, end_offset: int) -> None:
+        super().__init__(partition, offset, start_offset, end_offset)
+        self.message = (
+            f"offset {offset} of {partition} is of a topic that was deleted; another one has its name now, and offsets "
+            f"from {start_offset} to {end_offset}"
+        )
+
+
 class LogTruncated(ApiError):
     """Records that were read are no longer in the log: an unclean election put others in their place (KIP-320)."""
 

@@ -1,42 +1,52 @@
-"""Fetching: one Fetch per broker for whatever is wanted there, checked, filtered, and decoded by the batch.
+"""Fetching: one Fetch per broker for whatever is wanted there.
 
 `RangeReader` and `Consumer` are both built on `Fetcher`; each decides what is wanted and what becomes of it.
 
 Rules:
 - One Fetch per broker carries all partitions that it leads, so that a hundred idle partitions cost one long poll.
-- A cursor is part of one fetch at a time (`busy`), wherever its partition moves meanwhile.
-- Batches arrive whole: a `RawBatch` says which part of it was asked for.
-- Control batches are skipped, and with `read_committed` so are those of aborted transactions.
-- Every batch is checked against its CRC unless told otherwise.
-- What goes wrong with one partition for good comes as its `Fetched.error`; the other partitions of the same answer are
-  not touched by it. What passes is waited out: for `api_timeout_ms`, or for ever if the fetcher is `patient`.
+- A cursor is part of one request at a time (`busy`), wherever its partition moves meanwhile.
+- Deliver, then advance: an answer is read without moving anything (`client.fetched`). A cursor moves in `collect`, in
+  the same step in which what was found becomes its owner's. What is lost before (a task that fails or is cancelled) is
+  asked for again.
+- Every partition has its own outcome. What goes wrong with one for good comes as its `Fetched.error`; `collect` itself
+  does not raise. What passes is waited out (`client.leaders`): for `api_timeout_ms`, or for ever if the fetcher is
+  `patient`.
+- Questions beside the records (who leads, where the log begins and ends, which offset a time has) are asked in tasks of
+  their own: no partition's records wait for another's answer.
 - A leader that is gone is looked for at once; one that says who leads now (KIP-951) is believed. A leader may also name
   a replica nearer to us (KIP-392): that one is asked until it fails, or `metadata_max_age_ms` are over.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain, repeat
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ottla.client.cluster import Cluster, Purpose
-from ottla.client.errors import ClientError, LogTruncated, UnsupportedApi, check
+from ottla.client.connection import Connection
+from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi, check
+from ottla.client.fetched import (
+    ConsumedRecord,
+    Cursor,
+    Fetched,
+    PartitionAnswer,
+    RawBatch,
+    ReadOptions,
+    decode_batch,
+    read_answer,
+)
+from ottla.client.leader_search import LeaderSearch
 from ottla.client.links import SILENCE_MS
 from ottla.client.metadata import NO_LEADER
-from ottla.client.offsets import out_of_range
-from ottla.model import limits
+from ottla.client.offsets import EARLIEST, LATEST, NOT_FOUND, Time, ask_leader
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
-from ottla.records import batch as batches_of
-from ottla.records.batch import NO_LEADER_EPOCH, BatchHeader
-from ottla.records.committed import AbortedFilter
-from ottla.records.record import Columns, Headers, columns
+from ottla.records.batch import NO_LEADER_EPOCH
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
+__all__ = ["ConsumedRecord", "Cursor", "Fetched", "Fetcher", "RawBatch", "ReadOptions", "decode_batch"]
+
 _BY_ID_SINCE = 13  # Fetch names topics by id from this version on
-_NOWHERE = -1  # the "broker" of cursors whose leader is being looked for
+_NOWHERE = -1  # the "broker" of cursors whose leader is to be looked for
 # From a replica that does not lead, these only mean that the leader knows better.
 _OF_FOLLOWERS = (
     ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -49,90 +59,18 @@ _OF_FOLLOWERS = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
 )
-_PartitionAnswer = FetchResponse.FetchableTopicResponse.PartitionData
 
 
-class RawBatch(NamedTuple):
-    """One batch as it came from the broker, and the part of it that was asked for."""
-
-    partition: TopicPartition
-    header: BatchHeader
-    data: memoryview
-    start: int
-    end: int | None
+_BOUNDS: tuple[Time, Time] = (EARLIEST, LATEST)
+# What is wrong with a position that is not in the log: out of range, of another topic, or cut off.
+_Beyond = type[OffsetOutOfRange] | LogTruncated
 
 
-class ConsumedRecord(NamedTuple):
-    """A record and where it was read."""
+class _Asked(NamedTuple):
+    """What a task asks: the broker, if it is a Fetch, and the cursors that are busy until its end."""
 
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    leader_epoch: int
-
-
-_consumed_record = partial(tuple.__new__, ConsumedRecord)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How to fetch; Kafka's names and defaults, units last."""
-
-    max_wait_ms: int = 500
-    min_bytes: int = 1
-    max_bytes: int = 50 * limits.MIB
-    max_partition_bytes: int = limits.MIB
-    read_committed: bool = False
-    check_crc: bool = True
-
-
-class Cursor:
-    """How far one partition has been fetched, and up to where it is wanted."""
-
-    __slots__ = (
-        "busy",
-        "end",
-        "failure",
-        "last_epoch",
-        "partition",
-        "position",
-        "replica",
-        "retries",
-        "topic_id",
-        "tried",
-    )
-
-    def __init__(self, partition: TopicPartition, start: int, end: int | None = None, topic_id: bytes = NO_ID) -> None:
-        self.partition = partition
-        self.topic_id = topic_id  # if it is known: another topic of that name is not fetched from
-        self.position = start
-        self.end = end
-        self.last_epoch = NO_LEADER_EPOCH  # of the last batch fetched; lets the broker see a truncated log
-        self.retries = 0
-        self.busy = False
-        self.failure: Exception | None = None  # why its leader is to be looked for
-        self.tried: tuple[int, int] | None = None  # the leader, and its epoch, of the last attempt
-        self.replica: tuple[int, float] | None = None  # a broker to be asked instead of the leader, and until when
-
-    @property
-    def done(self) -> bool:
-        return self.end is not None and self.position >= self.end
-
-
-class Fetched(NamedTuple):
-    """What one answer brought for one cursor; `next_offset` is behind everything in it, skipped batches included."""
-
-    cursor: Cursor
-    batches: list[RawBatch]
-    next_offset: int
-    high_watermark: int
-    last_stable_offset: int
-    size_bytes: int = 0
-    error: ApiError | None = None
+    node_id: int
+    cursors: list[Cursor]
 
 
 class Fetcher:
@@ -149,72 +87,100 @@ class Fetcher:
     ) -> None:
         self.options = options
         self._cluster = cluster
-        self._patient = patient
         self._wake = wake
         self._rack_id = rack_id
-        self._tasks: dict[asyncio.Task[list[Fetched]], int] = {}  # task -> node it asks
-        self._kept: list[Fetched] = []  # arrived together with a failure
+        self._tasks: dict[asyncio.Task[list[Fetched]], _Asked] = {}
+        self._failed: list[Fetched] = []  # whose leaders cannot be found
+        self._news = asyncio.Event()
+        self._search = LeaderSearch(cluster, patient=patient, found=self._release, failed=self._not_led)
 
     def __bool__(self) -> bool:
-        """Whether anything is under way."""
-        return bool(self._tasks)
+        """Whether anything is under way, or has come and was not collected."""
+        return bool(self._tasks or self._failed or self._search)
 
     async def close(self) -> None:
-        """Stop fetching; what was fetched and not collected is dropped."""
-        tasks, self._tasks = list(self._tasks), {}
-        for task in tasks:
+        """Stop fetching; what was fetched and not collected is dropped, and no cursor is behind it."""
+        tasks, self._tasks = self._tasks, {}
+        failed, self._failed = self._failed, []
+        for fetched in failed:
+            fetched.cursor.busy = False
+        for task, asked in tasks.items():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            for cursor in asked.cursors:
+                cursor.busy = False
+        await asyncio.gather(*tasks, self._search.close(), return_exceptions=True)
 
     def start(self, cursors: Iterable[Cursor], *, hurried: bool = False) -> None:
         """See that every broker that leads one of the cursors has a Fetch under way. Hurried ones do not wait for data
         (the owner will want more partitions of the same broker in a moment)."""
         by_leader: dict[int, list[Cursor]] = {}
+        timed: dict[int, list[Cursor]] = {}
         for cursor in cursors:
             if not cursor.busy:
-                by_leader.setdefault(self._source_of(cursor), []).append(cursor)
-        nodes_asked = list(self._tasks.values())
+                node_id = self._source_of(cursor)
+                if node_id == _NOWHERE:
+                    self._search.add(cursor)
+                elif cursor.time is not None:
+                    timed.setdefault(node_id, []).append(cursor)
+                else:
+                    by_leader.setdefault(node_id, []).append(cursor)
+        nodes_asked = [asked.node_id for asked in self._tasks.values()]
         for node_id, wanted in by_leader.items():
-            if node_id == _NOWHERE:
-                self._spawn(_NOWHERE, wanted, partial(self._recover, wanted))
-            elif node_id not in nodes_asked:
-                self._spawn(node_id, wanted, partial(self._fetch, node_id, wanted, hurried))
+            if node_id not in nodes_asked:
+                request, names = self._request(wanted, hurried)
+                self._spawn(self._fetch(node_id, wanted, request, names), wanted, node_id)
+        for node_id, wanted in timed.items():
+            self._spawn(self._find_offsets(node_id, wanted), wanted)
 
     async def wait(self, timeout_s: float | None = None) -> None:
-        """Until something that is under way has ended, or the time is over."""
-        await asyncio.wait(self._tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        """Until there is something to collect or to start, or the time is over."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+        self._news.clear()
 
     def collect(self) -> list[Fetched]:
-        """What has arrived since the last time; raises what went wrong for good. The cursors are behind what arrived
-        beside that, so it is kept for the next time."""
-        found, self._kept = self._kept, []
-        failure: BaseException | None = None
+        """What was found since the last time, for each cursor. From here on it is the owner's: the cursors are behind
+        it."""
+        found, self._failed = self._failed, []
         for task in [each for each in self._tasks if each.done()]:
-            del self._tasks[task]
+            asked = self._tasks.pop(task)
             error = task.exception()
             if error is None:
-                found.extend(task.result())
-            failure = failure or error
-        if failure is not None:
-            self._kept = found
-            raise failure
+                found += task.result()
+            else:  # a defect, and not an outcome: it must be seen, and nobody else suffer from it
+                found += [_failure(cursor, error) for cursor in asked.cursors]
+            for cursor in asked.cursors:
+                cursor.busy = False
+        for fetched in found:
+            fetched.cursor.busy = False
+            if fetched.error is None:
+                _advance(fetched)
         return found
 
-    def _spawn(self, node_id: int, cursors: list[Cursor], work: Callable[[], Awaitable[list[Fetched]]]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, list[Fetched]], cursors: list[Cursor], node_id: int = _NOWHERE) -> None:
         for cursor in cursors:
             cursor.busy = True
+        task = asyncio.create_task(work)
+        self._tasks[task] = _Asked(node_id, cursors)
+        task.add_done_callback(self._tell)
 
-        async def run() -> list[Fetched]:
-            try:
-                return await work()
-            finally:
-                for cursor in cursors:
-                    cursor.busy = False
-
-        task = asyncio.create_task(run())
-        self._tasks[task] = node_id
+    def _tell(self, what: object = None) -> None:
+        self._news.set()
         if self._wake is not None:
-            task.add_done_callback(self._wake)
+            self._wake(what)
+
+    def _release(self, cursor: Cursor) -> None:
+        cursor.busy = False
+        self._tell()
+
+    def _not_led(self, cursor: Cursor, error: Exception) -> None:
+        self._failed.append(_failure(cursor, error))
+        self._tell()
+
+    # --- whom to ask --------------------------------------------------------------------------------------------
 
     def _source_of(self, cursor: Cursor) -> int:
         """The broker to ask: the leader, or the replica that it named."""
@@ -233,81 +199,112 @@ class Fetcher:
         info = None if topic is None else topic.partition(partition.partition)
         return info.leader if info is not None and info.leader != NO_LEADER else _NOWHERE
 
-    # --- one round trip -----------------------------------------------------------------------------------------
+    def _is_recreated(self, cursor: Cursor) -> bool:
+        topic = self._cluster.metadata.topics.get(cursor.partition.topic)
+        return topic is not None and topic.topic_id not in (cursor.topic_id, NO_ID)
 
-    async def _fetch(self, node_id: int, cursors: list[Cursor], hurried: bool) -> list[Fetched]:
-        """Ask one broker; errors that pass give nothing, but that the leader is looked for."""
-        try:
-            answer, names = await self._exchange(node_id, cursors, hurried)
-            check(answer.error_code)
-        except (ClientError, ApiError) as error:
-            if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
-                raise
-            for each in cursors:
-                self._failed(each, error)
-            return []
-        by_partition = {cursor.partition: cursor for cursor in cursors}
-        result: list[Fetched] = []
-        for topic in answer.responses:
-            for partition in topic.partitions:
-                name = names.get(topic.topic_id, topic.topic)
-                cursor = by_partition.get(TopicPartition(name, partition.partition_index))
-                if cursor is None:
-                    continue
-                try:
-                    result.append(self._take(cursor, partition))
-                    cursor.retries = 0
-                except ApiError as error:
-                    try:
-                        found = await self._refused(cursor, partition, answer, error)
-                    except (ClientError, ApiError) as failure:  # the other partitions' records must not go with it
-                        self._failed(cursor, failure)
-                        continue
-                    if found is not None:
-                        result.append(found)
-        return result
-
-    async def _refused(
-        self, cursor: Cursor, partition: _PartitionAnswer, answer: FetchResponse, error: ApiError
-    ) -> Fetched | None:
-        """One partition came with an error; None if that passes."""
-        if cursor.replica is not None and error.code in _OF_FOLLOWERS:
-            cursor.replica = None
-            return None
-        if error.code.retriable and error.code != ErrorCode.CORRUPT_MESSAGE:
-            if not self._cluster.metadata.hint(cursor.partition, partition.current_leader, answer.node_endpoints):
-                self._failed(cursor, error)
-            return None
-        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            known = await out_of_range(self._cluster, cursor.partition, cursor.position)
-            if known.start_offset <= cursor.position <= known.end_offset:
-                # The one that was asked does not lead, and lacks what the leader has: as if it had said so.
-                self._failed(cursor, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-                return None
-            error = known
-        return Fetched(cursor, [], cursor.position, -1, -1, error=error)
-
-    def _failed(self, cursor: Cursor, error: Exception) -> None:
+    def _look_for_leader(self, cursor: Cursor, error: Exception) -> None:
         if cursor.replica is not None:
             cursor.replica = None  # the leader is asked next
         else:
             cursor.failure = error
 
+    # --- one round trip -----------------------------------------------------------------------------------------
+
+    async def _fetch(
+        self, node_id: int, cursors: list[Cursor], request: FetchRequest, names: dict[bytes, str]
+    ) -> list[Fetched]:
+        """Ask one broker; errors that pass give nothing, but that the leader is looked for."""
+        try:
+            answer = await self._exchange(node_id, cursors, request, is_named=NO_ID in names)
+            check(answer.error_code)
+        except (ClientError, ApiError) as error:
+            return self._not_answered(cursors, error)
+        by_partition = {cursor.partition: cursor for cursor in cursors}
+        found: list[Fetched] = []
+        beyond: dict[Cursor, _Beyond] = {}  # what is wanted of them is not in the log
+        for topic in answer.responses:
+            name = topic.topic or names.get(topic.topic_id, "")  # only one of them is in an answer
+            for partition in topic.partitions:
+                cursor = by_partition.get(TopicPartition(name, partition.partition_index))
+                if cursor is None:
+                    continue
+                try:
+                    found.append(read_answer(cursor, partition, self.options))
+                    self._answered(cursor, partition)
+                except Exception as error:  # whatever it is, it must not take the other partitions' records with it
+                    if (kind := self._beyond(cursor, error)) is not None:
+                        beyond[cursor] = kind
+                    elif not self._passes(cursor, partition, answer, error):
+                        found.append(_failure(cursor, error))
+        if beyond:
+            cursors[:] = [cursor for cursor in cursors if cursor not in beyond]
+            self._spawn(self._find_bounds(node_id, beyond), list(beyond))
+        return found
+
+    def _beyond(self, cursor: Cursor, error: Exception) -> _Beyond | None:
+        """What this error means for the position, if it is about that."""
+        if not isinstance(error, ApiError) or cursor.replica is not None:
+            return None
+        if error.code == ErrorCode.UNKNOWN_TOPIC_ID:
+            return TopicRecreated if self._is_recreated(cursor) else None
+        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return error if isinstance(error, LogTruncated) else OffsetOutOfRange
+        return None
+
+    def _answered(self, cursor: Cursor, partition: PartitionAnswer) -> None:
+        cursor.retries = 0
+        if partition.preferred_read_replica >= 0:
+            until_s = asyncio.get_running_loop().time() + self._cluster.options.metadata_max_age_ms / 1000
+            cursor.replica = (partition.preferred_read_replica, until_s)
+
+    def _passes(self, cursor: Cursor, partition: PartitionAnswer, answer: FetchResponse, error: Exception) -> bool:
+        """Whether the error of one partition passes; then somebody else is asked next time."""
+        if not isinstance(error, ApiError):
+            return False
+        if cursor.replica is not None and error.code in _OF_FOLLOWERS:
+            cursor.replica = None
+            return True
+        if not error.code.retriable or error.code == ErrorCode.CORRUPT_MESSAGE:
+            return False
+        if not self._cluster.metadata.hint(cursor.partition, partition.current_leader, answer.node_endpoints):
+            self._look_for_leader(cursor, error)
+        return True
+
+    def _not_answered(self, cursors: Iterable[Cursor], error: ClientError | ApiError) -> list[Fetched]:
+        """One request, whose cursors all have the same outcome."""
+        if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
+            return [_failure(cursor, error) for cursor in cursors]
+        for cursor in cursors:
+            self._look_for_leader(cursor, error)
+        return []
+
     async def _exchange(
-        self, node_id: int, cursors: list[Cursor], hurried: bool
-    ) -> tuple[FetchResponse, dict[bytes, str]]:
+        self, node_id: int, cursors: list[Cursor], request: FetchRequest, *, is_named: bool
+    ) -> FetchResponse:
+        connection = await self._cluster.connection(node_id, Purpose.FETCH)
+        version = connection.version_of(FetchRequest, at_most=_BY_ID_SINCE - 1 if is_named else None)
+        timeout_ms = self.options.max_wait_ms + self._cluster.options.request_timeout_ms
+        asked = await connection.submit(request, FetchResponse, version=version, timeout_ms=timeout_ms)
+        patience_s = (request.max_wait_ms + SILENCE_MS) / 1000
+        while not (await asyncio.wait([asked], timeout=patience_s))[0]:
+            await self._close_if_others_lead(connection, cursors)
+        return asked.result()
+
+    def _request(self, cursors: list[Cursor], hurried: bool) -> tuple[FetchRequest, dict[bytes, str]]:
         options = self.options
-        topics: dict[str, FetchRequest.Topic] = {}
+        topics: dict[tuple[str, bytes], FetchRequest.Topic] = {}
         ids: dict[bytes, str] = {}
         for cursor in cursors:
             name, index = cursor.partition
-            info = await self._cluster.topic(name)
-            if NO_ID not in (cursor.topic_id, info.topic_id) and cursor.topic_id != info.topic_id:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"topic {name!r} was deleted and created anew")
-            topic = topics.get(name)
+            info = self._cluster.metadata.topics[name]  # which said who leads
+            if cursor.topic_id == NO_ID:
+                cursor.topic_id = info.topic_id
+            topic = topics.get((name, cursor.topic_id))
             if topic is None:
-                topic = topics[name] = FetchRequest.Topic(topic=name, topic_id=info.topic_id, partitions=[])
-                ids[info.topic_id] = name
+                topic = FetchRequest.Topic(topic=name, topic_id=cursor.topic_id, partitions=[])
+                topics[name, cursor.topic_id] = topic
+                ids[cursor.topic_id] = name
             place = info.partition(index)
             cursor.tried = None if place is None else (place.leader, place.leader_epoch)
             topic.partitions.append(
@@ -327,111 +324,82 @@ class Fetcher:
             topics=list(topics.values()),
             rack_id=self._rack_id,
         )
-        connection = await self._cluster.connection(node_id, Purpose.FETCH)
-        version = connection.version_of(FetchRequest, at_most=_BY_ID_SINCE - 1 if NO_ID in ids else None)
-        timeout_ms = options.max_wait_ms + self._cluster.options.request_timeout_ms
-        asked = await connection.submit(request, FetchResponse, version=version, timeout_ms=timeout_ms)
-        patience_s = (request.max_wait_ms + SILENCE_MS) / 1000
-        while not (await asyncio.wait([asked], timeout=patience_s))[0]:
-            if await self._others_lead(cursors):
-                connection.close()
-        return asked.result(), ids if version >= _BY_ID_SINCE else {}
+        return request, ids
 
-    async def _others_lead(self, cursors: list[Cursor]) -> bool:
-        """Whether a broker that gives no answer has lost one of these partitions to another one meanwhile."""
-        for topic in dict.fromkeys(cursor.partition.topic for cursor in cursors):
-            self._cluster.metadata.mark_stale(topic)
+    async def _close_if_others_lead(self, connection: Connection, cursors: list[Cursor]) -> None:
+        """A broker that gives no answer may have lost one of these partitions to another one meanwhile."""
         try:
-            leaders = [await self._cluster.leader(cursor.partition) for cursor in cursors]
+            await self._cluster.refresh(dict.fromkeys(cursor.partition.topic for cursor in cursors))
         except (ClientError, ApiError):
-            return False
-        return any(leader != cursor.tried for leader, cursor in zip(leaders, cursors, strict=True))
-
-    async def _recover(self, cursors: list[Cursor]) -> list[Fetched]:
-        """Look for the leaders: at once, and after a moment once more if that brought nothing new."""
-        options = self._cluster.options
-        failure = next((cursor.failure for cursor in cursors if cursor.failure is not None), None)
+            return
         for cursor in cursors:
-            cursor.failure = None
-        waited = failure is None
-        while True:
-            topics = dict.fromkeys(cursor.partition.topic for cursor in cursors)
-            if failure is not None:
-                for cursor in cursors:
-                    cursor.retries += 1
-                for topic in topics:
-                    self._cluster.metadata.mark_stale(topic)
-                tries = max(cursor.retries for cursor in cursors)
-                if not self._patient and tries * options.retry_backoff_max_ms > options.api_timeout_ms:
-                    raise failure
-            try:
-                leaders = [await self._cluster.leader(cursor.partition) for cursor in cursors]
-                if waited or all(leader != cursor.tried for leader, cursor in zip(leaders, cursors, strict=True)):
-                    return []
-                waited = True
-            except UnsupportedApi:
-                raise
-            except ClientError as lost:
-                failure = lost
-            except ApiError as refused:
-                gone = not refused.code.retriable or refused.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if gone and not self._patient:
-                    raise
-                failure = refused
-            await asyncio.sleep(options.seeking_ms(max(cursor.retries for cursor in cursors) or 1) / 1000)
+            topic = self._cluster.metadata.topics.get(cursor.partition.topic)
+            info = None if topic is None else topic.partition(cursor.partition.partition)
+            if info is not None and info.leader != NO_LEADER and (info.leader, info.leader_epoch) != cursor.tried:
+                connection.close()
+                return
 
-    # --- batches of one answer ----------------------------------------------------------------------------------
+    # --- questions beside it ------------------------------------------------------------------------------------
 
-    def _take(self, cursor: Cursor, answer: _PartitionAnswer) -> Fetched:
-        """The wanted batches of one partition's answer; moves the cursor behind them."""
-        check(answer.error_code)
-        diverging = answer.diverging_epoch
-        if diverging.end_offset >= 0:
-            raise LogTruncated(cursor.partition, cursor.position, diverging.epoch, diverging.end_offset)
-        if answer.preferred_read_replica >= 0:
-            until_s = asyncio.get_running_loop().time() + self._cluster.options.metadata_max_age_ms / 1000
-            cursor.replica = (answer.preferred_read_replica, until_s)
-        asked_at, position, epoch = cursor.position, cursor.position, cursor.last_epoch
-        taken: list[RawBatch] = []
-        if answer.records:
-            view = memoryview(answer.records)
-            filtered = AbortedFilter(_aborted(answer)) if self.options.read_committed else None
-            for at, header in batches_of.headers(view):
-                if cursor.end is not None and position >= cursor.end:
-                    break
-                if header.next_offset <= position:
-                    continue
-                data = view[at : at + header.size_bytes]
-                if self.options.check_crc:
-                    batches_of.check(data, 0, header)
-                aborted = filtered is not None and filtered.is_aborted(header, data)
-                if not header.is_control and not aborted:
-                    taken.append(RawBatch(cursor.partition, header, data, position, cursor.end))
-                position, epoch = header.next_offset, header.leader_epoch
-            if position == asked_at:
-                # A broker sends at least one whole batch from the asked offset on; anything else would loop for ever.
-                raise ApiError(
-                    ErrorCode.CORRUPT_MESSAGE, f"no whole batch came for offset {asked_at} of {cursor.partition}"
-                )
-        cursor.position, cursor.last_epoch = position, epoch
-        size_bytes = sum(each.header.size_bytes for each in taken)
-        return Fetched(cursor, taken, position, answer.high_watermark, answer.last_stable_offset, size_bytes)
-
-
-def _aborted(answer: _PartitionAnswer) -> list[tuple[int, int]]:
-    return [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()]
-
-
-def decode_batch(raw: RawBatch) -> Iterator[ConsumedRecord]:
-    """The records of a fetched batch that lie in the wanted range."""
-    found = chain.from_iterable(map(partial(_rows, raw), columns(raw.data)))
-    header, start, end = raw.header, raw.start, raw.end
-    if start <= header.base_offset and (end is None or end >= header.next_offset):
+    async def _find_offsets(self, node_id: int, cursors: list[Cursor]) -> list[Fetched]:
+        """Positions of cursors that have a time instead."""
+        wanted = {each.partition: (each.time or LATEST, self._epoch_of(each.partition)) for each in cursors}
+        asked = await ask_leader(self._cluster, node_id, wanted, read_committed=self.options.read_committed)
+        found: list[Fetched] = []
+        for cursor in cursors:
+            cursor.tried = (node_id, wanted[cursor.partition][1])
+            if cursor.partition in asked.failed:
+                found += self._not_told(cursor, asked.failed[cursor.partition])
+            elif (offset := asked.found[cursor.partition].offset) == NOT_FOUND:
+                cursor.time = LATEST  # nothing is that late
+            else:
+                cursor.retries = 0
+                found.append(Fetched(cursor, [], offset))
         return found
-    return (record for record in found if record.offset >= start and (end is None or record.offset < end))
+
+    async def _find_bounds(self, node_id: int, cursors: Mapping[Cursor, _Beyond]) -> list[Fetched]:
+        """What is there, for cursors that want what is not."""
+        wanted = [{each.partition: (at, self._epoch_of(each.partition)) for each in cursors} for at in _BOUNDS]
+        asked = [ask_leader(self._cluster, node_id, each, read_committed=False) for each in wanted]
+        starts, ends = await asyncio.gather(*asked)
+        failed = starts.failed | ends.failed
+        found: list[Fetched] = []
+        for cursor, kind in cursors.items():
+            partition, position = cursor.partition, cursor.position
+            if partition in failed:
+                found += self._not_told(cursor, failed[partition])
+                continue
+            start, end = starts.found[partition].offset, ends.found[partition].offset
+            if not start <= position <= end or kind is TopicRecreated:
+                error = TopicRecreated if kind is TopicRecreated else OffsetOutOfRange
+                found.append(_failure(cursor, error(partition, position, start, end)))
+            elif isinstance(kind, LogTruncated):
+                found.append(_failure(cursor, kind))
+            else:
+                # The one that was asked does not lead, and lacks what the leader has: as if it had said so.
+                self._look_for_leader(cursor, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        return found
+
+    def _not_told(self, cursor: Cursor, error: Exception) -> list[Fetched]:
+        if self._cluster.passes(error):
+            self._look_for_leader(cursor, error)
+            return []
+        return [_failure(cursor, error)]
+
+    def _epoch_of(self, partition: TopicPartition) -> int:
+        topic = self._cluster.metadata.topics.get(partition.topic)
+        info = None if topic is None else topic.partition(partition.partition)
+        return NO_LEADER_EPOCH if info is None else info.leader_epoch
 
 
-def _rows(raw: RawBatch, found: Columns) -> Iterator[ConsumedRecord]:
-    topic, partition = raw.partition
-    rows = zip(repeat(topic), repeat(partition), *found, repeat(raw.header.leader_epoch), strict=False)
-    return map(_consumed_record, rows)
+def _failure(cursor: Cursor, error: BaseException) -> Fetched:
+    return Fetched(cursor, [], cursor.position, error=error)  # type: ignore[arg-type]
+
+
+def _advance(fetched: Fetched) -> None:
+    cursor = fetched.cursor
+    cursor.position = fetched.next_offset
+    if cursor.time is not None:
+        cursor.time = None
+    else:
+        cursor.last_epoch = fetched.next_epoch

@@ -10,11 +10,13 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ottla.client.fetching import ConsumedRecord, Cursor
+from ottla.client.fetched import ConsumedRecord, Cursor
+from ottla.client.outcomes import Outcomes
 from ottla.client.places import Place
+from ottla.model.ids import TopicPartition
 
 
 class Held(NamedTuple):
@@ -53,6 +55,30 @@ class Handing:
         self._place: Place | None = None
         self._before: Held | None = None
         self._next_offset = 0
+
+    def hand_out(self, places: Sequence[Place], records_max: int) -> Outcomes[TopicPartition, list[ConsumedRecord]]:
+        """Up to so many records of these places. One whose next batch cannot be decoded fails alone and stays there."""
+        outcomes: Outcomes[TopicPartition, list[ConsumedRecord]] = Outcomes()
+        found = outcomes.found
+        self.hold(places)
+        try:
+            for place in places:
+                while records_max > 0 and place.has_records:
+                    try:
+                        records, next_offset = place.take(records_max)
+                    except Exception as error:
+                        outcomes.failed[place.partition] = error
+                        break
+                    place.hand_out(records, next_offset)
+                    records_max -= len(records)
+                    if place.partition in found:
+                        found[place.partition] += records
+                    elif records:
+                        found[place.partition] = records
+        except BaseException:  # the caller gets nothing
+            self.take_back()
+            raise
+        return outcomes
 
     def hold(self, places: Iterable[Place]) -> None:
         """Records of these places are about to be handed out."""

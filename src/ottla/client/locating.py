@@ -1,38 +1,104 @@
-"""Where a consumer begins: positions of places that have none, by a seek, by the group's commits, or by the options."""
+"""Where a consumer begins: places without a position get one from the group's commits, or by the options.
 
-from collections.abc import Sequence
+Rules:
+- The group is asked for all places together, and each has its own outcome. One that fails is asked for again after a
+  while; the others are read meanwhile.
+- Without a committed offset a place begins where `auto_offset_reset` says: its cursor gets that time, and the fetcher
+  finds the offset. If that forbids to choose, the failure is told to the caller of `poll`.
+- A place that the caller has moved meanwhile stays where it was moved to.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
 
 from ottla.client.cluster import Cluster
-from ottla.client.commits import GroupOffsets
-from ottla.client.consumer_options import ConsumerOptions
+from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.errors import NoOffset
-from ottla.client.offsets import Time, resolve
+from ottla.client.offsets import Time
 from ottla.client.places import Place
-from ottla.model.ids import TopicPartition
 
 
-async def locate(
-    cluster: Cluster, options: ConsumerOptions, group: GroupOffsets | None, places: Sequence[Place]
-) -> None:
-    """Give places a position: where a seek wants it, where the group left off, or as the options say."""
-    unknown = [place for place in places if place.wanted is None]
-    if group is not None and unknown:
-        committed = await group.fetch([place.partition for place in unknown])
-        for place in unknown:
-            found = committed.get(place.partition)
-            if found is not None and place.position is None and place.wanted is None:
-                place.move(found.offset, found.leader_epoch)
-                place.committed = found.offset
-    times: dict[TopicPartition, Time] = {}
-    for place in places:
-        if place.position is None:
-            time = place.wanted or options.reset
-            if time is None:
-                raise NoOffset(place.partition)
-            times[place.partition] = time
-    offsets = await resolve(cluster, times.items(), read_committed=options.read_committed)
-    for place in places:
-        partition = place.partition
-        # Unless the caller went elsewhere meanwhile.
-        if place.position is None and (place.wanted or options.reset) == times.get(partition):
-            place.move(offsets[partition])
+class Locating:
+    """Finds the beginning of places that have neither a position nor a time."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: GroupOffsets | None,
+        reset: Time | None,
+        fail: Callable[[Place, Exception], None],
+        wake: Callable[[object], None],
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._reset = reset
+        self._fail = fail
+        self._wake = wake
+        self._waiting: dict[Place, asyncio.TimerHandle | None] = {}  # asked for now, or again when the time is over
+        self._tries: dict[Place, int] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+
+    def start(self, places: Iterable[Place]) -> None:
+        """See to it that all of these get a position."""
+        lost = [each for each in places if each.cursor is None and each not in self._waiting]
+        if not lost:
+            return
+        if self._group is None:
+            for place in lost:
+                self._begin(place, None)
+            return
+        for place in lost:
+            self._waiting[place] = None
+        task = asyncio.create_task(self._ask(self._group, lost))
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+        task.add_done_callback(self._wake)
+
+    async def close(self) -> None:
+        for timer in filter(None, self._waiting.values()):
+            timer.cancel()
+        self._waiting.clear()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, group: GroupOffsets, places: list[Place]) -> None:
+        outcomes = await group.fetch_once([place.partition for place in places])
+        for place in places:
+            error = outcomes.failed.get(place.partition)
+            if place.cursor is not None:
+                self._done(place)
+            elif error is None:
+                self._begin(place, outcomes.found[place.partition])
+            else:
+                if self._cluster.passes(error):
+                    place.failure = error
+                else:
+                    self._fail(place, error)
+                self._ask_again(place)
+
+    def _begin(self, place: Place, committed: OffsetAndMetadata | None) -> None:
+        if committed is not None:
+            place.move(committed.offset, committed.leader_epoch)
+            place.committed = committed.offset
+        elif self._reset is not None:
+            place.move(self._reset)
+        else:
+            self._fail(place, NoOffset(place.partition))
+            self._ask_again(place)
+            return
+        self._done(place)
+
+    def _ask_again(self, place: Place) -> None:
+        tries = self._tries[place] = self._tries.get(place, 0) + 1
+        wait_s = self._cluster.options.backoff_ms(tries) / 1000
+        self._waiting[place] = asyncio.get_running_loop().call_later(wait_s, self._is_due, place)
+
+    def _is_due(self, place: Place) -> None:
+        self._waiting.pop(place, None)
+        self._wake(None)
+
+    def _done(self, place: Place) -> None:
+        self._waiting.pop(place, None)
+        self._tries.pop(place, None)

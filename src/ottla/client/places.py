@@ -1,15 +1,18 @@
 """The partitions a consumer reads: position, pause, and what was fetched but not handed out yet. Pure bookkeeping.
 
 Rules:
-- `position` is the next offset to hand out, which is what is committed; the cursor runs ahead of it.
+- `position` is the next offset to hand out, which is what is committed; the cursor runs ahead of it. It moves when what
+  lies before it was handed out, and to where a new position was found; nothing else moves it.
 - A new position (seek, reset) gets a new cursor. What arrives for an old cursor is dropped, so no record from before a
   seek is handed out after it.
-- Records leave by the batch: the first to be asked decodes a whole batch.
+- Records leave by the batch: the first to be asked decodes a whole batch. One that cannot be decoded stays where it is.
+- `failure` is why nothing comes of this place, until something does or it is moved.
 """
 
 from collections import deque
+from collections.abc import Iterator
 
-from ottla.client.fetching import ConsumedRecord, Cursor, Fetched, RawBatch, decode_batch
+from ottla.client.fetched import ConsumedRecord, Cursor, Fetched, RawBatch, decode_batch
 from ottla.client.offsets import Time
 from ottla.model.ids import TopicPartition
 
@@ -28,20 +31,22 @@ class Place:
         "buffered_bytes",
         "committed",
         "cursor",
+        "failure",
         "high_watermark",
+        "is_told",
         "last_stable_offset",
         "leader_epoch",
         "partition",
         "paused",
         "position",
-        "wanted",
     )
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
-        self.position: int | None = None  # None: to be found, at `wanted` or where the group left off
+        self.position: int | None = None  # None: to be found, by the cursor's time or where the group left off
         self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
-        self.wanted: Time | None = None
+        self.failure: Exception | None = None
+        self.is_told = False  # whether the caller has heard of the failure
         self.committed: int | None = None  # what this consumer knows to be committed
         # What the caller wanted to be committed since the last move, whatever became of it.
         self.asked: int | None = None
@@ -55,10 +60,12 @@ class Place:
         self._current: RawBatch | None = None  # the batch that was decoded last
         self._decoded: list[ConsumedRecord] = []  # what is left of a batch that was too large for the last caller
 
-    def move(self, position: int | None, leader_epoch: int = NO_EPOCH, wanted: Time | None = None) -> None:
-        """Go on from there (None: find out where `wanted` is)."""
-        self.position, self.leader_epoch, self.wanted = position, leader_epoch, wanted
+    def move(self, position: int | Time | None, leader_epoch: int = NO_EPOCH) -> None:
+        """Go on from there. A time has to be found first; None: find out where to."""
+        self.position = None if isinstance(position, Time) else position
+        self.leader_epoch = leader_epoch
         self.cursor = None if position is None else Cursor(self.partition, position)
+        self.failure = None
         self._batches.clear()
         self._next_offsets.clear()
         self._decoded = []
@@ -68,6 +75,10 @@ class Place:
     def add(self, fetched: Fetched) -> None:
         """Keep what arrived, unless the place has moved since it was asked for."""
         if fetched.cursor is not self.cursor:
+            return
+        self.failure = None
+        if self.position is None:
+            self.position = fetched.next_offset  # which was looked for
             return
         self.high_watermark, self.last_stable_offset = fetched.high_watermark, fetched.last_stable_offset
         if not fetched.batches:
@@ -115,19 +126,23 @@ class Place:
         if records:
             self.leader_epoch = records[-1].leader_epoch
 
-    def take_batch(self) -> RawBatch | None:
-        """The next batch, undecoded, or what is left of it; moves the position behind it."""
+    def batches(self) -> Iterator[RawBatch]:
+        """What is there, undecoded, beginning with what is left of a batch. Moves nothing."""
         if self._decoded:
             assert self._current is not None, "they came from somewhere"
-            raw = self._current._replace(start=self._decoded[0].offset)
+            yield self._current._replace(start=self._decoded[0].offset)
+        yield from self._batches
+
+    def hand_out_batch(self) -> None:
+        """The first of the `batches` is the caller's now."""
+        if self._decoded:
+            raw = self._current
+            assert raw is not None, "they came from somewhere"
             self._decoded = []
-        elif self._batches:
+        else:
             raw = self._batches.popleft()
             self.buffered_bytes -= raw.header.size_bytes
-        else:
-            return None
         self.position, self.leader_epoch = self._next_offsets.popleft(), raw.header.leader_epoch
-        return raw
 
     @property
     def buffered_rows(self) -> int:

@@ -2,19 +2,27 @@
 
 Rules:
 - The next Fetch is under way while the records of the last one are handed out; `client.fetching` does both.
+- Deliver, then advance: `positions` are behind what was handed out, and whoever reads on, after a failure or a break,
+  begins there.
+- A span that fails takes nothing from the others: they are read to their end, and then the failure is raised. (Those
+  that are followed for ever have no end: it is raised when only they are left.)
 - Records before the wanted start and from the wanted end on are dropped.
 - An offset that the log no longer has (or does not have yet) is `OffsetOutOfRange`, never a silent jump.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.client.arrow import LINGER_MS, ROWS_MIN, Gathering, converter
+from ottla.client.arrow import LINGER_MS, ROWS_MIN, Convert, Gathering, converter, convertible
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
-from ottla.client.fetching import ConsumedRecord, Cursor, Fetcher, RawBatch, ReadOptions, decode_batch
-from ottla.client.offsets import EARLIEST, LATEST, Time, out_of_range, resolve
+from ottla.client.errors import ClientError
+from ottla.client.fetched import ConsumedRecord, Cursor, Fetched, RawBatch, ReadOptions, decode_batch
+from ottla.client.fetching import Fetcher
+from ottla.client.offsets import EARLIEST, LATEST, Time, out_of_range, resolve_each
+from ottla.client.outcomes import Outcomes
+from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,7 +50,10 @@ class RangeReader(Closing):
         self._cluster = cluster
         self._spans = list(spans)
         self.options = options or ReadOptions()
-        self._cursors: dict[TopicPartition, Cursor] | None = None
+        self._ends: dict[TopicPartition, int | None] = {}  # of spans whose place was found
+        self._positions: dict[TopicPartition, int] = {}
+        self._failed: dict[TopicPartition, Exception] = {}
+        self._handed: ConsumedRecord | None = None  # the last record, of a batch that was not handed out to its end
         self._fetcher = Fetcher(cluster, self.options)
 
     async def close(self) -> None:
@@ -50,25 +61,44 @@ class RangeReader(Closing):
         await self._fetcher.close()
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The next offset to be fetched per partition (what was fetched may not have been handed out yet)."""
-        return {partition: cursor.position for partition, cursor in (self._cursors or {}).items()}
+        """Per partition the offset behind all that was handed out."""
+        found = dict(self._positions)
+        if self._handed is not None:
+            found[TopicPartition(self._handed.topic, self._handed.partition)] = self._handed.offset + 1
+        return found
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
         return self.records()
 
     async def records(self) -> AsyncGenerator[ConsumedRecord, None]:
         """The records of all spans; in order within a partition."""
-        async with aclosing(self.batches()) as batches:
-            async for raw in batches:
-                for record in decode_batch(raw):
-                    yield record
+        async with aclosing(self._answers()) as answers:
+            async for found in answers:
+                for fetched in found:
+                    for raw in self._wanted(fetched.batches):
+                        try:
+                            records = list(decode_batch(raw))
+                        except Exception as error:
+                            self._failed[raw.partition] = error
+                            break
+                        for record in records:
+                            self._handed = record
+                            yield record
+                        self._handed = None
+                        self._positions[raw.partition] = raw.header.next_offset
+                    self._pass(fetched)
+        self._tell()
 
     async def batches(self) -> AsyncGenerator[RawBatch, None]:
         """The batches of all spans, undecoded; the first and the last may reach beyond the span."""
         async with aclosing(self._answers()) as answers:
             async for found in answers:
-                for raw in found:
-                    yield raw
+                for fetched in found:
+                    for raw in fetched.batches:
+                        self._positions[raw.partition] = raw.header.next_offset
+                        yield raw
+                    self._pass(fetched)
+        self._tell()
 
     async def arrow(
         self, *, rows_min: int = ROWS_MIN, linger_ms: float = LINGER_MS
@@ -79,51 +109,101 @@ class RangeReader(Closing):
         gathering = Gathering(rows_min)
         async with aclosing(self._answers(linger_ms / 1000)) as answers:
             async for found in answers:
-                for batches in gathering.fill(found):
-                    yield convert(batches)
-                if not found and gathering.batches:
-                    yield convert(gathering.take())
-        if gathering.batches:
-            yield convert(gathering.take())
+                for batches in gathering.fill(raw for fetched in found for raw in fetched.batches):
+                    for columns in self._columns(convert, batches):
+                        yield columns
+                if not found:
+                    for columns in self._columns(convert, gathering.take()):
+                        yield columns
+        for columns in self._columns(convert, gathering.take()):
+            yield columns
+        self._tell()
 
-    async def _answers(self, wait_s: float | None = None) -> AsyncGenerator[list[RawBatch], None]:
+    def _columns(self, convert: Convert, batches: Sequence[RawBatch]) -> "Iterator[pa.RecordBatch]":
+        """All together, or what can be converted of them."""
+        while batches := self._wanted(batches):
+            now, failed = list(batches), dict[TopicPartition, Exception]()
+            try:
+                columns = convert(now)
+            except Exception:
+                now, failed = convertible(convert, now)
+                columns = convert(now) if now else None
+            for raw in now:
+                self._positions[raw.partition] = raw.header.next_offset
+            self._failed |= failed
+            if columns is not None:
+                yield columns
+            batches = batches[len(now) :] if not failed else ()
+
+    def _wanted(self, batches: Sequence[RawBatch]) -> Sequence[RawBatch]:
+        """What comes behind a failure is not."""
+        if not self._failed:
+            return batches
+        return [raw for raw in batches if raw.partition not in self._failed]
+
+    def _pass(self, fetched: Fetched) -> None:
+        """All of it was handed out; what was skipped behind it is behind us, too."""
+        partition = fetched.cursor.partition
+        if partition not in self._failed:
+            self._positions[partition] = fetched.next_offset
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    async def _answers(self, wait_s: float | None = None) -> AsyncGenerator[list[Fetched], None]:
         """What the brokers' answers bring; nothing whenever none has come for so long."""
+        self._settle()
         await self._open()
+        cursors = [Cursor(each, self._positions[each], end) for each, end in self._ends.items()]
         try:
-            while self._start():
+            while self._start(cursors):
                 await self._fetcher.wait(wait_s)
-                ready: list[RawBatch] = []
+                found: list[Fetched] = []
                 for fetched in self._fetcher.collect():
-                    if fetched.error is not None:
-                        raise fetched.error
-                    ready.extend(fetched.batches)
-                if ready:
-                    self._start()  # the broker works while the caller does
-                yield ready
+                    if fetched.error is None:
+                        found.append(fetched)
+                    else:
+                        self._failed[fetched.cursor.partition] = fetched.error
+                if found:
+                    self._start(cursors)  # the broker works while the caller does
+                yield found
         finally:
             await self.close()
 
-    def _start(self) -> bool:
-        """Fetch what is unfinished; False when nothing is."""
-        assert self._cursors is not None
-        self._fetcher.start(cursor for cursor in self._cursors.values() if not cursor.done)
+    def _tell(self) -> None:
+        """What could be read was handed out: now for what could not."""
+        Outcomes(failed=self._failed).all()
+
+    def _settle(self) -> None:
+        """Another reading begins where the last one was left."""
+        self._positions, self._handed, self._failed = self.positions(), None, {}
+
+    def _start(self, cursors: Iterable[Cursor]) -> bool:
+        """Fetch what is unfinished; False when nothing is that ends by itself, or could be told otherwise."""
+        left = [each for each in cursors if not each.done and each.partition not in self._failed]
+        if self._failed and all(each.end is None for each in left):
+            return False
+        self._fetcher.start(left)
         return bool(self._fetcher)
 
     async def _open(self) -> None:
-        """Turn times into offsets, once."""
-        if self._cursors is not None:
-            return
-        wanted = [(TopicPartition(each.topic, each.partition), each.start, each.end) for each in self._spans]
-        starts = await resolve(self._cluster, [(partition, start) for partition, start, _ in wanted])
-        ends = await resolve(
+        """Turn times into offsets, of spans of which that has not been done."""
+        spans = {TopicPartition(each.topic, each.partition): each for each in self._spans}
+        new = {partition: span for partition, span in spans.items() if partition not in self._ends}
+        starts = await resolve_each(self._cluster, [(partition, span.start) for partition, span in new.items()])
+        ends = await resolve_each(
             self._cluster,
-            [(partition, end) for partition, _, end in wanted if end is not None],
+            [(partition, span.end) for partition, span in new.items() if span.end is not None],
             read_committed=self.options.read_committed,
         )
-        self._cursors = {
-            partition: Cursor(partition, starts[partition], ends.get(partition)) for partition, _, _ in wanted
-        }
-        for partition, _, end in wanted:
-            cursor = self._cursors[partition]
-            if end == LATEST and cursor.end is not None and cursor.position > cursor.end:
-                raise await out_of_range(self._cluster, partition, cursor.position)
+        self._failed |= starts.failed | ends.failed
+        for partition, span in new.items():
+            if partition in self._failed:
+                continue
+            start, end = starts.found[partition], ends.found.get(partition)
+            if span.end == LATEST and end is not None and start > end:
+                try:
+                    raise await out_of_range(self._cluster, partition, start)
+                except (ApiError, ClientError) as error:
+                    self._failed[partition] = error
+            else:
+                self._positions[partition], self._ends[partition] = start, end

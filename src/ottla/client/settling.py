@@ -12,10 +12,18 @@ V = TypeVar("V")
 
 
 async def settle(
-    cluster: Cluster, parts: Iterable[K], attempt: Callable[[list[K]], Awaitable[Outcomes[K, V]]]
+    cluster: Cluster,
+    parts: Iterable[K],
+    attempt: Callable[[list[K]], Awaitable[Outcomes[K, V]]],
+    *,
+    is_over: Callable[[Exception], bool] = lambda error: False,
 ) -> Outcomes[K, V]:
-    """The outcome of every part. Those whose failure passes are asked for again, without the others, until
-    `api_timeout_ms` are over."""
+    """The outcome of every part. Those whose failure passes (unless it `is_over` for them all the same) are asked for
+    again, without the others, until `api_timeout_ms` are over."""
+
+    def is_asked_again(error: Exception | None) -> bool:
+        return error is not None and cluster.passes(error) and not is_over(error)
+
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + cluster.options.api_timeout_ms / 1000
     outcomes: Outcomes[K, V] = Outcomes()
@@ -23,7 +31,7 @@ async def settle(
     tries = 0
     while left:
         outcomes.add(await attempt(left))
-        left = [part for part in left if part in outcomes.failed and cluster.passes(outcomes.failed[part])]
+        left = [part for part in left if is_asked_again(outcomes.failed.get(part))]
         tries += 1
         wait_s = cluster.options.seeking_ms(tries) / 1000
         if not left or loop.time() + wait_s >= deadline_s:

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, UnsupportedApi
+from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
 from ottla.client.fetching import Cursor, Fetched, Fetcher, RawBatch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
@@ -148,10 +148,12 @@ class _Reading:
         what = f"offsets {first} to {end - 1} of {partition} are gone: others of leader epoch {epoch} are there now"
         self._lose(DataLoss(partition, Reason.TRUNCATED, what))
 
-    def _pass_over(self, error: ApiError) -> None:
+    def _pass_over(self, error: Exception) -> None:
         """Go on behind what is gone, if that is allowed."""
         partition, position = self._part.partition, self._cursor.position
-        if isinstance(error, OffsetOutOfRange) and error.offset < error.start_offset:
+        if isinstance(error, TopicRecreated):
+            self._lose(self._gone(Reason.RECREATED))
+        elif isinstance(error, OffsetOutOfRange) and error.offset < error.start_offset:
             if not (self._part.from_earliest and position == self._part.start):
                 what = f"offsets {position} to {error.start_offset - 1} of {partition} are gone"
                 report(DataLoss(partition, Reason.RETENTION, what), fail=self._settings.fail_on_data_loss)

@@ -115,7 +115,10 @@ class Groups:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed. For named partitions it waits for transactions that are about to end."""
         offsets = GroupOffsets(self._cluster, self._coordinator(group_id), group_id)
-        return await (offsets.fetch_all() if partitions is None else offsets.fetch(partitions))
+        if partitions is None:
+            return await offsets.fetch_all()
+        found = (await offsets.fetch(partitions)).all()
+        return {partition: place for partition, place in found.items() if place is not None}
 
     async def set_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         """Let the group go on elsewhere; it must not have members."""
@@ -124,9 +127,10 @@ class Groups:
             for partition, place in offsets.items()
         }
         member_id, generation = _NOBODY
-        await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).commit(
+        stored = await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).commit(
             places, GroupMetadata(group_id, generation, member_id, None)
         )
+        stored.all()
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget how far the group has read partitions that none of its members reads."""

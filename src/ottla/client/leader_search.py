@@ -1,0 +1,162 @@
+"""Looking for leaders: of partitions whose leader is not known, or could not be asked.
+
+Rules:
+- One search serves all partitions of a fetcher: one Metadata request per look names all topics that are due. Each
+  partition leaves it by itself, and is looked for again by its own count of tries: one without a leader, or of a topic
+  that does not exist, holds up no other.
+- A partition whose leader failed is looked for at once, and after a moment once more if that brought nothing new.
+- What will not pass is told (`failed`). A topic that does not exist may be made again: whoever is `patient` waits for
+  it, and the log says so once. Anybody else is told after as many tries as `api_timeout_ms` allow.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
+from ottla.client.fetched import Cursor
+from ottla.model.errors import ApiError, ErrorCode
+
+log = logging.getLogger(__name__)
+
+_MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+class LeaderSearch:
+    """The cursors whose leaders are looked for; they are busy meanwhile."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        patient: bool,
+        found: Callable[[Cursor], None],
+        failed: Callable[[Cursor, Exception], None],
+    ) -> None:
+        self._cluster = cluster
+        self._patient = patient
+        self._found = found
+        self._failed = failed
+        self._due_s: dict[Cursor, float] = {}
+        self._looked: dict[Cursor, None] = {}  # at least once, since the failure
+        self._missing: dict[str, None] = {}  # topics of which the log has said so
+        self._joined = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._due_s)
+
+    def add(self, cursor: Cursor) -> None:
+        """Look for its leader; `cursor.failure` says why, if it was known before."""
+        cursor.busy = True
+        self._due_s[cursor] = 0.0
+        self._joined.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._search())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        for cursor in self._due_s:
+            cursor.busy = False
+        self._due_s.clear()
+
+    async def _search(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._due_s:
+            self._joined.clear()
+            now_s = loop.time()
+            due = [cursor for cursor, at_s in self._due_s.items() if at_s <= now_s]
+            if due:
+                try:
+                    await self._look(self._without_those_given_up(due))
+                except Exception as defect:  # whoever is looked for must hear of it, or would wait for ever
+                    for cursor in [each for each in due if each in self._due_s]:
+                        self._give_up(cursor, defect)
+                continue
+            try:
+                async with asyncio.timeout(min(self._due_s.values()) - now_s):
+                    await self._joined.wait()
+            except TimeoutError:
+                pass
+
+    def _without_those_given_up(self, cursors: Iterable[Cursor]) -> list[Cursor]:
+        options = self._cluster.options
+        left: list[Cursor] = []
+        for cursor in cursors:
+            if cursor.failure is not None:
+                cursor.retries += 1
+                if not self._patient and cursor.retries * options.retry_backoff_max_ms > options.api_timeout_ms:
+                    self._give_up(cursor, cursor.failure)
+                    continue
+            left.append(cursor)
+        return left
+
+    async def _look(self, cursors: list[Cursor]) -> None:
+        """Ask for all their topics at once; each cursor has its own outcome."""
+        if not cursors:
+            return
+        topics = dict.fromkeys(cursor.partition.topic for cursor in cursors)
+        codes: dict[str, ErrorCode] = {}
+        failure: Exception | None = None
+        try:
+            _, codes = await self._cluster.refresh(topics)
+        except (ClientError, ApiError) as error:
+            failure = error
+        for cursor in cursors:
+            try:
+                if failure is not None:
+                    raise failure
+                self._settle(cursor, self._leader_of(cursor, codes))
+            except (ClientError, ApiError) as error:
+                self._not_found(cursor, error)
+
+    def _leader_of(self, cursor: Cursor, codes: dict[str, ErrorCode]) -> tuple[int, int]:
+        name, index = cursor.partition
+        code = codes.get(name, ErrorCode.NONE)
+        info = self._cluster.metadata.topics.get(name)
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or (info is None and not code):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        if code or info is None:
+            raise ApiError(code)
+        self._missing.pop(name, None)
+        return info.leader(index)
+
+    def _settle(self, cursor: Cursor, leader: tuple[int, int]) -> None:
+        if cursor.failure is None or cursor in self._looked or leader != cursor.tried:
+            cursor.failure = None
+            self._leave(cursor)
+            self._found(cursor)
+        else:
+            self._look_again(cursor)
+
+    def _not_found(self, cursor: Cursor, error: ClientError | ApiError) -> None:
+        topic = cursor.partition.topic
+        is_missing = isinstance(error, ApiError) and error.code in _MISSING
+        is_new = self._cluster.metadata.is_new(topic, asyncio.get_running_loop().time())
+        # Where no broker was heard of, `refresh` has waited long enough for those who are not patient.
+        is_over = not self._patient and (isinstance(error, ClientError) or (is_missing and not is_new))
+        if is_over or not self._cluster.passes(error):
+            self._give_up(cursor, error)
+            return
+        if is_missing and not is_new and topic not in self._missing:
+            self._missing[topic] = None
+            log.warning("%s; it is read when it is there", error)
+        cursor.failure = error
+        self._look_again(cursor)
+
+    def _look_again(self, cursor: Cursor) -> None:
+        self._looked[cursor] = None
+        wait_ms = self._cluster.options.seeking_ms(cursor.retries or 1)
+        self._due_s[cursor] = asyncio.get_running_loop().time() + wait_ms / 1000
+
+    def _give_up(self, cursor: Cursor, error: Exception) -> None:
+        cursor.failure = None
+        self._leave(cursor)
+        self._failed(cursor, error)
+
+    def _leave(self, cursor: Cursor) -> None:
+        del self._due_s[cursor]
+        self._looked.pop(cursor, None)
