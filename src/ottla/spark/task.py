@@ -165,8 +165,10 @@ class _Reading:
             what = f"offsets {position} to {self._part.end - 1} of {partition} are gone: it ends at {error.end_offset}"
             reason = Reason.AHEAD if position == self._part.start else Reason.TRUNCATED
             self._lose(DataLoss(partition, reason, what))
-        else:
+        elif isinstance(error, ApiError):
             raise ApiError(error.code, f"{partition} cannot be read at offset {position}: {error.text}") from error
+        else:
+            raise error
 
     def _count_empty(self, fetched: Fetched) -> None:
         """Nothing comes for offsets below the end of what may be read: compaction has removed them. Nothing comes for
