@@ -22,6 +22,7 @@ from ottla.client.blocking import Blocking
 from ottla.client.metadata import NO_LEADER, TopicInfo
 from ottla.client.producer import Producer
 from ottla.model import limits
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.records.build import Encoded
 from ottla.records.build_columns import (
@@ -80,6 +81,8 @@ class RowSender:
         """Until everything is acknowledged; raises what could not be delivered."""
         self.send()
         self._client.run(self._producer.flush())
+        if self._first is not None:
+            self._first.result()  # who asks for a future hears of a failure there, and the flush does not tell
 
     def first_place(self) -> tuple[str, int, int] | None:
         """(topic, partition, offset) of some row, after a flush; None if there was no row."""
@@ -103,7 +106,7 @@ class RowSender:
         return [(name, batch.filter(pc.equal(topics, name))) for name in names]
 
     async def _post(self, topic: str, batch: pa.RecordBatch) -> None:
-        info = await self._client.cluster.topic(topic, auto_create=True)
+        info = await self._find(topic)
         encoded = self._encode(info, batch)
         self.rows += batch.num_rows
         now_ms, data = self._now_ms(), memoryview(encoded.data)  # type: ignore[arg-type]  # arrays are buffers
@@ -115,6 +118,21 @@ class RowSender:
                 future = self._first = asyncio.get_running_loop().create_future()
                 future.add_done_callback(_ignore_result)
             await self._producer.post_encoded(TopicPartition(topic, int(row[PARTITION])), records, future)
+
+    async def _find(self, topic: str) -> TopicInfo:
+        max_block_ms = self._producer.options.max_block_ms
+        try:
+            async with asyncio.timeout(max_block_ms / 1000):
+                return await self._client.cluster.topic(topic, auto_create=True)
+        except TimeoutError:
+            pass
+        except ApiError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise BadRows(f"rows cannot be written to topic {topic!r}: {error.text}") from error
+        raise BadRows(
+            f"Topic {topic} not present in metadata after {max_block_ms} ms: create it, or let brokers do so "
+            "(auto.create.topics.enable)"
+        )
 
     def _encode(self, info: TopicInfo, batch: pa.RecordBatch) -> EncodedRows:
         rows, count = batch.num_rows, info.partition_count
@@ -140,6 +158,6 @@ class RowSender:
 
 
 def _ignore_result(future: asyncio.Future[RecordMetadata]) -> None:
-    """A failure is raised by the flush as well."""
+    """It is asked for at the flush, if it comes to that."""
     if not future.cancelled():
         future.exception()
