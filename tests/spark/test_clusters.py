@@ -1,15 +1,21 @@
-"""The same job wherever Spark runs: on the executors of a standalone cluster, and on a Connect server."""
+"""The same job wherever Spark runs: on the executors of a standalone cluster, and on a Connect server. And what only a
+cluster does: executors die, stages are retried, attempts are speculative."""
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.spark.copying import Job
 from tests.support import spark as sparks
 from tests.support.node import OttlaNode
+from tests.support.steps import ancestors, command_of, environment_of
 
 from ottla.client.blocking import Blocking
+from ottla.spark.sink.faults import Step
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DRIVER = Path(__file__).parent / "drivers" / "round_trip.py"
@@ -56,3 +62,70 @@ def test_a_job_runs_there(kind: str, master: Callable[[str], str], node: OttlaNo
         assert (tmp_path / "checkpoint.died").exists() == (kind == "standalone")  # an executor, in the middle of one
         lags = client.admin.groups.lag(f"spark-copy-{topic}")
         assert {each.records for each in lags} == {0} and len(lags) == 4
+
+
+SPECULATION = (
+    "spark.speculation=true",
+    "spark.speculation.interval=100ms",
+    "spark.speculation.multiplier=1.1",
+    "spark.speculation.quantile=0.5",
+)
+
+
+def test_attempts_of_a_task_that_run_at_the_same_time(
+    master: Callable[[str], str], node: OttlaNode, tmp_path: Path
+) -> None:
+    """An executor dies, and shuffle files with it: the stage is retried, while one of its tasks has written and not
+    said so yet. Then a task is so slow that Spark starts another attempt of it. The query does not even fail."""
+    copy = Job(tmp_path, node.bootstrap, 3)
+    try:
+        for step in (Step.TASK_BEGUN, Step.TASK_FLUSHED):
+            copy.steps.arm(step)
+        steps = f"spark.executorEnv.OTTLA_SPARK_STEPS={copy.directory / 'steps'}"
+        driver = copy.start(master("standalone"), steps, *SPECULATION)
+        dies, survives = copy.waits_at(Step.TASK_BEGUN, driver), copy.waits_at(Step.TASK_FLUSHED, driver)
+        (index,) = {int(name.split("/")[3]) for name in _transactions(node, copy, "Ongoing")}
+        os.kill(_executor(dies), signal.SIGKILL)
+        copy.steps.kill(Step.TASK_BEGUN, dies)
+        _lose_shuffle_files(_executor(survives))
+        # Tasks of the retried stage begin one after the other, in the executor that took the dead one's place.
+        copy.steps.arm(Step.TASK_BEGUN)
+        sibling = copy.waits_at(Step.TASK_BEGUN, driver)
+        if index == 1:
+            copy.steps.arm(Step.TASK_BEGUN)
+            copy.steps.release(Step.TASK_BEGUN, sibling)
+            sibling = copy.waits_at(Step.TASK_BEGUN, driver)
+        copy.steps.arm(Step.COMMIT_DONE)
+        copy.steps.release(Step.TASK_FLUSHED, survives)
+        pid = copy.waits_at(Step.COMMIT_DONE, driver)
+        copy.steps.kill(Step.TASK_BEGUN, sibling)
+        copy.steps.arm(Step.TASK_FLUSHED)
+        copy.steps.release(Step.COMMIT_DONE, pid)
+        copy.waits_at(Step.TASK_FLUSHED, driver)  # this one is too slow
+        copy.finish(driver)
+        assert "Lost executor" in driver.output
+        assert "failed:" not in driver.output
+        names = [name.split("/")[3:] for name in _transactions(node, copy)]
+        assert any(name[:2] == [str(index), "0"] and len(name) == 3 for name in names), "no stage was retried"
+        assert any(name[1:] == ["1"] for name in names), "nothing was speculative"
+    finally:
+        copy.close()
+
+
+def _executor(pid: int) -> int:
+    """The executor that a Python process works for."""
+    (found,) = [each for each in ancestors(pid) if "CoarseGrainedExecutorBackend" in command_of(each)]
+    return found
+
+
+def _lose_shuffle_files(executor: int) -> None:
+    for directory in environment_of(executor)["SPARK_EXECUTOR_DIRS"].split(":"):
+        for file in Path(directory).rglob("shuffle_*"):
+            file.unlink()
+
+
+def _transactions(node: OttlaNode, job: Job, *states: str) -> list[str]:
+    """The transactional ids of the job's tasks."""
+    with Blocking(node.bootstrap) as client:
+        found = [each.transactional_id for each in client.admin.transactions.all(states=states)]
+    return [name for name in found if name.startswith(f"ottla-spark/{job.sink}/task/")]

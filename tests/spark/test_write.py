@@ -164,6 +164,41 @@ def test_a_numbered_batch_write_is_done_once(spark: Any, node: OttlaNode) -> Non
     assert len(read(node, topic)) == 200
 
 
+def test_a_batch_function_that_fails_after_it_has_written(spark: Any, node: OttlaNode, tmp_path: Any) -> None:
+    """foreachBatch: Spark runs a batch again whose function failed. What was written before is not written again, as
+    long as every write has its own sink.id, or its own number."""
+    topics = [new_topic(node) for _ in range(3)]
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        lines = [json.dumps({"value": str(number * 10 + each)}) for each in range(10)]
+        (tmp_path / "in" / f"{number}.json").write_text("\n".join(lines))
+    failures = [("between", 0), ("behind", 1)]
+
+    def fail(where: str, batch_id: int) -> None:
+        if (where, batch_id) in failures:
+            failures.remove((where, batch_id))
+            raise RuntimeError(f"failed {where} the writes")
+
+    def each_batch(batch: Any, batch_id: int) -> None:
+        def write(topic: str, sink_id: str, number: int) -> None:
+            writer(batch, node, topic, delivery="exactly_once", sink_id=sink_id, batch_id=str(number)).save()
+
+        write(topics[0], f"one-{topics[0]}", batch_id)
+        fail("between", batch_id)
+        write(topics[1], f"two-{topics[0]}", 2 * batch_id)
+        write(topics[2], f"two-{topics[0]}", 2 * batch_id + 1)
+        fail("behind", batch_id)
+
+    rows = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    stream = rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    for where in ("between", "behind"):
+        with pytest.raises(Exception, match=f"failed {where} the writes"):
+            stream.foreachBatch(each_batch).start().awaitTermination()
+    stream.foreachBatch(each_batch).start().awaitTermination()
+    for topic in topics:
+        assert sorted(int(each.value or b"") for each in read(node, topic)) == list(range(20))
+
+
 def test_a_stream_copies_a_topic(spark: Any, node: OttlaNode, tmp_path: Any) -> None:
     topic = new_topic(node)
     (tmp_path / "in").mkdir()

@@ -159,7 +159,8 @@ def driver(script: Path, *arguments: str, log_path: Path, env: Mapping[str, str]
 
 
 class StandaloneCluster:
-    """A standalone master with workers of one core each, all on loopback."""
+    """A standalone master with workers of one core each. Each has a loopback address of its own: another host, so that
+    Spark lets speculative attempts run there."""
 
     def __init__(self, directory: Path, workers: int = 2) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -172,7 +173,7 @@ class StandaloneCluster:
         _wait_for_port(port, self._processes[0])
         for number in range(workers):
             (port, ui) = free_ports(2)
-            options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(ui), "--cores", "1"]
+            options = ["--host", f"127.0.0.{number + 1}", "--port", str(port), "--webui-port", str(ui), "--cores", "1"]
             options += ["--memory", "1g", "--work-dir", str(directory / f"worker-{number}")]
             self._processes.append(self._start("worker.Worker", f"worker-{number}", *options, self.master))
         for process in self._processes[1:]:

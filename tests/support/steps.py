@@ -61,3 +61,9 @@ def ancestors(pid: int) -> list[int]:
 def command_of(pid: int) -> str:
     """The command line of a process."""
     return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """The environment that a process was started with."""
+    words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    return dict(word.split("=", 1) for word in words if "=" in word)

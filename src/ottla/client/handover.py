@@ -12,7 +12,7 @@ Rules:
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
-from ottla.client.errors import check, error_code
+from ottla.client.errors import ClientError, check, error_code
 from ottla.client.ranges import RangeReader, ReadOptions, Span
 from ottla.client.transaction import IMPLICIT_SINCE, OpenTransaction, joins_by_writing
 from ottla.model.errors import ErrorCode
@@ -68,7 +68,7 @@ async def find_open(cluster: Cluster, transactional_id: str) -> OpenTransaction 
     return OpenTransaction(transactional_id, found.producer_id, found.producer_epoch, implicit)
 
 
-class Untold(Exception):
+class Untold(ClientError):
     """Nobody can tell any more what became of a transaction: its record is gone."""
 
 

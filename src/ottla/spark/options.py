@@ -94,6 +94,22 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
+def name(value: str) -> str:
+    """A text that is not empty."""
+    stripped = value.strip()
+    if not stripped:
+        raise OptionError("must not be empty")
+    return stripped
+
+
+def run_and_batch(value: str) -> tuple[str, int]:
+    """A run of a sink and one of its batches: `0a1b-...:17`."""
+    run, colon, batch = value.strip().rpartition(":")
+    if not (run and colon and batch.isdecimal()):
+        raise OptionError(f"<run>:<batch> is expected, as the error that asks for it says, not {value!r}")
+    return run, int(batch)
+
+
 FORMATS = one_of("avro", "json", "protobuf", "raw", "string")
 
 TABLE: tuple[Option, ...] = (
@@ -152,7 +168,8 @@ TABLE: tuple[Option, ...] = (
     # --- writing ------------------------------------------------------------------------------------------------
     Option("topic", text, None, "Where rows go that have no column `topic`.", Use.WRITE),
     Option("delivery", one_of("exactly_once", "at_least_once"), None, "What a crash may cost.", Use.WRITE),
-    Option("sink.id", text, None, "The name of the sink in the exactly-once protocol.", Use.WRITE),
+    Option("sink.id", name, None, "The name of the sink in the exactly-once protocol.", Use.WRITE),
+    Option("sink.give.up", run_and_batch, None, "`<run>:<batch>`: lost rows of that batch are not missed.", Use.WRITE),
     Option("batch.id", whole, None, "Batch writes: the number of this write; one that was done is not.", Use.WRITE),
     Option("checkpointLocation", text, None, "Spark's own; where a streaming query keeps its state.", Use.WRITE),
     Option("queryName", text, None, "Spark's own.", Use.WRITE),

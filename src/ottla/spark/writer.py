@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from ottla.spark.memory import settle
 from ottla.spark.options import OptionError
 from ottla.spark.sink import driver
+from ottla.spark.sink.protocol import BATCH_RUN
 from ottla.spark.sink.schema import check_columns
 from ottla.spark.sink.settings import WriteSettings, write_settings
 
@@ -69,17 +70,18 @@ class _Sink:
             return TaskDone(task.send(self.settings, batches))
         context = TaskContext.get()
         assert context is not None, "rows are written by tasks"
-        run, number = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
-        written = task.write(
-            self.settings,
-            self._ticket,
-            batches,
-            run=driver.BATCH_RUN if number is None else str(run),
-            batch=self._ticket.batch if number is None else int(number),
-            task=context.partitionId(),
-            attempt=context.attemptNumber(),
-        )
+        run, batch = self._number(context, self._ticket)
+        index, attempt = context.partitionId(), context.attemptNumber()
+        written = task.write(self.settings, self._ticket, batches, run=run, batch=batch, task=index, attempt=attempt)
         return TaskDone(written.part.rows if written.part is not None else 0, written)
+
+    def _number(self, context: TaskContext, ticket: driver.Ticket) -> tuple[str, int]:
+        """The run and the batch that is written. In foreachBatch a batch write belongs to the query that it is part of,
+        as far as tasks are told of it (on a Connect server they are not)."""
+        run, number = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+        if run is None or number is None:
+            return BATCH_RUN, ticket.batch
+        return run, int(number) if self.settings.batch_id is None else self.settings.batch_id
 
     def commit_all(self, messages: Sequence[WriterCommitMessage | None], batch: int | None) -> None:
         """On the driver: every task is done."""
@@ -89,8 +91,8 @@ class _Sink:
             driver.commit(self.settings, found, batch)
 
     def abort_all(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """On the driver: some task failed."""
-        driver.abort(self.settings, [each.written for each in messages if isinstance(each, TaskDone)])
+        """On the driver: some task failed (which has left no message), or the commit did."""
+        driver.abort(self.settings, [each.written if isinstance(each, TaskDone) else None for each in messages])
 
 
 class BatchWriter(DataSourceArrowWriter):

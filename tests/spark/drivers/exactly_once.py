@@ -3,7 +3,7 @@
     exactly_once.py MASTER BOOTSTRAP TOPIC DIRECTORY [OPTION=VALUE ...]
 
 DIRECTORY holds `in` (JSON lines with a key and a value; a file is a batch) and gets `checkpoint`. A file `stop` in it
-ends the program after a failure, for drivers that are to fail once.
+ends the program after a failure, for drivers that are to fail once. Options `spark.*` are settings of the session.
 """
 
 import sys
@@ -19,11 +19,8 @@ LEAN = {"spark.jars": "", "spark.sql.extensions": ""}  # a JVM that is soon kill
 
 
 def main(master: str, bootstrap: str, topic: str, directory: str, *options: str) -> int:
-    settings = LEAN
-    steps = [option for option in options if option.startswith("steps=")]
-    for step in steps:  # executors in processes of their own do not inherit the driver's environment
-        settings = {**settings, "spark.executorEnv.OTTLA_SPARK_STEPS": step.partition("=")[2]}
-    session = start_session(master, **settings)
+    given = dict(option.split("=", 1) for option in options)
+    session = start_session(master, **LEAN, **{name: value for name, value in given.items() if _is_setting(name)})
     session.dataSource.register(OttlaSource)
     rows = session.readStream.schema("key string, value string").option("maxFilesPerTrigger", 1).json(f"{directory}/in")
     writer = (
@@ -34,9 +31,9 @@ def main(master: str, bootstrap: str, topic: str, directory: str, *options: str)
         .option("checkpointLocation", f"{directory}/checkpoint")
         .trigger(availableNow=True)
     )
-    for option in options:
-        if option not in steps:
-            writer = writer.option(*option.split("=", 1))
+    for name, value in given.items():
+        if not _is_setting(name):
+            writer = writer.option(name, value)
     try:
         for _ in range(_STARTS_MAX):
             print("started", flush=True)
@@ -52,6 +49,10 @@ def main(master: str, bootstrap: str, topic: str, directory: str, *options: str)
         return 1
     finally:
         stop_session(session)
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith("spark.")
 
 
 if __name__ == "__main__":

@@ -30,3 +30,5 @@ PIPELINE_RESTART_WAIT_S = 1.0
 PIPELINE_RESTART_WAIT_MAX_S = 60.0
 # What a pipeline says of an error is one line, not longer than this: a user's exception may carry a whole page.
 PIPELINE_ERROR_CHARS_MAX = 600
+# Earlier runs of a sink (queries with other checkpoints) whose last batch it remembers.
+SPARK_RUNS_REMEMBERED_MAX = 32

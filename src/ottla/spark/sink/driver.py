@@ -2,6 +2,12 @@
 
 Spark makes the writer anew for every micro-batch, and once more, in another process, to commit it. So nothing is kept
 in memory: what `prepare` found out travels to the tasks as a `Ticket`, and comes back with their messages.
+
+Rules:
+- A batch is decided only while the transactions of all its parts are open. One that timed out before fails the batch,
+  of which nothing is written then; it need not even give the same rows when it is run again.
+- Spark asks for an abort also when `commit` has failed, and the batch may be decided then. What may be decided is
+  aborted by nobody but the next `prepare`, which knows.
 """
 
 from __future__ import annotations
@@ -13,19 +19,33 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientError
+from ottla.client.handover import REFUSED, Untold
+from ottla.client.outcomes import Outcomes
 from ottla.client.producer import Producer
 from ottla.client.producer_options import ProducerOptions
 from ottla.client.transaction import OpenTransaction
 from ottla.model import limits
+from ottla.model.errors import ApiError
 from ottla.records.compress import Codec
 from ottla.spark.sink import log, transactions
 from ottla.spark.sink.faults import Step, reach
-from ottla.spark.sink.protocol import Decision, Part, Prepared, Refused, decide, finished, prepared, to_end
+from ottla.spark.sink.protocol import (
+    Decision,
+    Part,
+    Prepared,
+    Refused,
+    decide,
+    finished,
+    is_new,
+    missing,
+    next_batch_write,
+    prepared,
+    to_end,
+)
 from ottla.spark.sink.settings import WriteSettings
 
 _log = logging.getLogger(__name__)
-# Batch writes have no run of Spark's: all writes of one sink are numbered together.
-BATCH_RUN = "batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,37 +80,51 @@ async def _prepare(settings: WriteSettings) -> Ticket:
     async with Cluster(settings.client(f"{sink}-driver")) as cluster:
         await log.ensure_topic(cluster)
         # Once more if something had to be written: the id is then taken anew, and the state read after that.
-        while (found := await _take(cluster, sink)) is None:
+        while (found := await _take(cluster, sink, settings.give_up)) is None:
             pass
     taken, state = found
     reach(Step.PREPARE_READY)
     return Ticket(sink, taken, state, _batch_of(settings, state), passing=settings.sink_id is None)
 
 
-async def _take(cluster: Cluster, sink: str) -> tuple[OpenTransaction, Prepared] | None:
+async def _take(
+    cluster: Cluster, sink: str, give_up: tuple[str, int] | None
+) -> tuple[OpenTransaction, Prepared] | None:
     """Take the sink and put it in order; None if its state was changed by that."""
     async with Producer(cluster, _producer(sink)) as producer:
         taken = await producer.take()
         reach(Step.PREPARE_FENCED)
         last = await log.read(cluster, sink)
-        lost = await transactions.commit(cluster, to_end(last))
+        lost = _lost(last, await transactions.commit(cluster, to_end(last)))
         reach(Step.PREPARE_ROLLED)
         await transactions.abort_open(cluster, sink)
-        state = prepared(last, lost)
-        if lost:
-            _log.warning(
-                "sink %s: %d transactions of its last batch were lost; it has to be run again", sink, len(lost)
-            )
+        state = prepared(last, lost, give_up)
+        if last is not None and lost:
+            what = "have to be written again" if state.lost else "are given up"
+            _log.warning("sink %s: %s; they %s", sink, missing(last, lost), what)
         if state.last is last:
             return taken, state
         await log.write(producer, sink, state.last)
         return None
 
 
+def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
+    """The parts that were lost. Refused when it is not known of all of them."""
+    lost = [part for part, committed in ends.found.items() if not committed]
+    if decision is None or not ends.failed:
+        return lost
+    tasks, error = sorted(part.task for part in ends.failed), next(iter(ends.failed.values()))
+    count, total = len(tasks), len(ends.failed) + len(ends.found)
+    text = f"batch {decision.batch} is decided, but {count} of its {total} transactions, of tasks {tasks}, "
+    if any(isinstance(each, Untold) for each in ends.failed.values()):
+        raise Refused(f"{text}ended, and nobody can tell any more whether they were committed: {error}") from error
+    raise Refused(
+        f"{text}could not be committed yet: {error}. Nothing is lost: run the query again, which commits them"
+    ) from error
+
+
 def _batch_of(settings: WriteSettings, state: Prepared) -> int:
-    if settings.batch_id is not None:
-        return settings.batch_id
-    return 0 if state.last is None or state.last.run != BATCH_RUN else state.last.batch + 1
+    return next_batch_write(state.last) if settings.batch_id is None else settings.batch_id
 
 
 def _producer(sink: str) -> ProducerOptions:
@@ -112,8 +146,20 @@ def commit(settings: WriteSettings, messages: Sequence[Written], batch: int | No
 
 
 async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: int | None) -> None:
-    first = messages[0]
-    ticket = first.ticket
+    ticket = messages[0].ticket
+    async with Cluster(settings.client(f"{ticket.sink}-driver")) as cluster:
+        try:
+            decision = await _decision(cluster, messages, batch)
+        except Refused:
+            await transactions.abort(cluster, _parts(messages))
+            raise
+        if decision is not None:
+            await _carry_out(cluster, ticket, decision)
+
+
+async def _decision(cluster: Cluster, messages: Sequence[Written], batch: int | None) -> Decision | None:
+    """What is to be written down. Refused, if the batch cannot be decided."""
+    first, ticket = messages[0], messages[0].ticket
     if any(each.ticket.taken != ticket.taken or each.batch != first.batch for each in messages) or (
         batch is not None and batch != first.batch
     ):
@@ -121,26 +167,56 @@ async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: i
     parts = {each.task: each.part for each in messages}
     decision = decide(ticket.state, first.run, first.batch, len(messages), parts)
     if decision is None:
-        return
+        if not is_new(ticket.state, first.run, first.batch):
+            _log.warning("sink %s: batch %d was written before; nothing is written again", ticket.sink, first.batch)
+        return None
     reach(Step.COMMIT_BEGUN)
-    async with (
-        Cluster(settings.client(f"{ticket.sink}-driver")) as cluster,
-        Producer(cluster, _producer(ticket.sink)) as producer,
-    ):
+    over = await transactions.over(cluster, decision.parts)
+    if over and not await transactions.is_held(cluster, ticket.taken):
+        raise _taken_over(ticket, decision)
+    if over:
+        raise Refused(
+            f"the transactions of tasks {[part.task for part in over]} ended before batch {first.batch} could be "
+            "decided: they were open for longer than kafka.transaction.timeout.ms. Nothing of the batch is written: "
+            "run it again, with smaller batches or a longer timeout"
+        )
+    return decision
+
+
+def _taken_over(ticket: Ticket, decision: Decision) -> Refused:
+    return Refused(
+        f"another driver has taken over the sink {ticket.sink!r} (or its transactional id has expired): batch "
+        f"{decision.batch} is not this one's to decide any more. Only one query may use a sink.id, and only one driver "
+        "a checkpoint"
+    )
+
+
+async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> None:
+    async with Producer(cluster, _producer(ticket.sink)) as producer:
         producer.adopt(ticket.taken)
-        await log.write(producer, ticket.sink, decision, step=Step.COMMIT_WRITTEN)
+        try:
+            await log.write(producer, ticket.sink, decision, step=Step.COMMIT_WRITTEN)
+        except ApiError as error:
+            if error.code not in REFUSED:
+                raise
+            # It may be decided all the same, and the answer got lost: nothing is aborted here.
+            raise _taken_over(ticket, decision) from error
         reach(Step.COMMIT_DECIDED)
         await _end(cluster, decision)
         reach(Step.COMMIT_ENDED)
         await log.write(producer, ticket.sink, None if ticket.passing else finished(decision))
         reach(Step.COMMIT_DONE)
-        await transactions.abort_open(cluster, ticket.sink)  # attempts that lost against another
+        try:
+            await transactions.abort_open(cluster, ticket.sink)  # attempts that lost against another
+        except (ApiError, ClientError) as error:  # the batch is written; the next one tries again
+            _log.warning("sink %s: transactions of attempts that were not needed are left open: %s", ticket.sink, error)
 
 
 async def _end(cluster: Cluster, decision: Decision) -> None:
-    lost = await transactions.commit(cluster, decision.parts[:1])
+    ends = await transactions.commit(cluster, decision.parts[:1])
     reach(Step.COMMIT_ONE_ENDED)
-    lost += await transactions.commit(cluster, decision.parts[1:])
+    ends.add(await transactions.commit(cluster, decision.parts[1:]))
+    lost = _lost(decision, ends)
     if lost:
         raise Refused(
             f"batch {decision.batch} is decided, but the transactions of tasks {[part.task for part in lost]} ended "
@@ -149,12 +225,22 @@ async def _end(cluster: Cluster, decision: Decision) -> None:
 
 
 def abort(settings: WriteSettings, messages: Sequence[Written | None]) -> None:
-    """The job failed: nothing of it will be seen. What cannot be aborted now is by the next `prepare`."""
-    parts = [each.part for each in messages if each is not None and each.part is not None]
+    """The job failed: nothing of it will be seen. What cannot be aborted now is by the next `prepare`.
+
+    Where all tasks are done it was the commit that failed, and `commit` has aborted what surely is not decided.
+    """
+    if all(each is not None for each in messages):
+        return
+    parts = _parts(messages)
     if parts:
         asyncio.run(_abort(settings, parts))
 
 
 async def _abort(settings: WriteSettings, parts: Sequence[Part]) -> None:
     async with Cluster(settings.client("abort")) as cluster:
-        await transactions.abort(cluster, parts)
+        for part, error in (await transactions.abort(cluster, parts)).failed.items():
+            _log.warning("the transaction of %s is left open: %s", part.transactional_id, error)
+
+
+def _parts(messages: Sequence[Written | None]) -> list[Part]:
+    return [each.part for each in messages if each is not None and each.part is not None]

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
+from ottla.client.fetching import ConsumedRecord
 from ottla.client.offsets import EARLIEST, LATEST, resolve
 from ottla.client.partitioner import partition_of_key
 from ottla.client.producer import Producer
 from ottla.client.ranges import RangeReader, ReadOptions, Span
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.model.resources import Resource, ResourceType
 from ottla.spark.sink.faults import Step, reach
-from ottla.spark.sink.protocol import Decision, from_bytes, to_bytes
+from ottla.spark.sink.protocol import Decision, Refused, from_bytes, to_bytes
 
 TOPIC = "_ottla_spark_sinks"
 _PARTITIONS = 8
@@ -43,16 +45,43 @@ async def _place(cluster: Cluster, sink: str) -> TopicPartition:
 
 
 async def read(cluster: Cluster, sink: str) -> Decision | None:
-    """The sink's state."""
+    """The sink's state. Refused, if what is there cannot be one, or if states get lost there."""
     partition = await _place(cluster, sink)
     end = (await resolve(cluster, [(partition, LATEST)]))[partition]
-    found: bytes | None = None
+    found: ConsumedRecord | None = None
     span = Span(*partition, EARLIEST, end)
     async with RangeReader(cluster, [span], ReadOptions(read_committed=True)) as reader:
         async for record in reader:
             if record.key == sink.encode():
-                found = record.value
-    return None if found is None else from_bytes(found)
+                found = record
+    if found is None:
+        await _check_policy(cluster)
+        return None
+    return None if found.value is None else _decoded(sink, found, found.value)
+
+
+def _decoded(sink: str, record: ConsumedRecord, value: bytes) -> Decision:
+    try:
+        return from_bytes(value)
+    except (ValueError, Refused) as error:
+        raise Refused(
+            f"the state of the sink {sink!r} cannot be read ({TOPIC}, partition {record.partition}, offset "
+            f"{record.offset}): {error}. Without it nobody knows what was written last. To begin anew all the same, "
+            f"use another sink.id, or write a record with the key {sink} and no value there"
+        ) from error
+
+
+async def _check_policy(cluster: Cluster) -> None:
+    """Somebody else may have made the topic. One that forgets would let batches be written twice."""
+    try:
+        (found,) = await Admin(cluster).configs.describe(Resource(ResourceType.TOPIC, TOPIC), ["cleanup.policy"])
+    except ApiError:  # who may not ask has to trust
+        return
+    policy = found.value or ""
+    if policy.strip() != "compact":
+        raise Refused(
+            f"topic {TOPIC} must have cleanup.policy=compact, not {policy}: it forgets what sinks have written"
+        )
 
 
 async def write(producer: Producer, sink: str, decision: Decision | None, *, step: Step | None = None) -> None:

@@ -15,18 +15,24 @@ Rules:
 - A batch that was decided is not written again: tasks of a rerun write nothing, except those whose part was lost.
 - A part is lost when its transaction ended without being committed: it timed out before it was. Its task writes it
   again; it has to be the same rows, which is checked as far as their number and size tell.
-- The state belongs to a run (Spark's query id, which lives in the checkpoint): numbers of another run mean nothing.
+- Nothing else is written before lost parts are there, whoever writes it, unless somebody gives them up by name.
+- Numbers of batches belong to a run: Spark's query id, which lives in the checkpoint. All batch writes of a sink are
+  one run. Runs before the last one are remembered with their last batches, so that none of these is written again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-_FORM = 1
+from ottla.model import limits
+
+# Batch writes have no run of Spark's: all writes of one sink are numbered together.
+BATCH_RUN = "batch"
+_FORM = 2  # 1 did not know of earlier runs
 
 
 class Place(NamedTuple):
@@ -61,6 +67,13 @@ class Decision:
     parts: tuple[Part, ...]
     revision: int = 0
     done: bool = False
+    earlier: tuple[
+        tuple[str, int], ...
+    ] = ()  # runs before this one, and the last batch of each; the latest run is last
+
+    def last_of(self, run: str) -> int | None:
+        """The last batch of a run that was decided; None if the run is not known."""
+        return self.batch if run == self.run else dict(self.earlier).get(run)
 
 
 class Work(Enum):
@@ -81,12 +94,17 @@ def to_bytes(decision: Decision) -> bytes:
 
 
 def from_bytes(data: bytes) -> Decision:
-    """Reads what `to_bytes` wrote. Refused, if a newer version did."""
-    found: dict[str, Any] = json.loads(data)
-    if found.pop("form") != _FORM:
-        raise Refused("the sink's state was written by a newer version of Ottla")
-    parts = tuple(Part(**{**each, "first": Place(*each["first"])}) for each in found.pop("parts"))
-    return Decision(parts=parts, **found)
+    """Reads what `to_bytes` wrote. Refused, if a newer version did; ValueError, if it is nothing of the kind."""
+    try:
+        found: dict[str, Any] = json.loads(data)
+        form = found.pop("form")
+        if isinstance(form, int) and form > _FORM:
+            raise Refused("it was written by a newer version of Ottla")
+        parts = tuple(Part(**{**each, "first": Place(*each["first"])}) for each in found.pop("parts"))
+        earlier = tuple((str(run), int(batch)) for run, batch in found.pop("earlier", ()))
+        return Decision(str(found.pop("run")), int(found.pop("batch")), parts=parts, earlier=earlier, **found)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it is no state of a sink ({type(error).__name__}: {error})") from error
 
 
 # --- before the tasks -------------------------------------------------------------------------------------------
@@ -105,34 +123,70 @@ class Prepared:
     lost: tuple[Part, ...] = ()
 
 
-def prepared(last: Decision | None, lost: Sequence[Part]) -> Prepared:
-    """After every part of the last decision was either committed or found lost."""
+def prepared(last: Decision | None, lost: Sequence[Part], given_up: tuple[str, int] | None = None) -> Prepared:
+    """After every part of the last decision was either committed or found lost. `given_up`: the run and the batch whose
+    lost parts are not missed."""
     if last is None or last.done:
         assert not lost
         return Prepared(last)
-    if lost:
+    if lost and given_up != (last.run, last.batch):
         return Prepared(last, tuple(lost))
     return Prepared(finished(last))
 
 
 def finished(decision: Decision) -> Decision:
     """Every part is committed. The parts are nobody's concern any more."""
-    return Decision(decision.run, decision.batch, decision.task_count, (), decision.revision, done=True)
+    return replace(decision, parts=(), done=True)
+
+
+def next_batch_write(last: Decision | None) -> int:
+    """The number of a batch write that was not given one."""
+    known = None if last is None else last.last_of(BATCH_RUN)
+    return 0 if known is None else known + 1
 
 
 # --- a task -----------------------------------------------------------------------------------------------------
 
 
 def work_of(state: Prepared, run: str, batch: int, task: int) -> tuple[Work, Part | None]:
-    """What this task does in this batch; with REWRITE comes the part that was lost."""
-    last = state.last
-    if last is None or last.run != run or batch > last.batch:
+    """What this task does in this batch; with REWRITE comes the part that was lost. Refused, as by `decide`, before
+    anything is written in vain."""
+    if is_new(state, run, batch):
         return Work.WRITE, None
-    if batch == last.batch:
+    if state.last is not None and (run, batch) == (state.last.run, state.last.batch):
         for part in state.lost:
             if part.task == task:
                 return Work.REWRITE, part
     return Work.NOTHING, None
+
+
+def is_new(state: Prepared, run: str, batch: int) -> bool:
+    """Whether this batch was not decided yet. Refused if it must not be, because parts of the last one are missing."""
+    last = state.last
+    if last is None:
+        return True
+    known = last.last_of(run)
+    if known is not None and batch <= known:
+        return False
+    if state.lost:
+        again = f"with batch.id={last.batch}" if last.run == BATCH_RUN else "from its checkpoint"
+        raise Refused(
+            f"{missing(last, state.lost)}. Nothing else is written by this sink before they are: run that "
+            f"{'write' if last.run == BATCH_RUN else 'query'} again, {again}, which writes them again; or give these "
+            f"rows up with the option sink.give.up={last.run}:{last.batch}"
+        )
+    return True
+
+
+def missing(last: Decision, lost: Sequence[Part]) -> str:
+    """Which rows were lost, in words."""
+    tasks = sorted(part.task for part in lost)
+    shown = ", ".join(map(str, tasks[:10])) + (", ..." if len(tasks) > 10 else "")
+    of_run = "batch write" if last.run == BATCH_RUN else f"run {last.run}, batch"
+    return (
+        f"{of_run} {last.batch} was decided, but {sum(part.rows for part in lost)} rows of it (of tasks {shown}) were "
+        "lost: their transactions ended before they were committed"
+    )
 
 
 def check_rewritten(lost: Part, rows: int, size_bytes: int) -> None:
@@ -155,14 +209,9 @@ def decide(state: Prepared, run: str, batch: int, task_count: int, parts: Mappin
     """
     last = state.last
     written = tuple(part for _, part in sorted(parts.items()) if part is not None)
-    if last is None or last.run != run or batch > last.batch:
-        if last is not None and last.run == run and state.lost:
-            raise Refused(
-                f"batch {last.batch} was decided, but {len(state.lost)} of its transactions were lost, and the query "
-                f"went on with batch {batch} instead of running it again"
-            )
-        return Decision(run, batch, task_count, written) if written else None
-    if batch < last.batch or not state.lost:
+    if last is None or is_new(state, run, batch):
+        return Decision(run, batch, task_count, written, earlier=_earlier(last, run)) if written else None
+    if (run, batch) != (last.run, last.batch) or not state.lost:
         assert not written, "tasks of a batch that is written have written again"
         return None
     if task_count != last.task_count:
@@ -172,4 +221,12 @@ def decide(state: Prepared, run: str, batch: int, task_count: int, parts: Mappin
         )
     if [part.task for part in written] != sorted(part.task for part in state.lost):
         raise Refused(f"batch {batch}: not all lost transactions were written again")
-    return Decision(run, batch, task_count, written, last.revision + 1)
+    return replace(last, parts=written, revision=last.revision + 1)
+
+
+def _earlier(last: Decision | None, run: str) -> tuple[tuple[str, int], ...]:
+    """The runs that were before this one."""
+    if last is None or last.run == run:
+        return () if last is None else last.earlier
+    others = [(name, batch) for name, batch in last.earlier if name != run]
+    return tuple([*others, (last.run, last.batch)][-limits.SPARK_RUNS_REMEMBERED_MAX :])

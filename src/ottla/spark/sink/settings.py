@@ -37,6 +37,7 @@ class WriteSettings:
     sink_id: str | None  # the name in the protocol; None: a write that is never repeated
     batch_bytes: int
     batch_id: int | None = None  # batch writes only: which one of the sink it is
+    give_up: tuple[str, int] | None = None  # the run and the batch whose lost rows are not missed
 
     def client(self, role: str) -> ClientOptions:
         """How to reach the cluster; brokers see who it is."""
@@ -105,6 +106,11 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
                 "delivery=exactly_once needs a name for the sink that stays the same when the query is restarted: set "
                 "the option 'checkpointLocation' on the query itself, or 'sink.id' (or choose delivery=at_least_once)"
             )
+    if options["batch.id"] is not None and (streaming or not exactly_once or sink_id is None):
+        raise OptionError(
+            "option batch.id: it numbers batch writes, so that each is done once; that needs delivery=exactly_once and "
+            "a sink.id (streams have numbers of their own)"
+        )
     settings = WriteSettings(
         kafka=kafka,
         topic=options["topic"],
@@ -114,7 +120,8 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
             kafka.number("batch.size", limits.SPARK_BATCH_BYTES),
             kafka.number("max.request.size", ProducerOptions().max_request_bytes),
         ),
-        batch_id=options.get("batch.id"),
+        batch_id=options["batch.id"],
+        give_up=options["sink.give.up"],
     )
     settings.producer("checked" if exactly_once else None)  # so that a mistake is found before a task begins
     settings.client("checked")

@@ -8,15 +8,17 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from ottla.client.blocking import Blocking
+from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
+from ottla.client.producer import Producer
 from ottla.model.errors import ApiError
 from ottla.spark.sink.driver import Ticket, Written
 from ottla.spark.sink.faults import Step, reach
 from ottla.spark.sink.protocol import Part, Place, Work, check_rewritten, work_of
 from ottla.spark.sink.rows import RowSender
 from ottla.spark.sink.settings import WriteSettings
-from ottla.spark.sink.transactions import task_id
+from ottla.spark.sink.transactions import free_id
 
 
 def send(settings: WriteSettings, batches: Iterable[pa.RecordBatch]) -> int:
@@ -46,30 +48,26 @@ def write(
         for _ in batches:  # Spark wants its rows to be taken
             pass
     else:
-        part = _write(settings, task_id(ticket.sink, task, attempt), task, batches, lost)
+        part = _write(settings, ticket.sink, batches, task, attempt, lost)
     return Written(task, ticket, run, batch, part)
 
 
 def _write(
-    settings: WriteSettings,
-    transactional_id: str,
-    task: int,
-    batches: Iterable[pa.RecordBatch],
-    lost: Part | None,
+    settings: WriteSettings, sink: str, batches: Iterable[pa.RecordBatch], task: int, attempt: int, lost: Part | None
 ) -> Part | None:
-    with Blocking(settings.client("task"), settings.producer(transactional_id)) as client:
-        producer = client.inner
-        rows: RowSender | None = None
+    filled = (batch for batch in batches if batch.num_rows)
+    first_batch = next(filled, None)
+    if first_batch is None:
+        return None
+    with Blocking(settings.client("task")) as client:
+        producer = client.run(_producer(client.cluster, settings, sink, task, attempt))
         try:
-            for batch in batches:
-                if rows is None and batch.num_rows:
-                    client.run(producer.begin())
-                    reach(Step.TASK_BEGUN)
-                    rows = RowSender(client, producer, settings.topic, wall_clock_ms)
-                if rows is not None:
-                    rows.add(batch)
-            if rows is None:
-                return None
+            client.run(producer.begin())
+            reach(Step.TASK_BEGUN)
+            rows = RowSender(client, producer, settings.topic, wall_clock_ms)
+            rows.add(first_batch)
+            for batch in filled:
+                rows.add(batch)
             rows.send()
             reach(Step.TASK_WRITTEN)
             rows.flush()
@@ -77,11 +75,16 @@ def _write(
                 check_rewritten(lost, rows.rows, rows.size_bytes)
             opened = client.run(producer.hand_over())
         except BaseException:
-            if rows is not None:
-                with contextlib.suppress(ApiError, ClientError, RuntimeError):  # what is open is found by the driver
-                    client.run(producer.abort())
+            with contextlib.suppress(ApiError, ClientError, RuntimeError):  # what is open is found by the driver
+                client.run(producer.abort())
             raise
+        finally:
+            client.run(producer.close(discard=True))
         reach(Step.TASK_FLUSHED)
         first = rows.first_place()
         assert first is not None
         return Part(task, *opened, rows.rows, rows.size_bytes, Place(*first))
+
+
+async def _producer(cluster: Cluster, settings: WriteSettings, sink: str, task: int, attempt: int) -> Producer:
+    return Producer(cluster, settings.producer(await free_id(cluster, sink, task, attempt)))

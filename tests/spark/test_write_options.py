@@ -1,0 +1,37 @@
+"""Options of a write, and the transactional ids that they lead to."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.spark.options import OptionError
+from ottla.spark.sink.settings import write_settings
+from ottla.spark.sink.transactions import driver_id, sink_name, task_id, task_prefix
+
+
+@pytest.mark.parametrize(
+    ("options", "streaming", "complaint"),
+    [
+        ({"sink.id": " "}, True, "option sink.id: must not be empty"),
+        ({}, True, "needs a name for the sink that stays the same when the query is restarted"),
+        ({"batch.id": "7", "sink.id": "s"}, False, "needs delivery=exactly_once and a sink.id"),
+        ({"batch.id": "7", "delivery": "exactly_once"}, False, "needs delivery=exactly_once and a sink.id"),
+        ({"batch.id": "7", "sink.id": "s"}, True, "streams have numbers of their own"),
+        ({"sink.id": "s", "sink.give.up": "run-1"}, True, "<run>:<batch> is expected"),
+        ({"sink.id": "s", "sink.give.up": ":3"}, True, "<run>:<batch> is expected"),
+        ({"sink.id": "s", "kafka.acks": "1"}, True, "needs kafka.acks=all"),
+    ],
+)
+def test_what_writes_refuse(options: dict[str, str], streaming: bool, complaint: str) -> None:
+    with pytest.raises(OptionError, match=complaint):
+        write_settings({"kafka.bootstrap.servers": "localhost:1", "topic": "t", **options}, streaming=streaming)
+
+
+@given(st.lists(st.text(st.sampled_from("ab/-_.1é "), min_size=1, max_size=90), min_size=2, max_size=2, unique=True))
+def test_sinks_do_not_share_transactional_ids(sink_ids: list[str]) -> None:
+    """No id of one sink is, or begins with what finds those of, another one's."""
+    one, other = map(sink_name, sink_ids)
+    assert one != other
+    assert "/" not in one
+    assert not driver_id(one).startswith(task_prefix(other))
+    assert not task_id(one, 1, 0).startswith(task_prefix(other))
