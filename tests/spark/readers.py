@@ -1,16 +1,19 @@
 """The readers without a JVM, driven as Spark drives them: plan, read, and on to the next batch."""
 
+import os
 from typing import Any
 
 import pytest
 
 from ottla.model.ids import NO_ID, TopicPartition
+from ottla.records.batch import headers
 from ottla.spark.loss import DataLoss, Reason
 from ottla.spark.plan import Range
 from ottla.spark.read_settings import parse_read
 from ottla.spark.reader import OttlaReader, RangePartition
 from ottla.spark.shape import shape_of
 from ottla.spark.stream_reader import OttlaStreamReader
+from ottla.testing.broker import Broker
 
 Reader = OttlaReader | OttlaStreamReader
 
@@ -52,3 +55,15 @@ def micro_batch(reader: OttlaStreamReader, start: Any) -> tuple[Any, list[int]]:
 def offsets(document: Any) -> Any:
     """A mark without what it says of topics beyond offsets."""
     return {topic: places for topic, places in document.items() if places}
+
+
+def cut(broker: Broker, topic: str, offset: int) -> int:
+    """A broker that crashes, and loses the end of a log: all that reaches behind the offset. Where the log ends now."""
+    broker.stop()
+    (path,) = (broker.data_dir / f"{topic}-0").glob("*.log")
+    kept = [(at, header) for at, header in headers(path.read_bytes()) if header.next_offset <= offset]
+    at, last = kept[-1]
+    os.truncate(path, at + last.size_bytes)
+    (broker.data_dir / ".kafka_cleanshutdown").unlink()
+    broker.restart()
+    return last.next_offset

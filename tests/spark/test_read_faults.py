@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.support.waiting import until
 
 pytest.importorskip("pyspark")
 
-from tests.spark.readers import batch_reader, micro_batch, span, stream_reader
+from tests.spark.readers import batch_reader, cut, micro_batch, span, stream_reader
 
 from ottla.client.blocking import Blocking
 from ottla.client.fetching import RawBatch
@@ -26,6 +27,7 @@ from ottla.testing.broker import Broker
 
 # Many small answers and many small Arrow batches, so that things happen in the middle.
 SMALL = {"kafka.max.partition.fetch.bytes": "2000", "rowsPerBatch": "100"}
+TRUE_FALSE = ("true", "false")
 QUICK = {"log.cleaner.backoff.ms": 50, "log.cleaner.min.cleanable.ratio": 0.01}
 
 
@@ -116,6 +118,34 @@ def test_records_that_are_deleted_while_they_are_read(broker: Broker, client: Bl
     with pytest.raises(DataLoss) as raised:
         list(readings[0])
     assert raised.value.reason is Reason.RETENTION
+
+
+@pytest.mark.parametrize("what", ["deleted", "recreated", "cut before", "cut behind"])
+def test_nothing_else_is_read_in_place_of_what_was_planned(tmp_path: Path, what: str) -> None:
+    """The topic goes, or the log loses its end and gets another one, in the middle of a read."""
+    broker = Broker(tmp_path).start()
+    try:
+        with Blocking(broker.bootstrap) as client:
+            write_batches(client, "t", 1000)
+        readers = [batch_reader(broker.bootstrap, subscribe="t", failOnDataLoss=fail, **SMALL) for fail in TRUE_FALSE]
+        readings = [iter(each.read(each.partitions()[0])) for each in readers]
+        found = [numbers(next(each)) for each in readings]
+        if what in ("deleted", "recreated"):
+            with Blocking(broker.bootstrap) as client:
+                client.admin.topics.delete("t")
+        else:
+            end = cut(broker, "t", 100 if what == "cut before" else 750)
+        if what != "deleted":
+            write(broker.bootstrap, "t", range(5000, 7000))
+        rest = [number for batch in readings[1] for number in numbers(batch)]
+        assert rest == list(range(len(found[1]), len(found[1]) + len(rest))) and len(rest) < 900
+        assert what != "cut behind" or rest[-1] == end - 1 > 500
+        with pytest.raises(DataLoss) as raised:
+            list(readings[0])
+        reasons = {"deleted": Reason.TOPIC_DELETED, "recreated": Reason.RECREATED}
+        assert raised.value.reason is reasons.get(what, Reason.TRUNCATED)
+    finally:
+        broker.stop()
 
 
 def test_offsets_that_compaction_removed_are_no_loss(broker: Broker, client: Blocking) -> None:
