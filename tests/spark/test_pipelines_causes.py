@@ -90,6 +90,10 @@ EXPECTED: dict[str, tuple[Kind, str]] = {
         Kind.WORKER_LOST,
         f"MemoryError (at shop.py:43 in hungry; among {UP_TO_3}); if it comes again: is there enough memory?",
     ),
+    "connect-gone": (
+        Kind.SPARK_GONE,
+        "Spark is gone: its Connect server does not answer; start the pipeline again: it goes on from its checkpoints",
+    ),
     # Others who write.
     "fenced": (Kind.FENCED, "another writer took over: INVALID_PRODUCER_EPOCH: The producer epoch is out of date"),
     "concurrent": (
@@ -188,8 +192,10 @@ def test_a_batch_that_the_sink_says_to_run_again_is_run_again() -> None:
         told = TEXTS["badpartition"].replace("ottla.spark.sink.schema.BadRows", "ottla.spark.sink.protocol.Refused")
         return cause_of(told.replace("Partition 7 of topic probe.copies is not in the range [0, 1)", what))
 
-    assert cause("the transactions of tasks [1] ended: run the query again, which writes them again").passes
-    assert not cause("batch 7: not all lost transactions were written again").passes
+    assert cause("could not be committed yet. Nothing is lost: run the query again, which commits them").passes
+    assert cause("nothing of the batch is written: run it again, with smaller batches or a longer timeout").passes
+    assert not cause("nothing else is written before they are: run that query again, from its checkpoint").passes
+    assert cause("another driver has taken over the sink 's' (or its id has expired)").kind is Kind.FENCED
 
 
 def test_exceptions_of_this_process_are_said_in_the_same_way() -> None:
@@ -199,10 +205,27 @@ def test_exceptions_of_this_process_are_said_in_the_same_way() -> None:
     assert cause_of(ConnectionRefusedError(111, "Connection refused")).passes
 
 
+def test_who_cannot_be_connected_to_when_spark_is_asked_is_spark() -> None:
+    cause = causes.cause_of_call(ConnectionRefusedError(111, "Connection refused"))
+    assert (cause.kind, cause.passes, cause.is_worth_another_run) == (Kind.SPARK_GONE, False, True)
+    assert causes.cause_of_call(ValueError("no")).kind is Kind.CODE
+
+
 def test_exceptions_of_ours_are_known_by_names_that_exist() -> None:
     for name in causes._CLASSES:
         module, _, kind = name.rpartition(".")
         assert isinstance(getattr(importlib.import_module(module or "builtins"), kind), type), name
+
+
+def test_the_documentation_says_what_becomes_of_each_kind() -> None:
+    page = Path(__file__).parents[2] / "docs" / "pipelines.md"
+    rows = [line for line in page.read_text().splitlines() if line.startswith("| ")]
+    for kind in Kind:
+        cells = [[each.strip() for each in row.strip("| ").split(" | ")] for row in rows if kind.value in row]
+        assert cells, f"{kind.name} ({kind.value}) is not in docs/pipelines.md"
+        *_, restarts, code = cells[0]
+        cause = causes.Cause(kind, "", kind.passes)
+        assert restarts.endswith("yes") == kind.passes and code == ("75" if cause.is_worth_another_run else "1"), kind
 
 
 FRAGMENTS = st.sampled_from(
@@ -217,7 +240,7 @@ FRAGMENTS = st.sampled_from(
         "Caused by: java.io.EOFException",
         "Caused by: java.io.IOException: words",
         "=== Streaming Query ===",
-        'Current Available Offsets: {A@1: {"t": {"0": 4}}, B@2: {"": {}}, C@3: [], D@4: {"t": 1}}',
+        'Current Available Offsets: {A@1: {"t": {"0": 4, "x": 1}}, B@2: {"": {}}, C@3: [], D@4: {"t": 1}}',
         "JVM stacktrace:",
         "SQLSTATE: 38000",
         "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] Traceback",

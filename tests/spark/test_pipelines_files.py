@@ -1,7 +1,6 @@
 """Pipeline files as they are read: every mistake has its line. No Spark is started here."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -69,6 +68,11 @@ def test_decorated_functions_stay_functions(tmp_path: Path) -> None:
         (GOOD.replace('"other"', '"totals"'), r"shop\.py:16: totals: the name is taken already, in line 12"),
         (GOOD.replace("def orders(spark)", "def orders(orders)"), r"shop\.py:4: orders: needs itself"),
         (GOOD.replace('"other"', '"a b"'), r"shop\.py:16: a b: names have letters"),
+        (GOOD.replace('"out2"', '"out2", restarts=-1'), r"shop\.py:16: other: restarts is a number from 0 on"),
+        (
+            GOOD.replace('"out"', '"out", checkpoint="/c"').replace('"out2"', '"out2", checkpoint="/c/"'),
+            r"shop\.py:16: other: its checkpoint is that of totals already, in line 12",
+        ),
     ],
 )
 def test_mistakes_have_a_line(tmp_path: Path, text: str, message: str) -> None:
@@ -90,14 +94,15 @@ CREATE STREAM orders FROM TOPIC 'orders' WITH (value = 'json', `value.schema` = 
 /* users; */
 CREATE TABLE users FROM TOPIC 'users';
 CREATE VIEW big AS SELECT *, ';' AS mark FROM orders;
-INSERT INTO TOPIC 'out' WITH (name = 'big-orders', mode = append, trigger = '1 second', key = 'concat(''a'', id)')
+INSERT INTO TOPIC 'out'
+  WITH (name = 'big-orders', mode = append, trigger = '1 second', restarts = 2, key = 'concat(''a'', id)')
   SELECT * FROM big;
 INSERT INTO PARQUET '/lake/big' SELECT * FROM big
 """
 
 
 def test_statements_are_split_where_they_end() -> None:
-    assert [each.line for each in split(SQL)] == [2, 5, 6, 7, 9]
+    assert [each.line for each in split(SQL)] == [2, 5, 6, 7, 10]
 
 
 def test_statements_become_streams_and_queries() -> None:
@@ -107,9 +112,9 @@ def test_statements_become_streams_and_queries() -> None:
         ("stream", "users", 5),
         ("stream", "big", 6),
         ("query", "big-orders", 7),
-        ("query", "lake-big", 9),
+        ("query", "lake-big", 10),
     ]
-    assert found[3].trigger == "1 second"
+    assert (found[3].trigger, found[3].restarts) == ("1 second", 2)
     assert found[2].build() == "SELECT *, ';' AS mark FROM orders"
 
 
@@ -119,29 +124,10 @@ def test_statements_become_streams_and_queries() -> None:
         ("SELECT 1;\n", r"a\.sql:1: not a statement of a pipeline"),
         ("\n\nINSERT INTO TOPIC 'x' VALUES (1);", r"a\.sql:3: not a statement"),
         ("CREATE STREAM a FROM TOPIC 'a' WITH (x 1);", r"a\.sql:1: WITH takes name"),
+        ("INSERT INTO TOPIC 'x' WITH (restarts = 'no') SELECT 1", r"a\.sql:1: restarts is a number, not 'no'"),
         ("CREATE TABLE a FROM TOPIC 'a' WITH (watermark = 't');", r"a\.sql:1: a table has no watermark"),
     ],
 )
 def test_statements_without_sense(text: str, message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         read_statements(text, "a.sql")
-
-
-def test_workers_that_are_slow_to_come_up_are_tried_again() -> None:
-    errors = pytest.importorskip("pyspark.errors")
-    from ottla.spark.pipelines.run import _started
-
-    class Writer:
-        def __init__(self, *failures: str) -> None:
-            self.failures = list(failures)
-
-        def start(self) -> Any:
-            if self.failures:
-                raise errors.PySparkException(self.failures.pop(0))
-            return "query"
-
-    slow = "Python worker failed to connect back."
-    assert _started(Writer(slow, slow)) == "query"  # type: ignore[arg-type]
-    for failures in ([slow] * 3, ["something else"]):
-        with pytest.raises(errors.PySparkException, match=failures[0]):
-            _started(Writer(*failures))  # type: ignore[arg-type]

@@ -4,13 +4,18 @@ import os
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event
+from typing import Any
 
 import pytest
 
 from ottla.client.blocking import Blocking
+from ottla.client.errors import ConnectionLost
+from ottla.client.options import wall_clock_ms
 from ottla.model.resources import Resource
+from ottla.spark.pipelines.herald import Herald
 from ottla.spark.pipelines.replay import parse_from
-from ottla.spark.pipelines.status import TOPIC, Board, Status
+from ottla.spark.pipelines.status import TOPIC, Board, Heard, Status
 from ottla.testing.broker import Broker
 
 NOW = 1_700_000_000_000
@@ -59,15 +64,89 @@ def test_a_stop_is_for_one_run(client: Blocking) -> None:
     board, asking = Board(client), Board(client)
     board.ensure()
     asking.ask_to_stop(running("a", "old"))
-    board.follow()
-    assert not board.is_told_to_stop("a", "old")  # before it began to listen
+    board.claim(running("a", "old"))
+    assert board.listen("a", "old") == Heard()  # before it began to listen
     asking.ask_to_stop(running("a", "other"))
     asking.ask_to_stop(running("b", "r1"))
-    assert not board.is_told_to_stop("a", "r1")
+    assert board.listen("a", "r1") == Heard()
     asking.ask_to_stop(running("a", "r1"))
-    assert board.is_told_to_stop("a", "r1")
-    assert not board.is_told_to_stop("a", "r1")
-    assert board.all(NOW) == {}  # commands are no statuses
+    assert board.listen("a", "r1") == Heard(stop=True)
+    assert board.listen("a", "r1") == Heard()
+    assert board.all(NOW) == {}  # commands and claims are no statuses
+
+
+def test_a_command_is_heard_although_reading_failed_on_the_way(
+    client: Blocking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = Board(client)
+    board.ensure()
+    board.claim(running("a", "r1"))
+    board.ask_to_stop(running("a", "r1"))
+    board.publish(running("b"))
+    read = client.read
+
+    def failing(*given: Any, **named: Any) -> Iterator[Any]:
+        yield next(iter(read(*given, **named)))  # the command
+        raise ConnectionLost("in the middle")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(client, "read", failing)
+        with pytest.raises(ConnectionLost):
+            board.listen("a", "r1")
+    assert board.listen("a", "r1") == Heard(stop=True)
+
+
+def test_of_two_claims_the_later_counts(client: Blocking) -> None:
+    one, other = Board(client), Board(client)
+    one.ensure()
+    one.claim(replace(running("a", "r1"), host="here", pid=1))
+    other.claim(replace(running("a", "r2"), host="there", pid=2))
+    one.publish(running("a", "r1"))
+    assert one.listen("a", "r1") == Heard(replaced_by="there (process 2)")
+    assert other.listen("a", "r2") == Heard()
+
+
+def test_commands_are_heard_in_a_topic_that_was_made_anew(client: Blocking) -> None:
+    board = Board(client)
+    board.ensure()
+    for _ in range(5):
+        board.publish(running("a"))
+    board.claim(running("a", "r1"))
+    client.admin.topics.delete(TOPIC)
+    board.ensure()
+    board.ask_to_stop(running("a", "r1"))
+    assert board.listen("a", "r1") == Heard(stop=True)
+
+
+def test_a_herald_tells_and_hears(client: Blocking) -> None:
+    Board(client).ensure()
+    stopped = Event()
+    status = replace(running("a", "r1"), state="starting")
+    herald = Herald(client, status, stopped.set)
+    herald.start()
+    assert Board(client).all(wall_clock_ms())["a"].state == "starting"
+    assert herald.tell_now(replace(status, state="running"))
+    assert Board(client).all(wall_clock_ms())["a"].state == "running"
+    Board(client).ask_to_stop(status)
+    assert stopped.wait(60)
+    herald.tell(replace(status, state="stopped"))
+    herald.close()
+    assert Board(client).all(wall_clock_ms())["a"].state == "stopped"
+    assert (herald.away, herald.replaced_by) == (None, None)
+
+
+def test_a_herald_that_was_replaced_says_nothing_more(client: Blocking) -> None:
+    Board(client).ensure()
+    stopped = Event()
+    herald = Herald(client, running("a", "r1"), stopped.set)
+    herald.start()
+    Board(client).claim(replace(running("a", "r2"), host="there", pid=2))
+    Board(client).publish(replace(running("a", "r2"), updated_ms=wall_clock_ms()))
+    assert stopped.wait(60)
+    herald.tell(replace(running("a", "r1"), state="stopped"))
+    herald.close()
+    assert herald.replaced_by == "there (process 2)"
+    assert Board(client).all(wall_clock_ms())["a"].run == "r2"
 
 
 @pytest.mark.parametrize("junk", [b"junk", b"[]", b"{}", b'{"name": "x", "run": 1, "state": "running"}', b"\xff"])
@@ -75,11 +154,11 @@ def test_what_others_write_there_is_nobodys_status(client: Blocking, junk: bytes
     board = Board(client)
     board.ensure()
     board.publish(running("a"))
-    board.follow()
-    for key in (b"x", b"a/stop", b"\xff"):
+    board.claim(running("a"))
+    for key in (b"x", b"a/stop", b"a/claim", b"\xff"):
         client.send(TOPIC, junk, key)
     assert list(board.all(NOW)) == ["a"]
-    assert not board.is_told_to_stop("a", "r1")
+    assert board.listen("a", "r1") == Heard()
 
 
 def test_where_a_replay_begins(client: Blocking) -> None:

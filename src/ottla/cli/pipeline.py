@@ -11,6 +11,7 @@ import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options
 from ottla.cli.terminal import CommandError
+from ottla.model.limits import PIPELINE_RESTARTS
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.run import Runner
@@ -70,6 +71,12 @@ def run(
         str | None, typer.Option("--from", help="Begin anew: earliest, latest, an offset, a time, how long ago (2h).")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Process what is there now, then end.")] = False,
+    restarts: Annotated[
+        int,
+        typer.Option(
+            "--restarts", min=0, help="How often a query is started again within 10 minutes after errors that may pass."
+        ),
+    ] = PIPELINE_RESTARTS,
     force: Annotated[bool, typer.Option("--force", help="Even if it seems to run already.")] = False,
     conf: Conf = [],  # noqa: B006
     registry: Registry = None,
@@ -79,6 +86,9 @@ def run(
     """Run a pipeline until it is stopped (Ctrl-C, SIGTERM, `ottla pipeline stop`); it goes on from its checkpoints.
 
     A stop waits for the running batches. --from replays: with new checkpoints, so that what was written comes again.
+
+    Exit code 0: it has stopped, or (--once) done its work. 1: an error that lasts. 75: one that may pass, but did not
+    within its restarts: start it again later.
     """
     from ottla.cli.pipeline_view import events
 
@@ -94,7 +104,9 @@ def run(
                 problems = parts.problems(built, spark, client)
                 if problems:
                     raise problems[0]
-                settings = parts.settings(where, once=once, force=force, replay=replay is not None)
+                settings = parts.settings(
+                    where, once=once, force=force, replay=replay is not None, restarts=parts.restarts(limit=restarts)
+                )
                 with events(loaded.name, as_json=as_json) as on_event:
                     runner = parts.runner(loaded, spark, client, settings, file, on_event)
                     runner.claim()

@@ -18,11 +18,13 @@ from ottla.client.blocking import Blocking
 from ottla.client.options import wall_clock_ms
 from ottla.spark import quiet
 from ottla.spark.java import NoJava
+from ottla.spark.patience import limit_retries
 from ottla.spark.pipelines.build import build
 from ottla.spark.pipelines.check import problems
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.load import Pipeline, load
 from ottla.spark.pipelines.replay import From, parse_from
+from ottla.spark.pipelines.restarts import Policy
 from ottla.spark.pipelines.run import Event, Runner, Settings, previous_run
 from ottla.spark.pipelines.status import Status
 from ottla.spark.progress import unwatch
@@ -31,18 +33,37 @@ from ottla.spark.session import session as make_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["build", "client", "failures", "load", "previous_run", "problems", "replay", "runner", "session", "settings"]
+__all__ = [
+    "build",
+    "client",
+    "failures",
+    "load",
+    "previous_run",
+    "problems",
+    "replay",
+    "restarts",
+    "runner",
+    "session",
+    "settings",
+]
 
 settings = Settings
+restarts = Policy
+
+
+class PassingError(CommandError):
+    """Nothing is wrong with the pipeline: the same may go well a moment later (EX_TEMPFAIL of sysexits.h)."""
+
+    exit_code = 75
 
 
 @contextlib.contextmanager
 def failures() -> Iterator[None]:
-    """What a user can cause is one line."""
+    """What a user can cause is one line; what may pass by itself has an exit code of its own."""
     try:
         yield
     except PipelineError as error:
-        raise CommandError(str(error)) from error
+        raise (PassingError if error.passes else CommandError)(str(error)) from error
     except NoJava as error:
         message, _, hint = str(error).partition(": ")
         raise CommandError(message, hint or None) from error
@@ -70,7 +91,7 @@ def session(
     a worker of it, prints is wanted either."""
     if master and remote:
         raise typer.BadParameter("either --master or --remote")
-    quiet.mute_loggers()
+    quiet.mute()
     with quiet.children_unheard() if is_silent else contextlib.nullcontext():
         spark = make_session(
             name,
@@ -81,11 +102,14 @@ def session(
             log_level="OFF",
             **parse_pairs(conf, "--conf"),
         )
+    limit_retries(spark)
     try:
         yield spark
     finally:
+        limit_retries(spark, 0)
         unwatch(spark)
-        spark.stop()
+        with contextlib.suppress(Exception):  # it may be gone
+            spark.stop()
 
 
 def replay(text: str | None, using: Blocking) -> From | None:

@@ -45,7 +45,19 @@ def _print_line(event: dict[str, Any]) -> None:
     elif kind == "started":
         note(f"{event['query']} → {event['target']}")
     else:
-        note(f"{event['pipeline']}: {kind}" + (f": {event['error']}" if event["error"] else ""))
+        note(f"{event['pipeline']}: {told(event)}")
+
+
+def told(event: dict[str, Any]) -> str:
+    """What an event says of the pipeline, without its name."""
+    kind, error = event["event"], event.get("error")
+    if kind == "waiting":
+        return f"waiting for the broker: {error}"
+    if kind != "restarting":
+        return f"{kind}: {error}" if error else str(kind)
+    if not event["number"]:
+        return f"{error}; it is started again when the broker is back"
+    return f"{error}; it is started again in {event['in_seconds']:g} s ({event['number']} of {event['limit']})"
 
 
 class _Live:
@@ -74,7 +86,7 @@ class _Live:
             elif event["event"] == "started":
                 self._queries.setdefault(event["query"], {"query": event["query"], "phase": "first batch running"})
             else:
-                self._state = event["event"]
+                self._state = told(event)
 
     def _table(self) -> Table:
         from rich.table import Table
@@ -126,7 +138,9 @@ def row_of(status: Status) -> dict[str, Any]:
         "lag_seconds": max(seconds) if seconds else None,
         "host": status.host,
         "updated": time_text(status.updated_ms),
+        "restarts": status.restarts,
         "error": status.error,
+        "last_error": status.last_error,
     }
 
 
@@ -136,6 +150,9 @@ def print_status(status: Status) -> None:
     console.print(f"file {status.file}", markup=False)
     console.print(f"checkpoints {status.checkpoint} (replayed {status.generation} times)", markup=False)
     console.print(f"started {time_text(status.started_ms)}, last heard of {time_text(status.updated_ms)}", markup=False)
+    if status.restarts:
+        said = f"queries were started again {status.restarts} times, last {time_text(status.last_error_ms)}"
+        console.print(f"{said}: {status.last_error}", markup=False)
     if status.error:
         console.print(f"error: {status.error}", style="red", markup=False)
     if status.queries:

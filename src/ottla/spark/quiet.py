@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 
 # PySpark writes every exception that has a place in a query to standard error, as JSON with Java's whole stack, before
@@ -11,9 +12,11 @@ _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _STDERR = 2
 
 
-def mute_loggers() -> None:
-    """In this process, from now on."""
+def mute() -> None:
+    """In this process, from now on: PySpark's loggers of exceptions, and its warnings."""
     from pyspark.logger import PySparkLogger
+
+    warnings.filterwarnings("ignore", module=r"pyspark\.")
 
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True

@@ -32,3 +32,6 @@ PIPELINE_RESTART_WAIT_MAX_S = 60.0
 PIPELINE_ERROR_CHARS_MAX = 600
 # Earlier runs of a sink (queries with other checkpoints) whose last batch it remembers.
 SPARK_RUNS_REMEMBERED_MAX = 32
+# How long a run waits for its board's broker before that counts as away, and for its last status to be written.
+PIPELINE_HERALD_TIMEOUT_MS = 5_000
+PIPELINE_HERALD_CLOSE_S = 15.0

@@ -183,7 +183,7 @@ def _offsets(rest: str, name: str) -> Iterator[tuple[tuple[str, int], int]]:
             told, _ = json.JSONDecoder().raw_decode(source.string, source.end())
             for topic, places in told.items():
                 for partition, offset in places.items():
-                    if topic and isinstance(offset, int) and offset > 0:
+                    if topic and partition.isdecimal() and isinstance(offset, int) and offset > 0:
                         yield (topic, int(partition)), offset
         except (ValueError, AttributeError):
             continue

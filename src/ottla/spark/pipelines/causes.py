@@ -78,16 +78,20 @@ _UNANSWERED = re.compile(
 )
 _API_ERROR = re.compile(r"(?P<code>[A-Z][A-Z_]+): ")
 _FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING")
-# The sink's own advice: what was lost is written again by the next run.
-_RUN_AGAIN = "run the query again"
+# What the sink itself says: a start helps, or another has it now.
+_RUN_AGAIN = ("run the query again", "run it again")
+_TAKEN_OVER = "has taken over the sink"
 # By words, in Java's accounts.
 _WORDS: tuple[tuple[str, Kind], ...] = (
     (r"No space left on device|Disk quota exceeded|not enough space", Kind.DISK_FULL),
     (r"Read-only file system|Permission denied|Operation not permitted|mkdir of \S+ failed", Kind.NOT_WRITABLE),
     (r"ParentNotDirectoryException|Parent path is not a directory|AccessControlException", Kind.NOT_WRITABLE),
-    (r"SparkContext was shut down|stopped SparkContext|SESSION_CLOSED|SESSION_NOT_FOUND", Kind.SPARK_GONE),
-    (r"Answer from Java side is empty|Py4JNetworkError|StatusCode\.UNAVAILABLE", Kind.SPARK_GONE),
-    (r"Error while sending or receiving|\[Errno 111\] Connection refused", Kind.SPARK_GONE),
+    (r"SparkContext was shut down|stopped SparkContext|INVALID_HANDLE", Kind.SPARK_GONE),
+    (
+        r"Answer from Java side is empty|Error while sending or receiving|py4j\.protocol\.Py4JNetworkError",
+        Kind.SPARK_GONE,
+    ),
+    (r"RETRIES_EXCEEDED|StatusCode\.UNAVAILABLE", Kind.SPARK_GONE),
     (r"Python worker (?:exited unexpectedly|failed to connect back|process terminated)", Kind.WORKER_LOST),
     (r"ExecutorLostFailure|OutOfMemoryError|FetchFailed|Failed to connect to /", Kind.WORKER_LOST),
     (r"Task not serializable|ConcurrentModificationException", Kind.SPARK_BUSY),
@@ -108,10 +112,13 @@ _SENTENCES = {
     r"There are \[(?P<was>\d+)\] sources in the checkpoint offsets and now there are \[(?P<now>\d+)\]": (
         "it was made with {was} sources, and there are {now} now"
     ),
+    r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED": "its Connect server does not answer",
     r"CONCURRENT_STREAM_LOG_UPDATE": "both wrote down the same batch",
 }
 # The label of these says more than Spark's own words.
-_LABELLED = (Kind.CHANGED, Kind.DAMAGED, Kind.NOT_WRITABLE, Kind.DISK_FULL, Kind.FENCED, Kind.SHARED)
+_LABELLED = (
+    *(Kind.CHANGED, Kind.DAMAGED, Kind.NOT_WRITABLE, Kind.DISK_FULL, Kind.FENCED, Kind.SHARED, Kind.SPARK_GONE),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,11 @@ class Cause:
     passes: bool
     frame: Frame | None = None
     records: str | None = None
+
+    @property
+    def is_worth_another_run(self) -> bool:
+        """Whether a run that ended with this may be started again as it is. A query cannot be, where Spark is gone."""
+        return self.passes or self.kind is Kind.SPARK_GONE
 
     def __str__(self) -> str:
         place = None if self.frame is None else f"at {Path(self.frame.file).name}:{self.frame.line}"
@@ -145,6 +157,13 @@ def cause_of(error: BaseException | str) -> Cause:
     if kind in _LABELLED and what != kind.value:
         what = f"{kind.value}: {what}"
     return Cause(kind, what, passes, frame, account.records if told else None)
+
+
+def cause_of_call(error: BaseException) -> Cause:
+    """Of what a call of Spark's own interface has raised: who cannot be connected to then is Spark."""
+    if isinstance(error, ConnectionError | EOFError):
+        return Cause(Kind.SPARK_GONE, f"{Kind.SPARK_GONE.value}: its driver does not answer", passes=False)
+    return cause_of(error)
 
 
 def _text(error: BaseException) -> str:
@@ -174,7 +193,9 @@ def _kind(account: Account) -> tuple[Kind, bool]:
 def _of_python(error: str, what: str) -> tuple[Kind, bool]:
     if error in _CLASSES:
         kind = _CLASSES[error]
-        return kind, kind.passes or (kind is Kind.REFUSED and _RUN_AGAIN in what)
+        if kind is Kind.REFUSED:
+            return (Kind.FENCED, True) if _TAKEN_OVER in what else (kind, any(each in what for each in _RUN_AGAIN))
+        return kind, kind.passes
     if error.startswith(("ottla.model.errors.", "ottla.client.errors.")):
         return _of_broker(what)
     if error.startswith("ottla."):

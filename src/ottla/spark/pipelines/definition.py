@@ -53,6 +53,7 @@ class Definition:
     trigger: str | None = None
     checkpoint: str | None = None
     late: LateTo | None = None
+    restarts: int | None = None
 
     def error(self, message: str, line: int | None = None) -> PipelineError:
         return PipelineError(f"{self.name}: {message}", self.file, line or self.line)
@@ -87,6 +88,7 @@ class _Decorators:
         trigger: str | None = None,
         checkpoint: str | None = None,
         late: LateTo | None = None,
+        restarts: int | None = None,
     ) -> Callable[[F], F]: ...
 
     def query(
@@ -99,13 +101,15 @@ class _Decorators:
         trigger: str | None = None,
         checkpoint: str | None = None,
         late: LateTo | None = None,
+        restarts: int | None = None,
     ) -> Any:
         """A query that is started. The function returns a DataFrame, which goes to the topic `output`; or an Output
         (`to`, `to_parquet`, `to_delta`, ...); or a SELECT over the streams, as text.
 
         `mode`: append, update or complete. `key`: the expression that becomes the key of records. `trigger`: "10
         seconds" between batches. `checkpoint`: its directory, else one below the pipeline's. `late`: where late
-        records go (`late_to`).
+        records go (`late_to`). `restarts`: how often it may be started again within ten minutes after errors that may
+        pass, else what `ottla pipeline run --restarts` says.
         """
         settings: dict[str, Any] = {
             "output": output,
@@ -114,6 +118,7 @@ class _Decorators:
             "trigger": trigger,
             "checkpoint": checkpoint,
             "late": late,
+            "restarts": restarts,
         }
         if callable(given):
             return _mark(given, kind="query", name=given.__name__, **settings)

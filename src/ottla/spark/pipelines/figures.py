@@ -73,11 +73,7 @@ def _number(value: float | None) -> float | None:
 
 
 def merged(known: Mapping[str, dict[str, Any]], new: dict[str, Any]) -> dict[str, Any]:
-    """The latest of a query, with totals since it was started."""
+    """The latest of a query, with totals since the pipeline was started: also over restarts of the query."""
     before = known.get(new["query"], {})
-    same = before.get("run") == new["run"]
-    totals = {
-        f"total_{name}": (before.get(f"total_{name}", 0) if same else 0) + (new[name] or 0)
-        for name in ("rows", "late_rows")
-    }
+    totals = {f"total_{name}": before.get(f"total_{name}", 0) + (new[name] or 0) for name in ("rows", "late_rows")}
     return {**new, **totals}

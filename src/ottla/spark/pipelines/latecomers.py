@@ -32,6 +32,10 @@ class Latecomers:
         # By checkpoint: a replay begins anew.
         self.done: dict[str, int] = dict(done)
 
+    @property
+    def is_watching(self) -> bool:
+        return bool(self._queries)
+
     def watch(self, query: str, rule: LateTo, checkpoint: str) -> None:
         """Before the query is started: batches that another run has finished, and not looked at, are due."""
         self._queries[query] = Watched(rule, checkpoint)

@@ -116,7 +116,20 @@ def _check(loaded: Pipeline) -> None:
             raise made.error(f"there is no stream {unknown[0]!r}{_nearest(unknown[0], known)}")
         if made.mode is not None and made.mode not in MODES:
             raise made.error(f"mode is one of {', '.join(MODES)}, not {made.mode!r}")
+        if made.restarts is not None and made.restarts < 0:
+            raise made.error(f"restarts is a number from 0 on, not {made.restarts!r}")
     _check_circles(loaded.streams)
+    _check_checkpoints(loaded.queries)
+
+
+def _check_checkpoints(queries: Sequence[Definition]) -> None:
+    """Spark stops a query, without a word, when another one is started with its checkpoint."""
+    seen: dict[str, Definition] = {}
+    for made in queries:
+        if made.checkpoint is not None:
+            other = seen.setdefault(made.checkpoint.rstrip("/"), made)
+            if other is not made:
+                raise made.error(f"its checkpoint is that of {other.name} already, in line {other.line}")
 
 
 def _check_circles(streams: Sequence[Definition]) -> None:

@@ -1,58 +1,45 @@
-"""Running a pipeline: all its queries are started, watched, and stopped together.
+"""Running a pipeline: all its queries are started, kept running, and stopped together.
 
 Rules:
-- One run per name at a time: a second one would write to the same checkpoints.
-- A stop waits for the batches that are running; a query that fails stops the others, and its error is the run's.
-- Status goes to the board when it changes and with every beat; a broker that is away meanwhile stops nothing.
+- One run per name at a time: a second one would write to the same checkpoints. Of two, the one that claimed it last
+  goes on (`status`).
+- A query that failed is started again if its error may pass (`causes`, `restarts`); else the others are stopped, and
+  its error is the run's.
+- A stop waits for the batches that are running.
+- A broker that is away stops nothing: the run waits for it, and says so.
 """
 
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-
 from ottla.client.blocking import Blocking
-from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
-from ottla.model.errors import ApiError
 from ottla.spark.outputs import triggered
 from ottla.spark.pipelines.build import Built
-from ottla.spark.pipelines.causes import cause_of
+from ottla.spark.pipelines.causes import Cause, Kind, cause_of_call
 from ottla.spark.pipelines.definition import PipelineError
-from ottla.spark.pipelines.figures import begun, figures_of, merged
+from ottla.spark.pipelines.herald import Herald, impatient
+from ottla.spark.pipelines.keeping import Failed, Kept, Started
 from ottla.spark.pipelines.latecomers import Latecomers
 from ottla.spark.pipelines.load import Pipeline
+from ottla.spark.pipelines.reports import Figures, Reports
+from ottla.spark.pipelines.restarts import Failures, Policy
 from ottla.spark.pipelines.status import LIVE, Board, Status
-from ottla.spark.progress import group_of
 from ottla.spark.shared_environment import wait_for_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-log = logging.getLogger(__name__)
 
 _TICK_S = 0.2
-_COMMANDS_EVERY_S = 1.0
-# How long a batch may take after a stop was asked for, before it is cut short (it is repeated then).
+# How long a batch may take after a stop was asked for, before it is cut short (it is repeated then); and how long if
+# the broker is away, without which it can hardly be finished.
 STOP_WAIT_S = 60.0
-_AWAY = (ClientError, ApiError, OSError)
-_DRAIN_S = 10.0
-_STARTS_MAX = 3
-_SLOW_WORKER = "Python worker failed to connect back"
+_STOP_WAIT_AWAY_S = 2.0
 Event = dict[str, Any]
 
 
@@ -65,6 +52,7 @@ class Settings:
     force: bool = False
     # Begin anew (see replay): with a checkpoint of its own.
     replay: bool = False
+    restarts: Policy = field(default_factory=Policy)
 
 
 class Runner:
@@ -85,174 +73,219 @@ class Runner:
         self._spark = spark
         self._client = client
         self._settings = settings
-        self._board = Board(client)
         self._on_event = on_event
         self._stop = threading.Event()
-        self._listener = _Progress(self._progressed)
-        self._lock = threading.Lock()
-        self._figures: dict[str, dict[str, Any]] = {}
-        self._queries: list[StreamingQuery] = []
+        self._is_spark_gone = False
+        self._kept: list[Kept] = []
+        self._built: dict[str, Built] = {}
         self._late = Latecomers(spark, {})
+        self._late_failures = Failures(settings.restarts)
+        self._late_due_s = 0.0
+        self._herald: Herald | None = None
+        names = [pipeline.query_name(each) for each in pipeline.queries]
+        self._near = impatient(client)
+        self._reports = Reports(names, self._near, self._progressed)
         self.status = replace(identity, name=pipeline.name, run=run_id, state="starting")
 
     def request_stop(self) -> None:
         self._stop.set()
 
-    def run(self, built: list[Built]) -> Status:
-        """Until all queries have ended or a stop was asked for. Raises PipelineError if one failed."""
-        self._spark.streams.addListener(self._listener)
-        failure: str | None = None
-        try:
-            self._start(built)
-            self._say("running")
-            failure = self._watch()
-        except BaseException as error:
-            failure = str(cause_of(error))
-            raise
-        finally:
-            self._stop_queries()
-            self._drain()
-            self._spark.streams.removeListener(self._listener)
-            if failure is None:
-                self._late.send()
-            self._say("failed" if failure else "stopped", error=failure)
-        if failure:
-            raise PipelineError(failure, self._pipeline.file)
-        return self.status
-
     def claim(self) -> None:
         """The name is ours from here on. PipelineError if it runs elsewhere."""
-        self._board.ensure()
+        Board(self._client).ensure()
         before = previous_run(self._client, self._pipeline.name, force=self._settings.force)
         generation = (before.generation if before is not None else 0) + (1 if self._settings.replay else 0)
-        self.status = replace(self.status, generation=generation, checkpoint=self._settings.checkpoint)
-        self._late = Latecomers(self._spark, before.late if before is not None else {})
-        self._board.follow()
-        self._say("starting")
+        late = before.late if before is not None else {}
+        self.status = replace(self.status, generation=generation, checkpoint=self._settings.checkpoint, late=late)
+        self._late = Latecomers(self._spark, late)
+        self._herald = Herald(self._near, self.status, self.request_stop)
+        self._herald.start()
+        self._on_event({"event": "starting", "pipeline": self._pipeline.name, "error": None})
+
+    def run(self, built: list[Built]) -> Status:
+        """Until all queries have ended or a stop was asked for. Raises PipelineError if one failed for good. `claim`
+        comes before."""
+        failure: PipelineError | None = None
+        is_over = False
+        try:
+            self._spark.streams.addListener(self._reports)
+            self._prepare(built)
+            failure = self._watch()
+            is_over = True
+        except PipelineError as error:
+            failure = error
+        except Exception as error:
+            failure = self._failure(None, cause_of_call(error))
+        finally:
+            # In all cases, also if this process is being ended.
+            if not self._is_spark_gone:
+                self._stop_queries()
+            if failure is None and is_over:
+                failure = self._send_last_letters()
+            state = "stopped" if failure is None and is_over else "failed"
+            self._say(state, str(failure) if failure is not None else None if is_over else "interrupted")
+            self._told.close()
+            self._near.close(discard=True)
+        if failure is not None:
+            raise failure
+        return self.status
 
     # --- the queries --------------------------------------------------------------------------------------------
+
+    def _prepare(self, built: list[Built]) -> None:
+        for each in built:
+            name, query = self._pipeline.query_name(each.query), each.query
+            checkpoint = self._checkpoint(each)
+            if query.late is not None:
+                self._late.watch(name, query.late, checkpoint)
+            policy = self._settings.restarts
+            if query.restarts is not None:
+                policy = replace(policy, limit=query.restarts)
+            self._built[name] = each
+            self._kept.append(Kept(name, self._starter(each, name, checkpoint), policy, ends=self._settings.once))
+        if self._late.is_watching:
+            # That late records are seen to is known before there are any.
+            self.status = replace(self.status, late=dict(self._late.done))
+            self._told.tell_now(self.status)
 
     def _checkpoint(self, each: Built) -> str:
         root = each.query.checkpoint or f"{self._settings.checkpoint.rstrip('/')}/{each.query.name}"
         return f"{root}/{self.status.generation}"
 
-    def _start(self, built: list[Built]) -> None:
-        late = [each for each in built if each.query.late is not None]
-        for each in late:
-            assert each.query.late is not None
-            self._late.watch(self._pipeline.query_name(each.query), each.query.late, self._checkpoint(each))
-        if late:
-            self._say("starting")  # that late records are seen to is known before there are any
-        for each in built:
-            name = self._pipeline.query_name(each.query)
-            checkpoint = self._checkpoint(each)
-            try:
-                writer = each.output.writer(checkpoint).queryName(name).option("checkpointLocation", checkpoint)
-                query = _started(triggered(writer, "once" if self._settings.once else each.query.trigger))
-            except Exception as error:
-                raise each.query.error(cause_of(error).what) from error
-            self._queries.append(query)
+    def _starter(self, each: Built, name: str, checkpoint: str) -> "Callable[[], StreamingQuery]":
+        def start() -> "StreamingQuery":
+            writer = each.output.writer(checkpoint).queryName(name).option("checkpointLocation", checkpoint)
+            query = triggered(writer, "once" if self._settings.once else each.query.trigger).start()
             wait_for_sources(self._spark, query)
-            self._on_event({"event": "started", "query": name, "id": str(query.id), "target": each.output.target})
+            return query
 
-    def _watch(self) -> str | None:
-        """What went wrong, None if nothing did."""
-        next_beat_s = next_look_s = 0.0
+        return start
+
+    def _watch(self) -> PipelineError | None:
+        """What went wrong for good, None if nothing did."""
+        next_beat_s = 0.0
         while not self._stop.is_set():
-            ended = [query for query in self._queries if not query.isActive]
-            for query in ended:
-                if (error := query.exception()) is not None:
-                    return f"{query.name}: {cause_of(error)}"
-            if len(ended) == len(self._queries):
+            now_s, away = time.monotonic(), self._told.away
+            for each in self._kept:
+                failure = self._take(each.look(now_s, away))
+                if failure is not None:
+                    return failure
+            if all(each.has_ended for each in self._kept):
                 return None
-            now_s = time.monotonic()
-            if now_s >= next_look_s:
-                next_look_s = now_s + _COMMANDS_EVERY_S
-                self._look_for_commands()
-            self._late.send()
-            if now_s >= next_beat_s:
+            failure = self._send_letters(now_s) if away is None else None
+            if failure is not None:
+                return failure
+            is_beat = now_s >= next_beat_s
+            if is_beat:
                 next_beat_s = now_s + self.status.beat_ms / 1000
-                self._look_at_beginners()
-                self._say("running")
+                if away is None:
+                    self._reports.look_at(self._kept)
+            state = self._state(away)
+            if is_beat or state != self.status.state:
+                self._say(state, away if state == "waiting" else None)
             self._stop.wait(_TICK_S)
+        if self._told.replaced_by is not None:
+            return PipelineError(
+                f"another run of pipeline {self._pipeline.name} has taken over, on {self._told.replaced_by}"
+            )
         self._say("stopping")
         return None
 
-    def _look_for_commands(self) -> None:
-        try:
-            if self._board.is_told_to_stop(self._pipeline.name, self.status.run):
-                self._stop.set()
-        except _AWAY as error:
-            log.warning("commands cannot be read: %s", error)
+    def _state(self, away: str | None) -> str:
+        if away is not None:
+            return "waiting"
+        return "restarting" if any(each.is_waiting for each in self._kept) or self._late_due_s else "running"
+
+    def _take(self, happened: Started | Failed | None) -> PipelineError | None:
+        """Say what happened to a query; its error, if that ends the run."""
+        if isinstance(happened, Started):
+            target = self._built[happened.query].output.target
+            self._on_event({"event": "started", "query": happened.query, "id": happened.id, "target": target})
+        elif isinstance(happened, Failed):
+            if happened.restart is None:
+                return self._failure(happened.query, happened.cause)
+            self._restarting(happened)
+        return None
+
+    def _restarting(self, failed: Failed) -> None:
+        assert failed.restart is not None
+        error = f"{failed.query}: {failed.cause}"
+        now_ms = wall_clock_ms()
+        self.status = replace(self.status, restarts=self.status.restarts + 1, last_error=error, last_error_ms=now_ms)
+        told = {"in_seconds": failed.restart.wait_s, "number": failed.restart.number, "limit": failed.restart.limit}
+        self._on_event({"event": "restarting", "pipeline": self._pipeline.name, "error": error, **told})
+        self._say(self._state(self._told.away), is_quiet=True)
+
+    def _failure(self, query: str | None, cause: Cause) -> PipelineError:
+        """What ends the run, with the line of the query in the file."""
+        self._is_spark_gone = cause.kind is Kind.SPARK_GONE
+        built = self._built.get(query or "")
+        what = f"{cause}; it was started again {self.status.restarts} times" if self.status.restarts else str(cause)
+        if built is None:
+            return PipelineError(what, self._pipeline.file, passes=cause.is_worth_another_run)
+        made = built.query
+        return PipelineError(f"{made.name}: {what}", made.file, made.line, passes=cause.is_worth_another_run)
 
     def _stop_queries(self) -> None:
-        deadline_s = time.monotonic() + STOP_WAIT_S
-        for query in self._queries:
+        patience_s = STOP_WAIT_S if self._told.away is None else _STOP_WAIT_AWAY_S
+        deadline_s = time.monotonic() + patience_s
+        for each in self._kept:
             with contextlib.suppress(Exception):  # it, or Spark under it, may be gone
-                settle(query, deadline_s)
-                query.stop()
+                each.settle(deadline_s)
+                if each.query is not None:
+                    each.query.stop()
+        self._reports.drain(self._kept)
+        with contextlib.suppress(Exception):
+            self._spark.streams.removeListener(self._reports)
 
-    def _drain(self) -> None:
-        """Reports of the last batches come a moment after these: they are wanted too."""
-        deadline_s = time.monotonic() + _DRAIN_S
-        for query in self._queries:
-            with contextlib.suppress(Exception):
-                last = _batch(query)
-                while last is not None and time.monotonic() < deadline_s and self._seen(query.name) < last:
-                    time.sleep(0.05)
+    # --- late records -------------------------------------------------------------------------------------------
 
-    def _seen(self, name: str | None) -> int:
-        with self._lock:
-            batch = self._figures.get(name or "", {}).get("batch")
-        return -1 if batch is None else int(batch)
+    def _send_letters(self, now_s: float) -> PipelineError | None:
+        """An error that may pass is tried again, as often as a query would be."""
+        if now_s < self._late_due_s:
+            return None
+        try:
+            self._late.send()
+        except Exception as error:
+            cause = cause_of_call(error)
+            restart = self._late_failures.failed(now_s, passes=cause.passes)
+            failed = Failed("late records", cause, restart)
+            if restart is None:
+                return self._failure(failed.query, cause)
+            self._late_due_s = now_s + restart.wait_s
+            self._restarting(failed)
+        else:
+            self._late_due_s = 0.0
+        return None
+
+    def _send_last_letters(self) -> PipelineError | None:
+        try:
+            self._late.send()
+        except Exception as error:
+            cause = cause_of_call(error)
+            what = f"late records were not written (the next run does it): {cause}"
+            return PipelineError(what, self._pipeline.file, passes=cause.is_worth_another_run)
+        return None
 
     # --- what is known ------------------------------------------------------------------------------------------
 
-    def _progressed(self, event: QueryProgressEvent) -> None:
-        known = {self._pipeline.query_name(each) for each in self._pipeline.queries}
-        if event.progress.name not in known:
-            return  # somebody else's query in the same session
-        figures = merged(self._figures, figures_of(event.progress))
-        figures["lag_seconds"] = self._lag(figures["query"])[1]
-        with self._lock:
-            self._figures[figures["query"]] = figures
+    def _progressed(self, figures: Figures) -> None:
         self._late.note(figures["query"], figures["batch"], figures["late_rows"])
         self._on_event({"event": "progress", **figures})
 
-    def _lag(self, name: str) -> tuple[int | None, float | None]:
-        """Of the group of a query, in records and in seconds, as far as they are known."""
-        try:
-            lags = self._client.admin.groups.lag(group_of(name, ""))
-        except (*_AWAY, RuntimeError):
-            return None, None
-        records = [each.records for each in lags if each.records is not None]
-        seconds = [each.seconds for each in lags if each.seconds is not None]
-        return sum(records) if records else None, round(max(seconds), 3) if seconds else None
-
-    def _look_at_beginners(self) -> None:
-        """Queries that have finished no batch yet make no reports: they are asked."""
-        for query in self._queries:
-            name = query.name or ""
-            if self._seen(name) < 0 and query.isActive:
-                figures = begun(query, name)
-                figures["lag"], figures["lag_seconds"] = self._lag(name)
-                with self._lock:
-                    if self._figures.get(name, {}).get("batch") is None:
-                        self._figures[name] = figures
-
-    def _say(self, state: str, error: str | None = None) -> None:
-        with self._lock:
-            figures = [self._figures[name] for name in sorted(self._figures)]
-        changed = state != self.status.state or error is not None
+    def _say(self, state: str, error: str | None = None, *, is_quiet: bool = False) -> None:
+        has_changed = state != self.status.state
         self.status = replace(
-            self.status, state=state, error=error, queries=figures, updated_ms=wall_clock_ms(), late=self._late.done
+            self.status, state=state, error=error, queries=self._reports.figures, late=dict(self._late.done)
         )
-        try:
-            self._board.publish(self.status)
-        except _AWAY as away:
-            log.warning("the status cannot be written: %s", away)
-        if changed:
+        self._told.tell(self.status)
+        if has_changed and not is_quiet:
             self._on_event({"event": state, "pipeline": self._pipeline.name, "error": error})
+
+    @property
+    def _told(self) -> Herald:
+        assert self._herald is not None, "claim comes first"
+        return self._herald
 
 
 def previous_run(client: Blocking, name: str, *, force: bool = False) -> Status | None:
@@ -264,48 +297,3 @@ def previous_run(client: Blocking, name: str, *, force: bool = False) -> Status 
             f"`ottla pipeline stop {name}`, or --force if you know better"
         )
     return before
-
-
-class _Progress(StreamingQueryListener):
-    """Hands reports of batches on."""
-
-    def __init__(self, take: Callable[[QueryProgressEvent], None]) -> None:
-        self._take = take
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._take(event)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        pass
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        pass
-
-
-def _started(writer: "DataStreamWriter") -> "StreamingQuery":
-    """A Connect server gives its Python workers ten seconds to come up, which nothing can change and which may be too
-    short on a busy machine. No query exists then, so it is tried again."""
-    for _ in range(_STARTS_MAX - 1):
-        try:
-            return writer.start()
-        except PySparkException as error:
-            if _SLOW_WORKER not in str(error):
-                raise
-    return writer.start()
-
-
-def settle(query: "StreamingQuery", deadline_s: float) -> None:
-    """Wait until no batch is running, or the one that was has been finished."""
-    last = _batch(query)
-    while query.isActive and time.monotonic() < deadline_s:
-        if not query.status["isTriggerActive"] or _batch(query) != last:
-            return
-        time.sleep(0.05)
-
-
-def _batch(query: "StreamingQuery") -> int | None:
-    progress = query.lastProgress
-    return None if progress is None else progress.batchId

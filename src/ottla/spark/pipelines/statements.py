@@ -102,6 +102,7 @@ def _insert(found: re.Match[str], file: str, line: int, index: int) -> Definitio
     target, kind, select = found["target"], found["kind"].upper(), found["select"]
     name = options.pop("name", None) or (re.sub(r"[^\w.-]+", "-", target).strip("-.") or f"query{index}")
     own = {word: options.pop(word, None) for word in ("trigger", "checkpoint")}
+    restarts = _count(options.pop("restarts", None), "restarts", file, line)
 
     def build(spark: Any) -> outputs.Output:
         frame = spark.sql(select)
@@ -113,7 +114,13 @@ def _insert(found: re.Match[str], file: str, line: int, index: int) -> Definitio
         merge = [each.strip() for each in options.pop("merge", "").split(",") if each.strip()]
         return lake.to_delta(frame, target, merge=merge, **options)
 
-    return Definition("query", name, build, ("spark",), file, line, **own)
+    return Definition("query", name, build, ("spark",), file, line, **own, restarts=restarts)
+
+
+def _count(text: str | None, name: str, file: str, line: int) -> int | None:
+    if text is not None and not text.isdecimal():
+        raise PipelineError(f"{name} is a number, not {text!r}", file, line)
+    return None if text is None else int(text)
 
 
 def _options(text: str | None, file: str, line: int) -> dict[str, Any]:

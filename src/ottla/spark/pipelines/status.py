@@ -1,12 +1,14 @@
 """What pipelines are doing, for all to see: the compacted topic `_ottla_pipelines`. No Spark and no Java is needed
 here.
 
-Records: key NAME, value the status of its latest run (JSON); key NAME/stop, value which run is to stop.
+Records: key NAME, value the status of its latest run (JSON); key NAME/claim, value which run that is; key NAME/stop,
+value which run is to stop.
 
 Rules:
 - A run writes its status when it changes and every `beat_ms`. One that is said to run but was not heard of for
   `LOST_BEATS` beats has lost its driver: `lost`. That compares two clocks, so they should not be far apart.
 - A command names the run that it is for: one left behind does not stop the next run.
+- Of two runs under one name the one that claimed it last goes on; the other sees that, stops, and writes nothing more.
 """
 
 import json
@@ -14,7 +16,7 @@ import os
 import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.client.blocking import Blocking
 from ottla.client.offsets import EARLIEST, LATEST
@@ -23,8 +25,9 @@ from ottla.model.errors import ApiError, ErrorCode
 TOPIC = "_ottla_pipelines"
 BEAT_MS = 5_000
 LOST_BEATS = 4
-LIVE = ("starting", "running", "stopping")
+LIVE = ("starting", "running", "restarting", "waiting", "stopping")
 _STOP = "/stop"
+_CLAIM = "/claim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class Status:
     beat_ms: int = BEAT_MS
     updated_ms: int = 0
     error: str | None = None
+    # How often queries were started again in this run, the last reason for it, and when.
+    restarts: int = 0
+    last_error: str | None = None
+    last_error_ms: int = 0
     queries: list[dict[str, Any]] = field(default_factory=list)
     # Up to which batch late records of queries were seen to, by their checkpoints.
     late: dict[str, int] = field(default_factory=dict)
@@ -69,6 +76,13 @@ class Status:
         return False
 
 
+class Heard(NamedTuple):
+    """What a run is told: to stop; or that another has its name now, and where that runs."""
+
+    stop: bool = False
+    replaced_by: str | None = None
+
+
 class Board:
     """The topic, through one client."""
 
@@ -88,7 +102,7 @@ class Board:
         """All pipelines that were ever run, by name."""
         found: dict[str, Status] = {}
         for key, value in self._records():
-            if key.endswith(_STOP):
+            if key.endswith((_STOP, _CLAIM)):
                 continue
             status = _status(value)
             if status is None:
@@ -104,24 +118,28 @@ class Board:
         """Tell a run to stop after its running batches."""
         self._client.send(TOPIC, json.dumps({"run": status.run}).encode(), f"{status.name}{_STOP}".encode())
 
-    def follow(self) -> None:
-        """Commands count from here on."""
-        self._read_to = self._end()
+    def claim(self, status: Status) -> None:
+        """The name is this run's from here on. What is told, and other claims, count from here on too."""
+        told = json.dumps({"run": status.run, "host": status.host, "pid": status.pid})
+        made = self._client.send(TOPIC, told.encode(), f"{status.name}{_CLAIM}".encode())
+        self._read_to = made.offset + 1
 
-    def is_told_to_stop(self, name: str, run: str) -> bool:
-        """Whether that run was told to, since `follow`."""
-        end = self._end()
-        if end <= self._read_to:
-            return False
-        told = False
-        for record in self._client.read(TOPIC, 0, start=self._read_to, end=end):
-            if record.key == f"{name}{_STOP}".encode() and record.value is not None:
-                told |= _object(record.value).get("run") == run
+    def listen(self, name: str, run: str) -> Heard:
+        """What was told since the last time, or since `claim`. If it fails on the way, the next time begins there
+        again."""
+        start, end = self._client.admin.topics.bounds(TOPIC)[0]
+        begin = self._read_to if start <= self._read_to <= end else start  # the topic may have been made anew
+        stop, replaced_by = False, None
+        if begin < end:
+            for record in self._client.read(TOPIC, 0, start=begin, end=end):
+                if record.key == f"{name}{_STOP}".encode() and record.value is not None:
+                    stop |= _object(record.value).get("run") == run
+                elif record.key == f"{name}{_CLAIM}".encode() and record.value is not None:
+                    told = _object(record.value)
+                    if isinstance(told.get("run"), str) and told["run"] != run:
+                        replaced_by = f"{told.get('host')} (process {told.get('pid')})"
         self._read_to = end
-        return told
-
-    def _end(self) -> int:
-        return self._client.admin.topics.bounds(TOPIC)[0][1]
+        return Heard(stop, replaced_by)
 
     def _records(self) -> Iterator[tuple[str, bytes | None]]:
         if TOPIC not in self._client.admin.topics.names():
@@ -136,7 +154,8 @@ def _status(value: bytes | None) -> Status | None:
     what is no status: anybody can write to a topic."""
     told = {} if value is None else _object(value)
     found = {each.name: told[each.name] for each in fields(Status) if each.name in told}
-    kinds = ((str, ("name", "run", "state")), (int, ("updated_ms", "beat_ms", "pid", "generation")))
+    numbers = ("updated_ms", "beat_ms", "pid", "generation", "restarts", "last_error_ms")
+    kinds = ((str, ("name", "run", "state")), (int, numbers))
     if not all(isinstance(found.get(name, kind()), kind) for kind, names in kinds for name in names):
         return None
     return Status(**found) if {"name", "run", "state"} <= found.keys() else None

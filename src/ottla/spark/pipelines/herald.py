@@ -1,0 +1,112 @@
+"""A run and its board: tells it what the run is doing, hears what the run is told; in a thread of its own, because a
+broker that is away makes everybody wait who asks it for something.
+
+Rules:
+- The newest status is told when it changes and with every beat; older ones that were not told yet are forgotten.
+- A broker that does not answer is away until it does again; nobody here gives up.
+- A run that was replaced by another tells nothing more: the name is the other's.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ottla.client.blocking import Blocking
+from ottla.client.errors import ClientError
+from ottla.client.options import wall_clock_ms
+from ottla.client.producer_options import ProducerOptions
+from ottla.model import limits
+from ottla.model.errors import ApiError
+from ottla.spark.pipelines.status import Board, Status
+
+log = logging.getLogger(__name__)
+
+_LISTEN_EVERY_S = 1.0
+_LOOK_EVERY_S = 0.02
+_AWAY = (ClientError, OSError)
+
+
+def impatient(client: Blocking) -> Blocking:
+    """Another client for the same cluster, which does not wait long for a broker that is away."""
+    patience_ms = limits.PIPELINE_HERALD_TIMEOUT_MS
+    return Blocking(
+        replace(client.cluster.options, api_timeout_ms=patience_ms, request_timeout_ms=patience_ms),
+        ProducerOptions(delivery_timeout_ms=patience_ms, request_timeout_ms=patience_ms),
+    )
+
+
+class Herald:
+    """Of one run, from its claim on, through an impatient client. `away` is why the broker cannot be reached, None if
+    it can."""
+
+    def __init__(self, client: Blocking, status: Status, on_stop: Callable[[], None]) -> None:
+        self._board = Board(client)
+        self._on_stop = on_stop
+        self._status = status
+        self._told: Status | None = None
+        self._told_at_ms = 0
+        self._changed = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pipeline-herald", daemon=True)
+        self.away: str | None = None
+        self.replaced_by: str | None = None
+
+    def start(self) -> None:
+        """Claim the name, and go on from there. Raises what the client raises."""
+        self._board.claim(self._status)
+        self._tell()
+        self._thread.start()
+
+    def tell(self, status: Status) -> None:
+        """As soon as it can be told; does not wait."""
+        self._status = status
+        self._changed.set()
+
+    def tell_now(self, status: Status) -> bool:
+        """Wait until it is told; False if that does not succeed."""
+        self.tell(status)
+        deadline_s = time.monotonic() + limits.PIPELINE_HERALD_CLOSE_S
+        while self._told is not status and time.monotonic() < deadline_s:
+            time.sleep(_LOOK_EVERY_S)
+        return self._told is status
+
+    def close(self) -> None:
+        """Tell the last status, if that is possible now; then end."""
+        self._closing.set()
+        self._changed.set()
+        if self._thread.is_alive():
+            self._thread.join(limits.PIPELINE_HERALD_CLOSE_S)
+        if self._told is not self._status and self.replaced_by is None:
+            log.warning("the last status of the pipeline could not be written: %s", self.away or "no answer")
+
+    def _run(self) -> None:
+        while True:
+            self._changed.wait(_LISTEN_EVERY_S)
+            self._changed.clear()
+            is_last = self._closing.is_set()
+            try:
+                self._listen()
+                self._tell()
+                self.away = None
+            except _AWAY as error:
+                self.away = str(error) or type(error).__name__
+            except ApiError as error:
+                log.warning("the status cannot be written, or commands cannot be read: %s", error)
+            if is_last:
+                return
+
+    def _listen(self) -> None:
+        status = self._status
+        heard = self._board.listen(status.name, status.run)
+        self.replaced_by = self.replaced_by or heard.replaced_by
+        if heard.stop or heard.replaced_by:
+            self._on_stop()
+
+    def _tell(self) -> None:
+        status, now_ms = self._status, wall_clock_ms()
+        if self.replaced_by is not None or (self._told is status and now_ms - self._told_at_ms < status.beat_ms):
+            return
+        self._board.publish(replace(status, updated_ms=now_ms))
+        self._told, self._told_at_ms = status, now_ms

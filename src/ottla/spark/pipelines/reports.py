@@ -1,0 +1,97 @@
+"""What the queries of a run report: figures of their batches, and of those that have finished none yet."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from ottla.client.blocking import Blocking
+from ottla.client.errors import ClientError
+from ottla.model.errors import ApiError
+from ottla.spark.pipelines.figures import begun, figures_of, merged
+from ottla.spark.pipelines.keeping import Kept
+from ottla.spark.progress import group_of
+
+_DRAIN_S = 10.0
+_LOOK_EVERY_S = 0.05
+Figures = dict[str, Any]
+
+
+class Reports(StreamingQueryListener):
+    """Of the queries with these names; others may run in the same session."""
+
+    def __init__(self, names: Iterable[str], client: Blocking, on_progress: Callable[[Figures], None]) -> None:
+        self._names = frozenset(names)
+        self._client = client
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        self._figures: dict[str, Figures] = {}
+
+    @property
+    def figures(self) -> list[Figures]:
+        with self._lock:
+            return [self._figures[name] for name in sorted(self._figures)]
+
+    def look_at(self, queries: Iterable[Kept]) -> None:
+        """Queries that have finished no batch yet make no reports: they are asked."""
+        for each in queries:
+            query = each.query
+            if query is not None and self._seen(each.name) < 0 and query.isActive:
+                figures = begun(query, each.name)
+                figures["lag"], figures["lag_seconds"] = self._lag(each.name)
+                with self._lock:
+                    if self._figures.get(each.name, {}).get("batch") is None:
+                        self._figures[each.name] = figures
+
+    def drain(self, queries: Iterable[Kept]) -> None:
+        """Reports of the last batches come a moment after these: they are wanted too."""
+        deadline_s = time.monotonic() + _DRAIN_S
+        for each in queries:
+            with contextlib.suppress(Exception):  # Spark may be gone
+                last = each.last_batch
+                while last is not None and time.monotonic() < deadline_s and self._seen(each.name) < last:
+                    time.sleep(_LOOK_EVERY_S)
+
+    def _seen(self, name: str) -> int:
+        with self._lock:
+            batch = self._figures.get(name, {}).get("batch")
+        return -1 if batch is None else int(batch)
+
+    def _lag(self, name: str) -> tuple[int | None, float | None]:
+        """Of the group of a query, in records and in seconds, as far as they are known."""
+        try:
+            lags = self._client.admin.groups.lag(group_of(name, ""))
+        except (ClientError, ApiError, OSError, RuntimeError):
+            return None, None
+        records = [each.records for each in lags if each.records is not None]
+        seconds = [each.seconds for each in lags if each.seconds is not None]
+        return sum(records) if records else None, round(max(seconds), 3) if seconds else None
+
+    # --- what Spark calls ---------------------------------------------------------------------------------------
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        if event.progress.name not in self._names:
+            return
+        figures = merged(self._figures, figures_of(event.progress))
+        figures["lag_seconds"] = self._lag(figures["query"])[1]
+        with self._lock:
+            self._figures[figures["query"]] = figures
+        self._on_progress(figures)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
