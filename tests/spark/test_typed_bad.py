@@ -6,7 +6,7 @@ The registry is a double that answers as one does over HTTP, so that what it say
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pyarrow as pa
@@ -17,8 +17,11 @@ from tests.columns.avro_cases import encoded
 
 from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.columns.codec import Decoded
+from ottla.records.record import Record
 from ottla.schemas.framing import schema_mark
+from ottla.schemas.readable import reader_of
 from ottla.schemas.schema import SchemaType, Source
+from ottla.server.contracts import _Contract
 from ottla.spark.rows import TYPES
 from ottla.spark.typed import BadRecord, TypedColumns
 from ottla.spark.typed_dead import PREFIX, letters
@@ -310,3 +313,58 @@ def test_dead_letters_of_records_with_odd_times_and_headers() -> None:
     assert [each[PREFIX + "timestamp"] for each in said] == [b"%d" % time_ms for time_ms in times_ms]
     assert [each[PREFIX + "offset"] for each in said] == [b"100", b"101", b"102"]
     assert made[0].headers[0] == ("own", None) and made[0].value == b"{"
+
+
+class Registered:
+    """What a broker knows of the schemas, by id or GUID."""
+
+    def __init__(self, kind: str) -> None:
+        known = {**{IDS[name]: each for name, each in SOURCES.items()}, GUID: SOURCES[kind]}
+        self._known = {identity: KnownSchema(source) for identity, source in known.items()}
+
+    def find(self, identity: int | UUID) -> Any:
+        return self._known.get(identity)
+
+
+class KnownSchema:
+    def __init__(self, source: Source) -> None:
+        self.type = source.type
+        self.subjects = frozenset({"orders-key", "orders-value"})
+        self.why_unreadable = reader_of(source)
+
+
+# What a contract refuses although it is read: it wants the whole payload to be the value (Avro's readers stop behind
+# it), a schema's name in front of every value (JSON may come plain), and values of the schema's own types alone.
+STRICTER = ("are left over behind the value", "begins with byte", "value is empty", "is not of type")
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_what_a_contract_lets_in_is_read(kind: str) -> None:
+    contract = _Contract(cast(Any, Registered(kind)), "orders", ["value"], True)
+    sides = {"value": side(kind, Desk(kind))}
+    header = {"key": "__value_schema_id", "value": mark(kind, GUID)}
+    others = [schema_mark(IDS[each], (0,)) + PAYLOADS[kind] for each in SOURCES if each != kind]
+    usual = [mark(kind, IDS[kind]) + PAYLOADS[kind], mark(kind, GUID) + PAYLOADS[kind], b"", b"\0\0", None, *others]
+
+    def check(values: list[bytes | None], with_header: bool) -> None:
+        given_headers = [header] if with_header else None
+        batch = rows(values, headers=[given_headers] * len(values))
+        bad = TypedColumns(sides, "dlq", False, "dead").apply(batch).dead
+        refused = [] if bad is None else [offset - 100 for offset in bad.column("offset").to_pylist()]
+        pairs = ((header["key"], header["value"]),) if with_header else ()
+        found = contract.faults(
+            [Record(row, 0, None, value, cast(Any, pairs)) for row, value in enumerate(values)], True
+        )
+        for row, value in enumerate(values):
+            assert row in found or row not in refused, f"{value!r} is let in, and not read"
+            assert row in refused or any(each in found.get(row, STRICTER[0]) for each in STRICTER), (value, found[row])
+
+    check(usual, False)
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(mutations(kind) | st.binary(max_size=12), min_size=1, max_size=8), st.booleans())
+    def check_any(values: list[bytes], with_header: bool) -> None:
+        front = len(mark(kind, IDS[kind])) if with_header else 0
+        check([each[front:] for each in values], with_header)
+
+    check_any()
