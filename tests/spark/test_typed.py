@@ -22,7 +22,7 @@ from ottla.schemas.framing import guid_of, schema_mark
 from ottla.schemas.schema import SchemaType, Source
 from ottla.spark.rows import TYPES
 from ottla.spark.typed import CORRUPT_TYPE, BadRecord, TypedColumns, typed_columns
-from ottla.spark.typed_dead import send_dead
+from ottla.spark.typed_dead import Undelivered, send_dead
 from ottla.spark.typed_out import typed_output
 from ottla.testing.broker import Broker
 from ottla.testing.registry import Registry
@@ -165,6 +165,18 @@ def test_bad_records_go_to_the_dead_letter_topic(broker: Broker, url: str, ids: 
     headers = dict(letters[0].headers)
     assert headers["ottla.dlq.topic"] == b"orders" and headers["ottla.dlq.offset"] == b"101"
     assert headers["ottla.dlq.reason"] == BAD[0][1].encode()
+
+
+def test_a_dead_letter_that_cannot_be_sent_is_said(broker: Broker, url: str, ids: tuple[int, int]) -> None:
+    with Blocking(broker.bootstrap) as client:
+        client.admin.topics.create("narrow", 1, configs={"max.message.bytes": "1000"})
+    bad = rows([encoded(V1, {"id": 1, "old": "x"}, schema_mark(ids[0])), b"\x07" * 5000])
+    dead = reading(url, on_bad="dlq", dlq_topic="narrow").apply(bad).dead
+    assert dead is not None
+    with pytest.raises(
+        Undelivered, match=r"offset 101 of orders-1 does not decode .value: .*cannot be sent to narrow: "
+    ):
+        send_dead(ClientOptions(parse_bootstrap(broker.bootstrap)), "narrow", dead)
 
 
 def test_keys_as_text_beside_typed_values(url: str, ids: tuple[int, int]) -> None:

@@ -6,6 +6,7 @@ The registry is a double that answers as one does over HTTP, so that what it say
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
@@ -313,6 +314,28 @@ def test_dead_letters_of_records_with_odd_times_and_headers() -> None:
     assert [each[PREFIX + "timestamp"] for each in said] == [b"%d" % time_ms for time_ms in times_ms]
     assert [each[PREFIX + "offset"] for each in said] == [b"100", b"101", b"102"]
     assert made[0].headers[0] == ("own", None) and made[0].value == b"{"
+
+
+def test_a_batch_goes_on_when_its_dead_letters_are_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ottla.spark import reader
+
+    sent: list[int] = []
+    settings_double = SimpleNamespace(columns=("value", "offset"), kafka=SimpleNamespace(client_options=str))
+    shape = SimpleNamespace(typed=TypedColumns({"value": side("json", None)}, "dlq", False, "dead"))
+
+    def send(options: Any, topic: str, dead: pa.RecordBatch) -> None:
+        sent.extend(dead.column("offset").to_pylist())
+        if len(sent) > 1:
+            raise ConnectionError("the broker is away")
+
+    batches = [rows([PAYLOADS["json"], b"{"]), rows([PAYLOADS["json"]]), rows([b"{", b"}"])]
+    monkeypatch.setattr(reader, "read_range", lambda *_: iter(batches))
+    monkeypatch.setattr("ottla.spark.typed_dead.send_dead", send)
+    made = reader._typed(cast(Any, settings_double), cast(Any, shape), cast(Any, None), "task")
+    assert next(made).column("offset").to_pylist() == [100] and sent == [101]
+    assert next(made).num_rows == 1
+    with pytest.raises(ConnectionError):
+        next(made)
 
 
 class Registered:

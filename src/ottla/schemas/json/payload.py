@@ -23,8 +23,9 @@ _TOO_DEEP = f"the payload is nested more than {JSON_DEPTH_MAX} deep"
 _STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 # Escapes, one after the other; the group is half of a surrogate pair.
 _ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
-# More digits than any number of 64 bits or any double has before its point.
+# More digits than any number of 64 bits or any double has before its point; and those that Python's int can take.
 _DIGITS_MAX = 400
+_INT_DIGITS_MAX = 4_000
 
 
 class NotJson(ValueError):
@@ -44,7 +45,8 @@ def parse(payload: bytes) -> Any:
         raise NotJson(_TOO_DEEP)
     try:
         text = payload.decode()
-        value = json.loads(text, parse_constant=_no_constant, parse_int=_whole, parse_float=_real)
+        whole = _whole if len(text) > _INT_DIGITS_MAX else None  # what cannot be too long is read at once
+        value = json.loads(text, parse_constant=_no_constant, parse_int=whole, parse_float=_real)
     except UnicodeDecodeError as error:
         raise NotJson(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
     except RecursionError:
