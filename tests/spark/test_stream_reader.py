@@ -185,6 +185,20 @@ def test_a_batch_waits_for_enough_records_but_not_for_ever(
     assert micro_batch(reader, start)[1] == list(range(20, 40))  # enough, at once
 
 
+def test_tasks_are_cut_by_size_as_far_as_sizes_are_known(broker: Broker, streams: Streams) -> None:
+    topic = fresh("sized")
+    write(broker.bootstrap, topic, range(200))
+    reader = streams(subscribe=topic, startingOffsets="earliest", maxBytesPerPartition="500")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    tasks = reader.partitions(start, end)
+    assert len(tasks) > 2 and values(reader, tasks) == list(range(200))
+    refused = broker.fail("DescribeLogDirs", error="CLUSTER_AUTHORIZATION_FAILED", times=None)
+    (whole,) = reader.partitions(start, end)
+    broker.heal()
+    assert refused.hits and values(reader, [whole]) == list(range(200))
+
+
 # --- topics that come and go ------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from ottla.client.blocking import Blocking
 from ottla.client.epochs import epoch_ends
 from ottla.client.errors import ClientError, UnsupportedApi
-from ottla.client.offsets import EARLIEST, LATEST, NOT_FOUND, OffsetAndTime, Time, list_offsets
+from ottla.client.offsets import EARLIEST, LATEST, NOT_FOUND, OffsetAndTime, Time, bounds_each, list_offsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_SNAPSHOT_TRIES_MAX
@@ -175,19 +175,17 @@ class Lookup:
         )
 
     def bytes_per_offset(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, float]:
-        """What an offset takes on disk on average, where brokers say."""
+        """What an offset takes on disk on average, where brokers say. It is a measure for tasks: whoever does not
+        answer, or is gone, is left out."""
         wanted = dict.fromkeys(partitions)
         sizes_bytes: dict[TopicPartition, int] = {}
-        for directory in self._client.admin.nodes.log_dirs():
-            for replica in directory.replicas:
+        for directories in self._client.admin.nodes.log_dirs_each().found.values():
+            for replica in (each for directory in directories for each in directory.replicas):
                 partition = TopicPartition(replica.topic, replica.partition)
                 if partition in wanted:
                     sizes_bytes[partition] = max(sizes_bytes.get(partition, 0), replica.size_bytes)
-        first, last = (
-            self._offsets(dict.fromkeys(sizes_bytes, EARLIEST)),
-            self._offsets(dict.fromkeys(sizes_bytes, LATEST)),
-        )
-        return {each: size / max(last[each].offset - first[each].offset, 1) for each, size in sizes_bytes.items()}
+        bounds = self._client.run(bounds_each(self._client.cluster, sizes_bytes)).found
+        return {each: sizes_bytes[each] / max(end - start, 1) for each, (start, end) in bounds.items()}
 
 
 def _has_news(reached: Mark, taken: Snapshot) -> bool:

@@ -121,10 +121,11 @@ def _further_inside(wanted: set[str], source: Any) -> list[Any]:
     """Where the request groups them by something that the answer leaves out (topics by directory): all of them."""
     found: list[Any] = []
     for field in fields(type(source)) if isinstance(source, Struct) else ():
-        for group in getattr(source, field.name) if field.is_list and _is_struct(field.type) else ():
+        groups = getattr(source, field.name) if field.is_list and _is_struct(field.type) else ()
+        for group in groups or ():  # null: all there are
             for inner in fields(type(group)):
                 if inner.is_list and _is_struct(inner.type) and wanted & {each.name for each in fields(inner.type)}:  # type: ignore[arg-type]
-                    found.extend(getattr(group, inner.name))
+                    found.extend(getattr(group, inner.name) or ())
     return found
 
 
