@@ -15,7 +15,10 @@ from ottla.client.errors import ConnectionLost, NotConnected
 from ottla.client.options import ClientOptions
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
+from ottla.records.batch import ATTRIBUTES_AT, CRC_AT, headers, pack_crc_into
 from ottla.records.build import build_batch
+from ottla.records.compress import Codec
+from ottla.records.crc import crc32c
 from ottla.records.record import Record
 from ottla.sim.loop import SimLoop
 from ottla.wire.message import Request
@@ -29,7 +32,8 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResp
 NODES = (1, 2)
 PORT = 9_000
 # What may become of a request: an error code for some of its partitions (or for all of it), or one of these.
-HANG_UP, SAY_NOTHING, GARBLE, LEAVE_OUT = "hang up", "say nothing", "garble", "leave out"
+HANG_UP, SAY_NOTHING, LEAVE_OUT = "hang up", "say nothing", "leave out"
+GARBLE, POISON = "garble", "poison"  # the last batch of an answer is damaged; or whole, and cannot be decoded
 What = ErrorCode | str
 
 
@@ -43,8 +47,8 @@ class Partition:
     end: int = 0
     batches: list[tuple[int, bytes]] = field(default_factory=list)
 
-    def append(self, count: int) -> None:
-        records = [Record(-1, 1, None, b"%d" % (self.end + each)) for each in range(count)]
+    def append(self, count: int, key: bytes | None = None) -> None:
+        records = [Record(-1, 1, key, b"%d" % (self.end + each)) for each in range(count)]
         batch = build_batch(records, base_offset=self.end, leader_epoch=self.epoch)
         self.batches.append((self.end, bytes(batch)))
         self.end += count
@@ -54,7 +58,9 @@ class Partition:
         ends = [*(base for base, _ in self.batches[1:]), self.end]
         found = b""
         for (_, data), end in zip(self.batches, ends, strict=True):
-            if end > offset and (not found or len(found) + len(data) <= size_max):
+            if found and len(found) + len(data) > size_max:
+                break
+            if end > offset:
                 found += data
         return found
 
@@ -174,8 +180,8 @@ class MemoryBrokers:
             code = ErrorCode.OFFSET_OUT_OF_RANGE
         else:
             records = log.read(wanted.fetch_offset, wanted.partition_max_bytes)
-            if what == GARBLE and records:
-                records = records[:-1] + bytes([records[-1] ^ 1])
+            if what in (GARBLE, POISON) and records:
+                records = _damaged(records, is_whole=what == POISON)
         return kind(
             partition_index=wanted.partition,
             error_code=int(code),
@@ -260,6 +266,17 @@ class MemoryBrokers:
                     parts.append(kind.Partition(partition_index=each.partition_index, error_code=int(code)))
             topics.append(kind(name="" if by_id != NO_ID else topic.name, topic_id=by_id, partitions=parts))
         return OffsetCommitResponse(topics=topics)
+
+
+def _damaged(records: bytes, *, is_whole: bool) -> bytes:
+    found = bytearray(records)
+    *_, (at, header) = headers(memoryview(records))
+    if is_whole:
+        found[at + ATTRIBUTES_AT + 1] |= Codec.GZIP
+        pack_crc_into(found, at + CRC_AT, crc32c(memoryview(found)[at + ATTRIBUTES_AT : at + header.size_bytes]))
+    else:
+        found[-1] ^= 1
+    return bytes(found)
 
 
 class _Connection:

@@ -54,25 +54,41 @@ class GroupOffsets:
         self._group_id = group_id
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: GroupMetadata
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        member: GroupMetadata,
+        topic_ids: Mapping[TopicPartition, bytes] | None = None,
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-        """Store positions in the name of a member (or of nobody, outside a group's own assignment)."""
+        """Store positions in the name of a member (or of nobody, outside a group's own assignment). Where the id of the
+        topic is known in which they were read, they are not stored for another one of its name."""
 
         async def attempt(partitions: list[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+            outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
             try:
-                return await self._commit_once({each: offsets[each] for each in partitions}, member)
+                found = await self._topic_ids(partitions)
+                ids = {each: _known(topic_ids, each) or found[each.topic] for each in partitions}
+                for is_named in (False, True):  # one request has ids, or has not
+                    some = {each: offsets[each] for each in partitions if (ids[each] == NO_ID) == is_named}
+                    if some:
+                        outcomes.add(await self._commit_once(some, ids, member))
             except (ApiError, ClientError) as error:
-                return Outcomes(failed=dict.fromkeys(partitions, error))
+                left = [each for each in partitions if each not in outcomes.found and each not in outcomes.failed]
+                outcomes.failed.update(dict.fromkeys(left, error))
+            return outcomes
 
         return await settle(self._cluster, offsets, attempt, is_over=_is_stale_topic)
 
     async def _commit_once(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: GroupMetadata
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        ids: Mapping[TopicPartition, bytes],
+        member: GroupMetadata,
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
-        ids = await self._topic_ids(offsets)
-        topics: dict[str, OffsetCommitRequest.Topic] = {}
-        for (name, index), place in sorted(offsets.items()):
-            topic = topics.setdefault(name, OffsetCommitRequest.Topic(name=name, topic_id=ids[name], partitions=[]))
+        topics: dict[tuple[str, bytes], OffsetCommitRequest.Topic] = {}
+        for partition, place in sorted(offsets.items()):
+            name, index = partition
+            topic = OffsetCommitRequest.Topic(name=name, topic_id=ids[partition], partitions=[])
+            topic = topics.setdefault((name, ids[partition]), topic)
             topic.partitions.append(
                 OffsetCommitRequest.Topic.Partition(
                     partition_index=index,
@@ -88,10 +104,10 @@ class GroupOffsets:
             group_instance_id=member.group_instance_id,
             topics=list(topics.values()),
         )
-        at_most = _COMMIT_BY_ID_SINCE - 1 if NO_ID in ids.values() else None
+        names = {topic_id: name for name, topic_id in topics}
+        at_most = _COMMIT_BY_ID_SINCE - 1 if NO_ID in names else None
         answer = await self._coordinator.call(request, OffsetCommitResponse, error_of=_common_error, at_most=at_most)
         outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes(failed=dict.fromkeys(offsets, _UNANSWERED))
-        names = {topic_id: name for name, topic_id in ids.items()}
         for told in answer.topics:
             name = told.name or names.get(told.topic_id, "")
             for each in told.partitions:
@@ -129,21 +145,26 @@ class GroupOffsets:
         self, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
         """The same, but that a partition's own failure is not waited out."""
+        return (await self.fetch_with_ids(partitions))[1]
+
+    async def fetch_with_ids(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[Mapping[str, bytes], Outcomes[TopicPartition, OffsetAndMetadata | None]]:
+        """The same, and the ids of the topics for which the offsets were committed, as far as they are known."""
         wanted: dict[str, list[int]] = {}
         for topic, index in partitions:
             wanted.setdefault(topic, []).append(index)
         asked = [TopicPartition(topic, index) for topic, indexes in wanted.items() for index in indexes]
-        outcomes: Outcomes[TopicPartition, OffsetAndMetadata | None] = Outcomes(
-            failed=dict.fromkeys(asked, _UNANSWERED)
-        )
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata | None] = Outcomes()
         if not wanted:
-            return outcomes
+            return {}, outcomes
         try:
             ids = await self._topic_ids(asked)
             answer = await self._ask_for(wanted, ids)
             check(_group_error(answer))
         except (ApiError, ClientError) as error:
-            return Outcomes(failed=dict.fromkeys(asked, error))
+            return {}, Outcomes(failed=dict.fromkeys(asked, error))
+        outcomes.failed.update(dict.fromkeys(asked, _UNANSWERED))
         names = {topic_id: name for name, topic_id in ids.items()}
         for partition, place, code in _places(answer, names):
             if partition not in outcomes.failed:
@@ -155,7 +176,7 @@ class GroupOffsets:
             else:
                 del outcomes.failed[partition]
                 outcomes.found[partition] = place if place.offset >= 0 else None
-        return outcomes
+        return ids, outcomes
 
     async def _ask_for(self, wanted: Mapping[str, list[int]], ids: Mapping[str, bytes]) -> OffsetFetchResponse:
         by_id = OffsetFetchRequest.Group.Topics
@@ -180,6 +201,11 @@ class GroupOffsets:
         if unknown:
             await self._cluster.refresh(unknown)
         return {name: known[name].topic_id if name in known else NO_ID for name in names}
+
+
+def _known(topic_ids: Mapping[TopicPartition, bytes] | None, partition: TopicPartition) -> bytes | None:
+    topic_id = NO_ID if topic_ids is None else topic_ids.get(partition, NO_ID)
+    return None if topic_id == NO_ID else topic_id
 
 
 def _places(

@@ -84,14 +84,15 @@ class Committer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _store(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Iterable[Place]
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[Place]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._client_options.api_timeout_ms / 1000
         outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
         left = dict(positions)
+        topic_ids = {place.partition: place.topic_id for place in places}
         while left:
-            outcomes.add(await self._store_as_member(left))
+            outcomes.add(await self._store_as_member(left, topic_ids))
             # KIP-848: the epoch moved while the commit was under way; the heartbeat brings the new one.
             left = {each: positions[each] for each, error in outcomes.failed.items() if _is_stale_epoch(error)}
             if not left or loop.time() > deadline_s:
@@ -103,12 +104,14 @@ class Committer:
                 place.committed = stored.offset
         return outcomes
 
-    async def _store_as_member(self, positions: Positions) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+    async def _store_as_member(
+        self, positions: Positions, topic_ids: Mapping[TopicPartition, bytes]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         try:
             member = self._member()
         except CommitFailed as error:
             return Outcomes(failed=dict.fromkeys(positions, error))
-        outcomes = await self.offsets.commit(positions, member)
+        outcomes = await self.offsets.commit(positions, member, topic_ids)
         if any(isinstance(error, CommitFailed) for error in outcomes.failed.values()):
             self._forfeit(member)
         return outcomes

@@ -344,6 +344,8 @@ class Fetcher:
     async def _find_offsets(self, node_id: int, cursors: list[Cursor]) -> list[Fetched]:
         """Positions of cursors that have a time instead."""
         wanted = {each.partition: (each.time or LATEST, self._epoch_of(each.partition)) for each in cursors}
+        for cursor in cursors:
+            cursor.topic_id = self._cluster.metadata.topics[cursor.partition.topic].topic_id  # which said who leads
         asked = await ask_leader(self._cluster, node_id, wanted, read_committed=self.options.read_committed)
         found: list[Fetched] = []
         for cursor in cursors:

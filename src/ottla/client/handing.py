@@ -40,9 +40,9 @@ class Held(NamedTuple):
             return
         if asked is not None and asked > self.position:
             if asked < place.position:
-                place.move(asked)
+                place.move(asked, topic_id=place.topic_id)
         else:
-            place.move(self.position, self.leader_epoch)
+            place.move(self.position, self.leader_epoch, place.topic_id)
 
 
 class Handing:

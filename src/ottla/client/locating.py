@@ -16,6 +16,7 @@ from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.errors import NoOffset
 from ottla.client.offsets import Time
 from ottla.client.places import Place
+from ottla.model.ids import NO_ID
 
 
 class Locating:
@@ -64,13 +65,14 @@ class Locating:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, group: GroupOffsets, places: list[Place]) -> None:
-        outcomes = await group.fetch_once([place.partition for place in places])
+        partitions = [place.partition for place in places]
+        ids, outcomes = await group.fetch_with_ids(partitions)
         for place in places:
             error = outcomes.failed.get(place.partition)
             if place.cursor is not None:
                 self._done(place)
             elif error is None:
-                self._begin(place, outcomes.found[place.partition])
+                self._begin(place, outcomes.found[place.partition], ids[place.partition.topic])
             else:
                 if self._cluster.passes(error):
                     place.failure = error
@@ -78,9 +80,9 @@ class Locating:
                     self._fail(place, error)
                 self._ask_again(place)
 
-    def _begin(self, place: Place, committed: OffsetAndMetadata | None) -> None:
+    def _begin(self, place: Place, committed: OffsetAndMetadata | None, topic_id: bytes = NO_ID) -> None:
         if committed is not None:
-            place.move(committed.offset, committed.leader_epoch)
+            place.move(committed.offset, committed.leader_epoch, topic_id)
             place.committed = committed.offset
         elif self._reset is not None:
             place.move(self._reset)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from ottla.client.fetched import ConsumedRecord, Cursor, Fetched, RawBatch, decode_batch
 from ottla.client.offsets import Time
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_ID, TopicPartition
 
 NO_EPOCH = -1
 
@@ -60,11 +60,12 @@ class Place:
         self._current: RawBatch | None = None  # the batch that was decoded last
         self._decoded: list[ConsumedRecord] = []  # what is left of a batch that was too large for the last caller
 
-    def move(self, position: int | Time | None, leader_epoch: int = NO_EPOCH) -> None:
-        """Go on from there. A time has to be found first; None: find out where to."""
+    def move(self, position: int | Time | None, leader_epoch: int = NO_EPOCH, topic_id: bytes = NO_ID) -> None:
+        """Go on from there. A time has to be found first; None: find out where to. If the id of the topic is given, the
+        position means nothing in another one of its name."""
         self.position = None if isinstance(position, Time) else position
         self.leader_epoch = leader_epoch
-        self.cursor = None if position is None else Cursor(self.partition, position)
+        self.cursor = None if position is None else Cursor(self.partition, position, topic_id=topic_id)
         self.failure = None
         self._batches.clear()
         self._next_offsets.clear()
@@ -93,6 +94,11 @@ class Place:
         self._batches.append(fetched.batches[-1])
         self._next_offsets.append(fetched.next_offset)
         self.buffered_bytes += fetched.size_bytes
+
+    @property
+    def topic_id(self) -> bytes:
+        """Of the topic in which the position is one, as far as it is known."""
+        return NO_ID if self.cursor is None else self.cursor.topic_id
 
     @property
     def has_records(self) -> bool:

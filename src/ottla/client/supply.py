@@ -107,7 +107,7 @@ class Supply:
         reset = self._options.reset
         if isinstance(error, LogTruncated) and reset is not None:
             log.warning("%s; going on from there", error)
-            place.move(error.end_offset)
+            place.move(error.end_offset, topic_id=place.topic_id)
         elif isinstance(error, OffsetOutOfRange) and reset is not None:
             log.warning("%s; going on from %s", error, self._options.auto_offset_reset)
             place.move(reset)
