@@ -92,6 +92,17 @@ def test_a_batch_that_takes_longer_than_its_transactions(sink: Sink, broker: Bro
     assert sink.visible() == list(range(20))
 
 
+def test_a_batch_of_more_tasks_than_a_decision_can_name(sink: Sink, broker: Broker, at: At) -> None:
+    at(Step.COMMIT_BEGUN, lambda: broker.fail("Produce", "MESSAGE_TOO_LARGE"))
+    ticket = sink.prepare()
+    written = sink.write(ticket, 0, 0, 0, 10)
+    with pytest.raises(Refused, match="batch 0 has 1 tasks, too many for one decision to name"):
+        sink.commit(written)
+    assert not sink.is_open(written)
+    sink.run_batch(0, (0, 10))
+    assert sink.visible() == list(range(10))
+
+
 def test_time_passes_between_decision_and_end(sink: Sink, broker: Broker, at: At) -> None:
     at(Step.COMMIT_ONE_ENDED, lambda: broker.clock.advance("16m"))
     with pytest.raises(Refused, match=r"the transactions of tasks \[1\] ended before they were committed"):

@@ -134,6 +134,7 @@ def test_frames_that_cannot_be_written(
     with pytest.raises(Exception) as failure:  # noqa: PT011  # which class it is depends on where Spark noticed
         writer(frame, node, new_topic(node) if topic else None).save()
     assert message in str(failure.value)
+    assert "ottla/spark/sink/" not in str(failure.value), "the way through our modules tells users nothing"
 
 
 @pytest.mark.parametrize(

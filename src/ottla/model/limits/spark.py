@@ -18,7 +18,7 @@ SPARK_BATCH_BYTES = 256 * KIB
 SPARK_TRANSACTION_TIMEOUT_MS = 900_000
 # The driver's own transactions are one record long. Another sink's may hold up the reading of the log for so long.
 SPARK_DECISION_TIMEOUT_MS = 30_000
-# What one of these may be before it is packed: the parts of some 60,000 tasks.
+# What one of these may be before it is packed: more than what a topic takes when it is (a MiB, some 30,000 tasks).
 SPARK_DECISION_BYTES_MAX = 16 * MIB
 # Transactions that the driver ends at the same time.
 SPARK_ENDS_AT_ONCE_MAX = 32

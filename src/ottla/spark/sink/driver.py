@@ -26,7 +26,7 @@ from ottla.client.producer import Producer
 from ottla.client.producer_options import ProducerOptions
 from ottla.client.transaction import OpenTransaction
 from ottla.model import limits
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.compress import Codec
 from ottla.spark.sink import log, transactions
 from ottla.spark.sink.faults import Step, reach
@@ -46,6 +46,7 @@ from ottla.spark.sink.protocol import (
 from ottla.spark.sink.settings import WriteSettings
 
 _log = logging.getLogger(__name__)
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,12 @@ async def _carry_out(cluster: Cluster, ticket: Ticket, decision: Decision) -> No
         try:
             await log.write(producer, ticket.sink, decision, step=Step.COMMIT_WRITTEN)
         except ApiError as error:
+            if error.code in _TOO_LARGE:
+                await transactions.abort(cluster, decision.parts)
+                raise Refused(
+                    f"batch {decision.batch} has {len(decision.parts)} tasks, too many for one decision to name "
+                    f"({error.text}). Nothing of it is written: run it with fewer partitions (coalesce)"
+                ) from error
             if error.code not in REFUSED:
                 raise
             # It may be decided all the same, and the answer got lost: nothing is aborted here.
