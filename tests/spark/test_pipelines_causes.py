@@ -161,7 +161,7 @@ def test_records_of_the_batch_are_named_as_far_as_the_query_has_read() -> None:
     batch = TEXTS["price"].replace("Committed Offsets: {}", 'Committed Offsets: {S@1f: {"probe.orders": {"0": 2}}}')
     assert str(cause_of(batch)) == PRICE.format("offsets 2 to 3 of probe.orders-0")
     one = batch.replace('{"0": 2}', '{"0": 3}')
-    assert str(cause_of(one)) == PRICE.format("offset 3 of probe.orders-0")
+    assert str(cause_of(one)) == PRICE.replace("among {}", "the record at offset 3 of probe.orders-0")
     more = '{"probe.orders": {"0": 4, "1": 0, "2": 7, "3": 8, "4": 9}}'
     many = batch.replace('{"probe.orders": {"0": 4}}', more)
     assert "offsets 2 to 3 of probe.orders-0, offsets 0 to 6 of probe.orders-2, " in str(cause_of(many))

@@ -189,7 +189,7 @@ def test_what_could_pass_and_does_not_has_an_exit_code_of_its_own(make: Make) ->
     assert place.status()["error"].endswith(error.removeprefix("error: "))
 
 
-def test_code_that_fails_ends_the_run_with_its_line_and_its_records(make: Make) -> None:
+def test_code_that_fails_ends_the_run_with_its_line_and_its_record(make: Make) -> None:
     place = make("lasting", LASTING)
     place.send(1, 2, 3)
     done = place.run("--once")
@@ -197,7 +197,7 @@ def test_code_that_fails_ends_the_run_with_its_line_and_its_records(make: Make) 
     query, raised = (lines.index(each) + 1 for each in ('@pipeline.query(output="lasting.copies")', "def price(text):"))
     error = (
         f"lasting.py:{query}: prices: ValueError: cannot price 2 (at lasting.py:{raised + 2} in price; "
-        "among offsets up to 2 of lasting.orders-0)"
+        "the record at offset 1 of lasting.orders-0)"
     )
     assert (done.code, done.errors, done.of("restarting")) == (1, [f"error: {error}"], [])
     (failed,) = done.of("failed")

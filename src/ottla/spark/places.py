@@ -2,12 +2,12 @@
 environment; in this order."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 BOOTSTRAP = "spark.ottla.bootstrap"
 REGISTRY = "spark.ottla.registry"
@@ -22,8 +22,17 @@ class Replay(Protocol):
         ...
 
 
+class Rereading(Protocol):
+    """Records of streams that are read once more, as a batch."""
+
+    def frame(self, spark: "SparkSession", topics: Sequence[str], options: Mapping[str, str]) -> "DataFrame":
+        """Instead of the stream with these options."""
+        ...
+
+
 # What the pipeline that is being built wants of its sources; None outside of pipelines.
 replaying: ContextVar[Replay | None] = ContextVar("replaying", default=None)
+rereading: ContextVar[Rereading | None] = ContextVar("rereading", default=None)
 # The topics that are read by what is being built; None where nobody wants to know.
 noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
 

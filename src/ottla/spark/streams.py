@@ -6,7 +6,7 @@ All of these take and give DataFrames of Spark; everything of Spark works on the
 from typing import TYPE_CHECKING, Any
 
 from ottla.spark.outputs import Output, to
-from ottla.spark.places import bootstrap_of, note_topics, registry_of, replaying, the_session
+from ottla.spark.places import bootstrap_of, note_topics, registry_of, replaying, rereading, the_session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -47,6 +47,9 @@ def topic(
         **options,
     )
     note_topics(names)
+    again = rereading.get() if stream else None
+    if again is not None:
+        return again.frame(session, names, told)
     replay = replaying.get() if stream else None
     if replay is not None:
         del told["startingOffsets"]

@@ -35,3 +35,6 @@ SPARK_RUNS_REMEMBERED_MAX = 32
 # How long a run waits for its board's broker before that counts as away, and for its last status to be written.
 PIPELINE_HERALD_TIMEOUT_MS = 5_000
 PIPELINE_HERALD_CLOSE_S = 15.0
+# The record on which a query of a pipeline failed is looked for in batches up to so many offsets, and for so long.
+PIPELINE_SEARCH_RECORDS_MAX = 200_000
+PIPELINE_SEARCH_S = 30.0

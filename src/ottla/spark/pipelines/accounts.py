@@ -12,7 +12,7 @@ Rules:
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ottla.model.limits import PIPELINE_ERROR_CHARS_MAX
@@ -61,11 +61,15 @@ class Span:
     start: int | None
     end: int
 
+    @property
+    def is_one(self) -> bool:
+        return self.start is not None and self.end - self.start == 1
+
     def __str__(self) -> str:
         place = f"of {self.topic}-{self.partition}"
         if self.start is None:
             return f"offsets up to {self.end - 1} {place}"
-        if self.end - self.start == 1:
+        if self.is_one:
             return f"offset {self.start} {place}"
         return f"offsets {self.start} to {self.end - 1} {place}"
 
@@ -91,14 +95,14 @@ class Account:
         name = self.error.rpartition(".")[2]
         return f"{name}: {self.what}" if self.what else name
 
-    @property
-    def records(self) -> str | None:
-        """Which records the failed batch was about."""
-        if not self.spans:
-            return None
-        shown = ", ".join(str(each) for each in self.spans[:_PARTITIONS_SHOWN])
-        more = len(self.spans) - _PARTITIONS_SHOWN
-        return f"{shown} and {more} more partitions" if more > 0 else shown
+
+def records_of(spans: Sequence[Span]) -> str:
+    """Which records these are, in words."""
+    if len(spans) == 1 and spans[0].is_one:
+        return f"the record at {spans[0]}"
+    shown = ", ".join(str(each) for each in spans[:_PARTITIONS_SHOWN])
+    more = len(spans) - _PARTITIONS_SHOWN
+    return f"among {shown} and {more} more partitions" if more > 0 else f"among {shown}"
 
 
 def read_account(text: str) -> Account:

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from ottla.model.errors import ErrorCode
-from ottla.spark.pipelines.accounts import Account, Frame, read_account
+from ottla.spark.pipelines.accounts import Account, Frame, Span, read_account, records_of
 
 
 class Kind(Enum):
@@ -129,7 +129,11 @@ class Cause:
     what: str
     passes: bool
     frame: Frame | None = None
-    records: str | None = None
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def is_of_one_record(self) -> bool:
+        return len(self.spans) == 1 and self.spans[0].is_one
 
     @property
     def is_worth_another_run(self) -> bool:
@@ -140,7 +144,7 @@ class Cause:
         place = None if self.frame is None else f"at {Path(self.frame.file).name}:{self.frame.line}"
         if place and self.frame is not None and self.frame.function not in ("", "<module>"):
             place += f" in {self.frame.function}"
-        about = None if self.records is None else f"among {self.records}"
+        about = records_of(self.spans) if self.spans else None
         details = "; ".join(each for each in (place, about) if each)
         said = f"{self.what} ({details})" if details else self.what
         return f"{said}; {self.kind.hint}" if self.kind.hint else said
@@ -156,7 +160,7 @@ def cause_of(error: BaseException | str) -> Cause:
     what = _what(account).removesuffix(".") or kind.value
     if kind in _LABELLED and what != kind.value:
         what = f"{kind.value}: {what}"
-    return Cause(kind, what, passes, frame, account.records if told else None)
+    return Cause(kind, what, passes, frame, account.spans if told else ())
 
 
 def cause_of_call(error: BaseException) -> Cause:

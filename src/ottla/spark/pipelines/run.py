@@ -21,6 +21,7 @@ from ottla.client.options import wall_clock_ms
 from ottla.spark.outputs import triggered
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.causes import Cause, Kind, cause_of_call
+from ottla.spark.pipelines.culprit import find_record
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.herald import Herald, impatient
 from ottla.spark.pipelines.keeping import Failed, Kept, Started
@@ -76,6 +77,7 @@ class Runner:
         self._on_event = on_event
         self._stop = threading.Event()
         self._is_spark_gone = False
+        self._ended_by: Failed | None = None
         self._kept: list[Kept] = []
         self._built: dict[str, Built] = {}
         self._late = Latecomers(spark, {})
@@ -120,6 +122,8 @@ class Runner:
             # In all cases, also if this process is being ended.
             if not self._is_spark_gone:
                 self._stop_queries()
+            if self._ended_by is not None:
+                failure = self._failure(self._ended_by.query, self._with_record(self._ended_by))
             if failure is None and is_over:
                 failure = self._send_last_letters()
             state = "stopped" if failure is None and is_over else "failed"
@@ -203,6 +207,7 @@ class Runner:
             self._on_event({"event": "started", "query": happened.query, "id": happened.id, "target": target})
         elif isinstance(happened, Failed):
             if happened.restart is None:
+                self._ended_by = happened
                 return self._failure(happened.query, happened.cause)
             self._restarting(happened)
         return None
@@ -225,6 +230,11 @@ class Runner:
             return PipelineError(what, self._pipeline.file, passes=cause.is_worth_another_run)
         made = built.query
         return PipelineError(f"{made.name}: {what}", made.file, made.line, passes=cause.is_worth_another_run)
+
+    def _with_record(self, failed: Failed) -> Cause:
+        """The other queries have stopped, so there is room to look for the record."""
+        query, is_replay = self._built[failed.query].query, self._settings.replay
+        return find_record(failed.cause, self._pipeline, query, self._spark, self._near, is_replay=is_replay)
 
     def _stop_queries(self) -> None:
         patience_s = STOP_WAIT_S if self._told.away is None else _STOP_WAIT_AWAY_S

@@ -1,0 +1,173 @@
+"""Which record a query failed on. Spark hands rows to functions without saying where they come from; so the batch that
+failed is read once more, in ever smaller parts, until one record is left.
+
+Rules:
+- It is for failures that the records themselves bring about, and only after the run has given up: functions of the user
+  are called again, nothing is written.
+- The record that is found is the first, in the order of its partition, with which the query fails in the same way. A
+  query that does not fail again, cannot be read as a batch or takes too long keeps what is known: the records of its
+  batch, or as few of them as are left.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ottla.client.blocking import Blocking
+from ottla.model import limits
+from ottla.spark.pipelines.accounts import Span
+from ottla.spark.pipelines.build import build
+from ottla.spark.pipelines.causes import Cause, Kind, cause_of
+from ottla.spark.pipelines.definition import Definition
+from ottla.spark.pipelines.load import Pipeline
+from ottla.spark.places import rereading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Fails = Callable[[Sequence[Span]], bool]
+_SEARCHED = (Kind.CODE, Kind.DATA)
+# Options that say in another way what is read.
+_OTHER_PLACES = ("startingtimestamp", "startingoffsetsbytimestamp", "subscribepattern", "assign")
+
+
+class Unsearchable(Exception):
+    """What was read cannot be read again in this way."""
+
+
+def search(spans: Sequence[Span], fails: Fails, may_go_on: Callable[[], bool]) -> list[Span]:
+    """The records that are left: first one partition of several, then what comes before the end that fails first."""
+    left = list(spans)
+    while len(left) > 1 and may_go_on():
+        half = len(left) // 2
+        left = left[:half] if fails(left[:half]) else left[half:]
+    if len(left) > 1:
+        return left
+    (span,) = left
+    assert span.start is not None
+    good, bad = span.start, span.end  # what ends before `good` does not fail, what ends at `bad` does
+    while bad - good > 1 and may_go_on():
+        middle = (good + bad) // 2
+        if fails([replace(span, end=middle)]):
+            bad = middle
+        else:
+            good = middle
+    return [replace(span, start=good, end=bad)]
+
+
+def find_record(
+    cause: Cause, pipeline: Pipeline, query: Definition, spark: "SparkSession", client: Blocking, *, is_replay: bool
+) -> Cause:
+    """The same cause, with the record if it can be found."""
+    if cause.kind not in _SEARCHED or not cause.spans or cause.is_of_one_record:
+        return cause
+    try:
+        spans = _begun(cause.spans, client, is_replay=is_replay)
+        if sum(each.end - (each.start or 0) for each in spans) > limits.PIPELINE_SEARCH_RECORDS_MAX:
+            return cause
+        trial = _Trial(cause, replace(pipeline, queries=(query,)), spark, spans)
+        deadline_s = time.monotonic() + limits.PIPELINE_SEARCH_S
+        found = search(spans, trial.fails, lambda: time.monotonic() < deadline_s)
+        # Halves were taken to fail because others did not; whether anything does at all has to be seen.
+        is_seen = trial.has_failed or trial.fails(found)
+    except Exception:  # it is only an attempt to say more
+        return cause
+    return replace(cause, spans=tuple(found)) if is_seen else cause
+
+
+def _begun(spans: Sequence[Span], client: Blocking, *, is_replay: bool) -> list[Span]:
+    """The first batch begins where the log does, unless it was told otherwise (see `_Rereading`)."""
+    if all(each.start is not None for each in spans):
+        return list(spans)
+    if is_replay:
+        raise Unsearchable
+    bounds = {topic: client.admin.topics.bounds(topic) for topic in {each.topic for each in spans}}
+    return [
+        replace(each, start=bounds[each.topic][each.partition][0]) if each.start is None else each for each in spans
+    ]
+
+
+class _Trial:
+    """Runs the query over some of its records."""
+
+    def __init__(self, cause: Cause, pipeline: Pipeline, spark: "SparkSession", spans: Sequence[Span]) -> None:
+        self._cause = cause
+        self._pipeline = pipeline
+        self._spark = spark
+        self._rereading = _Rereading(spans, from_beginning=any(each.start is None for each in cause.spans))
+        self.has_failed = False
+
+    def fails(self, spans: Sequence[Span]) -> bool:
+        self._rereading.wanted = spans
+        token = rereading.set(self._rereading)
+        try:
+            (built,) = build(self._pipeline, self._spark)
+            if built.output.frame.isStreaming:
+                raise Unsearchable
+            built.output.frame.write.format("noop").mode("overwrite").save()
+        except Unsearchable:
+            raise
+        except Exception as error:
+            found = cause_of(error)
+            if (found.kind, found.frame) != (self._cause.kind, self._cause.frame):
+                raise
+            self.has_failed = True
+            return True
+        finally:
+            rereading.reset(token)
+        return False
+
+
+class _Rereading:
+    """Streams as batches: the records of all spans are planned once, those that are wanted are filtered. Fulfils
+    `places.Rereading`."""
+
+    def __init__(self, spans: Sequence[Span], *, from_beginning: bool) -> None:
+        self._spans = spans
+        self._from_beginning = from_beginning
+        self._frames: dict[tuple[tuple[str, str], ...], DataFrame] = {}
+        self.wanted: Sequence[Span] = spans
+
+    def frame(self, spark: "SparkSession", topics: Sequence[str], options: Mapping[str, str]) -> "DataFrame":
+        from pyspark.sql import functions as F
+
+        raw = self._whole(spark, topics, options)
+        condition = F.lit(False)
+        for span in self.wanted:
+            if span.topic in topics:
+                here = (F.col("topic") == span.topic) & (F.col("partition") == span.partition)
+                condition |= here & (F.col("offset") >= (span.start or 0)) & (F.col("offset") < span.end)
+        return raw.where(condition)
+
+    def _whole(self, spark: "SparkSession", topics: Sequence[str], options: Mapping[str, str]) -> "DataFrame":
+        given = {name.lower(): value for name, value in options.items()}
+        if given.get("on.bad") == "dlq" or not given.keys().isdisjoint(_OTHER_PLACES):
+            raise Unsearchable  # letters would be written again; or nobody knows where it begins
+        if self._from_beginning and given["startingoffsets"] != "earliest":
+            raise Unsearchable
+        key = tuple(sorted(given.items()))
+        if key not in self._frames:
+            told = given | _places([each for each in self._spans if each.topic in topics])
+            if "assign" in told:
+                del told["subscribe"]
+            self._frames[key] = spark.read.format("ottla").options(**told).load()
+        return self._frames[key]
+
+
+def _places(spans: Sequence[Span]) -> dict[str, str]:
+    """As options of a batch; nothing where nothing was read."""
+    if not spans:
+        return {}
+    starts: dict[str, dict[str, int | None]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for each in spans:
+        starts.setdefault(each.topic, {})[str(each.partition)] = each.start
+        ends.setdefault(each.topic, {})[str(each.partition)] = each.end
+    assigned = {topic: [int(each) for each in places] for topic, places in ends.items()}
+    return {
+        "assign": json.dumps(assigned),
+        "startingoffsets": json.dumps(starts),
+        "endingoffsets": json.dumps(ends),
+    }
