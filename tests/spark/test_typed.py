@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pickle
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tests.columns.avro_cases import encoded
 from ottla.client.blocking import Blocking
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
+from ottla.columns.codec import UnsupportedSchema
 from ottla.schemas.framing import guid_of, schema_mark
 from ottla.schemas.schema import SchemaType, Source
 from ottla.spark.rows import TYPES
@@ -185,6 +187,20 @@ def test_keys_as_text_beside_typed_values(url: str, ids: tuple[int, int]) -> Non
     made = reading(url, key_format="string", on_bad="corrupt").apply(batch).batch
     assert made.column("key").to_pylist() == ["schlüssel", None]
     assert made.column("_corrupt")[1].as_py()["reason"] == "key: the text is not UTF-8"
+
+
+def test_text_is_written_of_columns_whose_text_is_beyond_doubt() -> None:
+    for value, text in (("x", b"x"), (7, b"7"), (True, b"true"), (b"y", b"y"), (dt.date(2026, 1, 2), b"2026-01-02")):
+        frame = pa.record_batch({"value": pa.array([value, None])})
+        made = typed_output({"value.format": "string"}, frame.schema, "t")
+        assert made is not None
+        assert made.apply(frame).column("value").to_pylist() == [text, None]
+    with pytest.raises(UnsupportedSchema, match=r"value.format=string: a column of type double is no text: cast it"):
+        typed_output({"value.format": "string"}, pa.schema([("value", pa.float64())]), "t")
+    bytes_out = typed_output({"value.format": "string"}, pa.schema([("value", pa.binary())]), "t")
+    assert bytes_out is not None
+    with pytest.raises(ValueError, match="row 1: the text is not UTF-8"):
+        bytes_out.apply(pa.record_batch({"value": pa.array([b"x", b"\xff"])}))
 
 
 def test_plain_payloads_need_no_registry() -> None:

@@ -3,7 +3,7 @@
 The compiled form is kept on disk (numba's cache): an installation pays for compilation once. Arrays are only borrowed
 (no reference counting, which would cost more than the loops themselves), so no compiled function may allocate any.
 
-What is kept counts as long as no module changes that a loop may be made of: its own package, this one, and the limits.
+What is kept counts as long as no module changes that a loop may be made of: its own package, what loops share, limits.
 (numba itself looks at the function's own module only, and would go on with what another one used to say.)
 """
 
@@ -22,6 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
 _LIMITS = _HERE.parent / "model" / "limits"
+_SHARED = [_HERE / f"{name}.py" for name in ("intake", "loops", "payloads", "push", "shape")]
+_SHARED += [_LIMITS / "schemas.py", _LIMITS / "units.py"]
 
 try:
     from numba import njit as _njit
@@ -47,7 +49,7 @@ try:
     @lru_cache
     def _mark(package: Path) -> int:
         mark = 0
-        for path in sorted({*package.glob("*.py"), *_HERE.glob("*.py"), *_LIMITS.glob("*.py")}):
+        for path in sorted({*package.glob("*.py"), *_SHARED}):
             mark = zlib.crc32(path.read_bytes(), mark)
         return mark
 

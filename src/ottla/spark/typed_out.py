@@ -18,8 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.client.registry import SchemaRegistry
-from ottla.columns.codec import Encoder
+from ottla.columns.codec import Encoder, UnsupportedSchema
 from ottla.columns.formats import derive, encoder_of, indexes_of
+from ottla.columns.text import TextEncoder
 from ottla.schemas.framing import schema_mark
 from ottla.schemas.schema import Source
 from ottla.spark.typed_options import TYPES, SideSettings, of_side, registry_of
@@ -44,10 +45,8 @@ class Written:
 
     def encode(self, column: pa.Array) -> pa.Array:
         """A binary array."""
-        if self.schema is None:
-            return column.cast(pa.string()).cast(pa.binary())
         if self._encoder is None:
-            self._encoder = encoder_of(self.schema, self.message)
+            self._encoder = TextEncoder() if self.schema is None else encoder_of(self.schema, self.message)
         return self._encoder.encode(column, self.prefix)
 
 
@@ -99,6 +98,7 @@ def typed_output(options: Mapping[str, str], schema: pa.Schema, topic: str | Non
             continue
         of = _type_of(name, schema)
         if format == "string":
+            _check_text(name, of)
             sides[name] = Written(name, None)
             continue
         settings = of_side(name, format, given, [topic] if topic else [])
@@ -113,9 +113,13 @@ def unwritable(options: Mapping[str, str], schema: pa.Schema, topic: str) -> lis
     found: list[str] = []
     for name in _SIDES:
         format = given.get(f"{name}.format", "raw").strip().lower()
-        if format in ("raw", "string"):
+        if format == "raw":
             continue
-        settings, of = of_side(name, format, given, [topic]), _type_of(name, schema)
+        of = _type_of(name, schema)
+        if format == "string":
+            _check_text(name, of)
+            continue
+        settings = of_side(name, format, given, [topic])
         if settings.schema is None and not settings.version_given:
             source = derive(TYPES[format], of, settings.record_name)
             if registry is not None and settings.subject is not None:
@@ -124,6 +128,13 @@ def unwritable(options: Mapping[str, str], schema: pa.Schema, topic: str) -> lis
             source = _fixed(settings, registry)[0]
         encoder_of(source, settings.message).fits(of)
     return found
+
+
+def _check_text(name: str, of: pa.DataType) -> None:
+    try:
+        TextEncoder().fits(of)
+    except UnsupportedSchema as error:
+        raise UnsupportedSchema(f"{name}.format=string: {error}") from None
 
 
 def _written(settings: SideSettings, of: pa.DataType, registry: SchemaRegistry | None) -> Written:

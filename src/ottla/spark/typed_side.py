@@ -21,31 +21,10 @@ import pyarrow as pa
 from ottla.client.registry import RegistryError, SchemaRegistry
 from ottla.columns.codec import Decoded, Decoder, UnsupportedSchema, decode_each
 from ottla.columns.formats import decoder_of
+from ottla.columns.text import TextDecoder
 from ottla.model.limits import DECODERS_KEPT_MAX
 from ottla.schemas.schema import InvalidSchema, SchemaType, Source
 from ottla.spark.typed_frames import NULL, PLAIN, Frames, Mark, frames
-
-
-class TextDecoder:
-    """Values that are text."""
-
-    type = pa.string()
-
-    def decode(self, values: pa.Array, begins: Any = 0) -> Decoded:
-        """See `columns.codec`."""
-        try:
-            return Decoded(values.cast(pa.string()), {})
-        except pa.ArrowInvalid:
-            pass
-        reasons: dict[int, str] = {}
-        made: list[str | None] = []
-        for row, value in enumerate(values.to_pylist()):
-            try:
-                made.append(None if value is None else value.decode())
-            except UnicodeDecodeError:
-                made.append(None)
-                reasons[row] = "the text is not UTF-8"
-        return Decoded(pa.array(made, pa.string()), reasons)
 
 
 @dataclass

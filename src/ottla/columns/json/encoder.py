@@ -89,7 +89,7 @@ def _writer(shape: Shape, of: pa.DataType, path: str) -> Write:
     if not is_leaf(of) or not _takes(shape.kind, of):
         kind = shape.kind.name.lower()
         raise Mismatch(f"{path or 'the value'} is {of}, but the schema says {kind}: cast it to what is meant")
-    if kinds.is_string(of) and shape.kind is not Kind.STRING:
+    if (kinds.is_string(of) or kinds.is_large_string(of)) and shape.kind is not Kind.STRING:
         return _checked(shape, path)
     return lambda array: _leaf(array, path)
 
@@ -260,7 +260,7 @@ def _checked(shape: Shape, path: str) -> Write:
                 check(each)
             except Unfit as error:
                 raise _Unwritable(at, path, str(error).removeprefix("the value ")) from None
-        return _strings(array)
+        return _strings(array.cast(pa.string()))
 
     return write
 

@@ -1,0 +1,52 @@
+"""Payloads that are text, in UTF-8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ottla.columns.codec import Decoded, UnsupportedSchema
+
+_NO_UTF8 = "the text is not UTF-8"
+
+
+class TextDecoder:
+    """Values that are text."""
+
+    type = pa.string()
+
+    def decode(self, values: pa.Array, begins: Any = 0) -> Decoded:
+        """See `columns.codec`; nothing stands before text."""
+        try:
+            return Decoded(values.cast(pa.string()), {})
+        except pa.ArrowInvalid:
+            pass
+        reasons: dict[int, str] = {}
+        made: list[str | None] = []
+        for row, value in enumerate(values.to_pylist()):
+            try:
+                made.append(None if value is None else value.decode())
+            except UnicodeDecodeError:
+                made.append(None)
+                reasons[row] = _NO_UTF8
+        return Decoded(pa.array(made, pa.string()), reasons)
+
+
+class TextEncoder:
+    """Columns whose text is beyond doubt: the same that Spark's CAST AS STRING makes of them."""
+
+    def fits(self, of: pa.DataType) -> None:
+        """Raises UnsupportedSchema for columns that have to be cast first."""
+        kinds = pa.types
+        is_text = kinds.is_string(of) or kinds.is_large_string(of) or kinds.is_binary(of) or kinds.is_large_binary(of)
+        if not (is_text or kinds.is_integer(of) or kinds.is_boolean(of) or kinds.is_date(of) or kinds.is_null(of)):
+            raise UnsupportedSchema(f"a column of type {of} is no text: cast it to STRING")
+
+    def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
+        """See `columns.codec`; nothing stands before text."""
+        self.fits(columns.type)
+        if pa.types.is_binary(columns.type) or pa.types.is_large_binary(columns.type):
+            for row in sorted(TextDecoder().decode(columns).reasons)[:1]:
+                raise ValueError(f"row {row}: {_NO_UTF8}")
+        return columns.cast(pa.string()).cast(pa.binary())
