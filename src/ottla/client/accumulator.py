@@ -5,6 +5,7 @@ batch.
 
 Rules:
 - A record is encoded into its batch when it is appended; nothing else of it is kept, except the future of who asked.
+  What cannot be encoded leaves no trace: the next record finds everything as if nobody had tried.
 - With idempotence a batch gets its place in the sequence when it is first sent, and keeps it. What fails in a way that
   passes goes back among those that wait, in order, and is sent again only as the oldest one outstanding; so retries
   cannot overtake.
@@ -116,13 +117,9 @@ class Batch:
         self.data: bytearray | None = None  # sealed at the first attempt; nothing is added afterwards
 
     def add(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers) -> int:
-        """Encode one record at the end; returns the bytes it took."""
+        """Encode one record at the end; returns the bytes it took. One that cannot be encoded changes nothing."""
         payload, count = self.payload, self.count
-        if count == 0:
-            self.base_timestamp = self.max_timestamp = timestamp
-        elif timestamp > self.max_timestamp:
-            self.max_timestamp = timestamp
-        delta = timestamp - self.base_timestamp
+        delta = timestamp - self.base_timestamp if count else 0
         before = len(payload)
         if headers or value is None or delta < 0:
             put_record(payload, count, delta, key, value, headers)
@@ -149,6 +146,10 @@ class Batch:
                 payload += body
             except IndexError:  # one of the numbers is larger than the table
                 put_record(payload, count, delta, key, value, headers)
+        if count == 0:
+            self.base_timestamp = self.max_timestamp = timestamp
+        elif timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
         self.count = count + 1
         grown = len(payload) - before
         self.size_bytes += grown
@@ -274,10 +275,13 @@ class PartitionQueue:
         return None
 
     def new_batch(self, now_s: float) -> Batch:
+        """The batch that will come next. It belongs to the queue when it holds something (`take`)."""
+        return Batch((self._created + 1,), now_s)
+
+    def take(self, batch: Batch) -> None:
+        """A new batch, behind all others."""
         self._created += 1
-        batch = Batch((self._created,), now_s)
         self.waiting.append(batch)
-        return batch
 
     @property
     def newest(self) -> tuple[int, ...]:

@@ -213,6 +213,7 @@ class Producer:
                 queue = self._queues[partition] = PartitionQueue(partition)
             batch = queue.new_batch(asyncio.get_running_loop().time())
             self._sender.fill(batch, records)
+            queue.take(batch)
             if future is not None:
                 batch.watch(0, records.base_timestamp, future)
             self._sender.added(queue, batch.size_bytes, ready=True)
@@ -243,6 +244,10 @@ class Producer:
             or (self._transactions is not None and not self._transactions.is_open)
         ):
             return None
+        if timestamp is None:
+            timestamp = self._now_ms()
+        elif not -limits.INT64_MAX <= timestamp <= limits.INT64_MAX:
+            raise ValueError(f"a timestamp is a number of milliseconds in 64 bits, not {timestamp}")
         if partition is None:
             if key is not None and self._is_plain:
                 partition = partition_of_key(key, len(info.partitions))
@@ -259,11 +264,16 @@ class Producer:
         is_new = batch is None
         if batch is None:
             batch = queue.new_batch(self._time_s(info))
-        if timestamp is None:
-            timestamp = self._now_ms()
+        try:
+            grown = batch.add(timestamp, key, value, headers)
+        except Exception:
+            if self._salter is not None:
+                self._salter.restart()  # the number that it gave to this record will never be read
+            raise
         if future is not None:
-            batch.watch(batch.count, timestamp, future)
-        grown = batch.add(timestamp, key, value, headers)
+            batch.watch(batch.count - 1, timestamp, future)
+        if is_new:
+            queue.take(batch)
         is_full = batch.size_bytes >= batch_size_bytes or (is_new and len(queue.waiting) > 1)
         sender.added(queue, batch.size_bytes if is_new else grown, ready=is_new or is_full)
         return is_full
