@@ -44,6 +44,9 @@ R = TypeVar("R", bound=Response)
 # Positions to commit: the next offset to read, or (offset, leader epoch, metadata) such as `OffsetAndMetadata`.
 Offsets = Mapping[TopicPartition, "int | tuple[int, int, str]"]
 
+# The partitions that were refused.
+Errors = Mapping[TopicPartition, ErrorCode]
+
 _FEATURE, _IMPLICIT_LEVEL = "transaction.version", 2
 # The first versions in which writing is joining, and in which the end returns an epoch.
 IMPLICIT_SINCE: dict[type[Request], int] = {ProduceRequest: 12, TxnOffsetCommitRequest: 5, EndTxnRequest: 5}
@@ -126,17 +129,25 @@ class Transactions:
             f"another producer uses the transactional id {self.transactional_id!r}, or the transaction timed out",
         )
 
-    def _raise(self, code: ErrorCode, during: str) -> None:
+    def _raise(self, code: ErrorCode, during: str, of: str = "") -> None:
         """The coordinator refused for good."""
         if code in _FENCED:
             self._move(State.FENCED)
             self._sender.fail_waiting(self._fenced())
             raise self._fenced()
-        error = ApiError(code, f"{during} of {self.transactional_id!r}: {code.message}")
+        error = ApiError(code, f"{during} of {self.transactional_id!r}: {of}{code.message}")
         if self._state is State.OPEN:
             self._move(State.BROKEN)
             self._failure = error
         raise error
+
+    def _raise_first(self, errors: Errors, during: str) -> None:
+        """The same, of partitions, if one was refused: all of them go with it."""
+        at, code = _deciding(errors)
+        if code:
+            others = len(errors) - 1
+            more = f" (and {others} other{'s' if others > 1 else ''})" if others else ""
+            self._raise(code, during, f"{at}{more}: ")
 
     async def init(self) -> None:
         """Take the transactional id, unless that was done."""
@@ -309,11 +320,12 @@ class Transactions:
         )
         self._written = True  # from here on there may be something to end
         answer = await self._coordinator.call(
-            request, AddPartitionsToTxnResponse, error_of=_added_error, at_most=_ADD_PARTITIONS_MAX
+            request,
+            AddPartitionsToTxnResponse,
+            error_of=lambda each: _deciding(_added_errors(each))[1],
+            at_most=_ADD_PARTITIONS_MAX,
         )
-        code = error_code(_added_error(answer))
-        if code:
-            self._raise(code, "transaction")
+        self._raise_first(_added_errors(answer), "transaction")
 
     # --- offsets ------------------------------------------------------------------------------------------------
 
@@ -348,10 +360,10 @@ class Transactions:
         if coordinator is None:
             coordinator = Coordinator(self._cluster, group.group_id, CoordinatorKind.GROUP)
             self._groups[group.group_id] = coordinator
-        answer = await self._call(coordinator, request, TxnOffsetCommitResponse, _offset_error)
-        code = error_code(_offset_error(answer))
-        if code:
-            self._raise(code, "offsets")
+        answer = await self._call(
+            coordinator, request, TxnOffsetCommitResponse, lambda each: _deciding(_offset_errors(each))[1]
+        )
+        self._raise_first(_offset_errors(answer), "offsets")
 
 
 class Transaction:
@@ -417,24 +429,32 @@ def joins_by_writing(connection: Connection) -> bool:
         return False
 
 
-def _first_error(codes: list[int]) -> int:
-    """The error that decides: one that says why, rather than that others were not tried because of it."""
-    wrong = [code for code in codes if code]
-    return next((code for code in wrong if code != ErrorCode.OPERATION_NOT_ATTEMPTED), wrong[0] if wrong else 0)
+def _deciding(errors: Errors) -> tuple[TopicPartition | None, ErrorCode]:
+    """The partition whose error decides: one that will not pass, rather than one that may (to ask again would not help,
+    since all are asked for together), or one that was only not tried because of another's."""
+
+    def weight(code: ErrorCode) -> int:
+        return 2 if code == ErrorCode.OPERATION_NOT_ATTEMPTED else int(code.retriable)
+
+    return min(errors.items(), key=lambda each: weight(each[1]), default=(None, ErrorCode.NONE))
 
 
-def _added_error(answer: AddPartitionsToTxnResponse) -> int:
-    return _first_error(
-        [
-            each.partition_error_code
-            for topic in answer.results_by_topic_v3_and_below
-            for each in topic.results_by_partition
-        ]
-    )
+def _added_errors(answer: AddPartitionsToTxnResponse) -> Errors:
+    return {
+        TopicPartition(topic.name, each.partition_index): error_code(each.partition_error_code)
+        for topic in answer.results_by_topic_v3_and_below
+        for each in topic.results_by_partition
+        if each.partition_error_code
+    }
 
 
-def _offset_error(answer: TxnOffsetCommitResponse) -> int:
-    return _first_error([each.error_code for topic in answer.topics for each in topic.partitions])
+def _offset_errors(answer: TxnOffsetCommitResponse) -> Errors:
+    return {
+        TopicPartition(topic.name, each.partition_index): error_code(each.error_code)
+        for topic in answer.topics
+        for each in topic.partitions
+        if each.error_code
+    }
 
 
 def _offset_topics(offsets: Offsets) -> list[TxnOffsetCommitRequest.Topic]:
