@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.columns.avro_digest import digests
 from tests.support.waiting import COMMAND_S
 
 HERE = Path(__file__).parent
@@ -35,3 +37,14 @@ def test_the_loops_run_as_plain_python() -> None:
         command, cwd=HERE.parent.parent, env=environment, capture_output=True, text=True, check=False, timeout=COMMAND_S
     )
     assert ended.returncode == 0, ended.stdout[-4000:] + ended.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_compiled_and_plain_loops_make_the_same_of_avro() -> None:
+    script = "import sys; sys.modules['numba'] = None; from tests.columns.avro_digest import main; main()"
+    command = [sys.executable, "-W", "error", "-c", script]
+    ended = subprocess.run(
+        command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False, timeout=COMMAND_S
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert json.loads(ended.stdout) == digests()

@@ -229,7 +229,7 @@ def test_json_and_keys(shop: Shop) -> None:
         send("items", frame(schema_id, b'{"sku": "ABC-1"}'), key=b"k")
 
 
-def test_a_schema_that_claims_billions_of_nothing_is_refused(shop: Shop) -> None:
+def test_a_record_that_claims_billions_of_nothing_is_refused(shop: Shop) -> None:
     shop.topic("traps", **{"": "full"})
     schema_id = shop.registry.register("traps-value", {"type": "array", "items": "null"})
     with pytest.raises(Exception, match="items that take no bytes"):

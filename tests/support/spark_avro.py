@@ -13,8 +13,15 @@ from tests.support.java import QUICK
 from tests.support.lines import LineServer
 from tests.support.tools import ROOT, SPARK_LIBS, missing, require
 
+from ottla.model.limits import ITEMS_OF_NO_SIZE_MAX
+
 # What Arrow and Spark's own memory need of a JVM.
 _OPENED = [f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in ("java.nio", "sun.nio.ch", "java.lang", "java.util")]
+# Bounds of Java's Avro, which has none: what a few bytes claim must not fill the JVM. Items as many as ours.
+_BOUNDED = [
+    f"-Dorg.apache.avro.limits.{name}.maxLength={most}"
+    for name, most in (("collectionItems", ITEMS_OF_NO_SIZE_MAX), ("string", 1_000_000), ("bytes", 1_000_000))
+]
 
 
 class Wrote(NamedTuple):
@@ -44,7 +51,7 @@ class SparkAvro:
         pyspark = pytest.importorskip("pyspark")
         jars = f"{Path(pyspark.__file__).parent}/jars/*:{next(SPARK_LIBS.glob('spark-avro*.jar'))}"
         source = str(ROOT / "tests" / "java" / "avro" / "SparkAvro.java")
-        self._server = LineServer("SparkAvro", ["java", *QUICK, *_OPENED, "-cp", jars, source], log)
+        self._server = LineServer("SparkAvro", ["java", *QUICK, *_OPENED, *_BOUNDED, "-cp", jars, source], log)
 
     def close(self) -> None:
         self._server.close()

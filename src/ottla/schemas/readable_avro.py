@@ -1,226 +1,259 @@
-"""Whether a payload is Avro of a schema: `fastavro` reads it, after a look at what it would have to do.
+"""Whether a payload is Avro of a schema: a walk through its bytes, which keeps nothing.
+
+A schema becomes, once, a function per type that finds the end of a value; a payload is readable if there is one.
 
 Rules:
-- fastavro recurses on the machine's stack, as deep as the payload says if the schema is recursive, and reads fields
-  that take no bytes for nothing. So where a schema allows one of both, a walk with bounds goes first.
-- Logical types are left aside: a time that Python cannot hold (the end of all times, say) is a long like any other.
-- An array whose items take no bytes (a few bytes could claim billions of them) is nothing that can be checked.
+- What is readable here, readers read: Java's Avro, and typed columns, which bear the same rules (`columns.avro.run`);
+  tests/columns/test_avro_readers.py compares the three. Where Java would take bytes for something that nobody wrote (a
+  boolean of 2 for false, a number beyond its 32 bits for another), they are not readable.
+- Logical types are left aside: a time that nothing can hold (the end of all times, say) is a long like any other.
+- Time and depth are bounded by the payload's size: fields that take no bytes cost steps, and of items that take none (a
+  few bytes could claim billions of them) only so many are allowed as readers allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from io import BytesIO
-from typing import Any
+from collections.abc import Callable
 
-from ottla.model.limits import (
-    AVRO_DEPTH_MAX,
-    AVRO_STEPS_PER_BYTE_MAX,
-    AVRO_WEIGHTLESS_MAX,
-    SCHEMA_NAME_CHARS_MAX,
-)
-from ottla.schemas import jackson
-from ottla.schemas.schema import InvalidSchema, Source
+from ottla.model.limits import AVRO_DEPTH_MAX, AVRO_STEPS_PER_BYTE_MAX, ITEMS_OF_NO_SIZE_MAX
+from ottla.schemas.avro import parse_avro
+from ottla.schemas.avro.types import Array, Enum, Fixed, Later, Map, Primitive, Record, Schema, Union
+from ottla.schemas.schema import Source
 
-_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_RECORDS = ("record", "error")
-_MANY = AVRO_WEIGHTLESS_MAX + 1
-_LONG_BYTES_MAX = 10  # 64 bits, seven in a byte
+# Where the value that begins at a place of a payload ends, given how deep it lies.
+Past = Callable[[bytes, int, int], int]
+
+# The most bytes of a number of 32 bits (as branches and symbols are, too) and of one of 64, seven bits in each.
+_INT_BYTES, _LONG_BYTES = 5, 10
 
 
-class _TooMuch(Exception):
-    """The payload asks for more work than its size allows."""
+class _Unreadable(Exception):
+    """Says why."""
 
 
 class AvroPayloads:
-    """Payloads of one schema. Raises InvalidSchema if nothing can be checked by it."""
+    """Payloads of one schema. Raises InvalidSchema if it is none."""
 
     def __init__(self, source: Source) -> None:
-        import fastavro
-        from fastavro.schema import SchemaParseException
-
-        self._read = fastavro.schemaless_reader
-        named: dict[str, Any] = {}
-        try:
-            for text in source.resolved.values():
-                fastavro.parse_schema(_plain(jackson.read(text, comments=True)), named)
-            self._schema = fastavro.parse_schema(_plain(jackson.read(source.text, comments=True)), named)
-        except (SchemaParseException, ValueError, TypeError, RecursionError) as error:
-            raise InvalidSchema(str(error)) from error
-        if _has_weightless_items(self._schema, named, {}):
-            raise InvalidSchema("it has arrays or maps of items that take no bytes")
-        self._named = named
-        # Recursion counts as too much, too.
-        self._walk_first = _weightless(self._schema, named, {}) > AVRO_WEIGHTLESS_MAX
+        self._walk = _Walk()
+        self._past = self._walk.past(parse_avro(source, strict=False).schema)
 
     def why_unreadable(self, payload: bytes) -> str | None:
         """None when the payload can be read."""
-        stream = BytesIO(payload)
+        self._walk.begin(len(payload))
         try:
-            if self._walk_first:
-                _Walk(self._named, payload).past(self._schema, 0, 0)
-            self._read(stream, self._schema)
-        except EOFError:
-            return "the payload ends too early"
-        except _TooMuch as error:
+            end = self._past(payload, 0, 0)
+        except IndexError:
+            end = len(payload) + 1
+        except UnicodeDecodeError:
+            return "a string is not UTF-8"
+        except _Unreadable as error:
             return str(error)
-        except Exception as error:  # a payload can be wrong in many ways, and fastavro has an exception for each
-            return f"the payload is not Avro of this schema: {type(error).__name__} {error}"
-        left = len(payload) - stream.tell()
+        left = len(payload) - end
+        if left < 0:
+            return "the payload ends too early"
         return f"{left} bytes are left over behind the value" if left else None
 
 
-def _plain(schema: Any) -> Any:
-    """Without logical types. Long names are refused: each type of a namespace is known by all of it."""
-    if isinstance(schema, dict):
-        if any(len(str(schema.get(each, ""))) > SCHEMA_NAME_CHARS_MAX for each in ("name", "namespace")):
-            raise InvalidSchema(f"a name has more than {SCHEMA_NAME_CHARS_MAX} characters")
-        return {name: _plain(each) for name, each in schema.items() if name != "logicalType"}
-    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
-
-
 class _Walk:
-    """Goes through a payload as a reader would, and keeps nothing."""
+    """Makes the functions of a schema. They share the bounds of the payload that is looked at."""
 
-    def __init__(self, named: Mapping[str, Any], data: bytes) -> None:
-        self._named = named
-        self._data = data
-        self._steps_left = (len(data) + 1) * AVRO_STEPS_PER_BYTE_MAX
+    def __init__(self) -> None:
+        self._steps_left = 0
+        self._items_left = 0
+        self._records: dict[int, Past] = {}  # by identity
 
-    def past(self, schema: Any, at: int, depth: int) -> int:
-        """Where the value that begins at `at` ends."""
-        self._steps_left -= 1
-        if self._steps_left < 0:
-            raise _TooMuch("the payload has too many fields that take no bytes")
-        if depth > AVRO_DEPTH_MAX:
-            raise _TooMuch(f"the payload is nested more than {AVRO_DEPTH_MAX} deep")
-        if isinstance(schema, list):
-            branch, at = self._number(at)
-            if not 0 <= branch < len(schema):
-                raise ValueError(f"there is no branch {branch} in a union of {len(schema)}")
-            return self.past(schema[branch], at, depth + 1)
-        kind = schema if isinstance(schema, str) else schema["type"]
-        if isinstance(kind, dict | list):
-            return self.past(kind, at, depth + 1)
-        if isinstance(schema, dict) and kind in _RECORDS:
-            for field in schema["fields"]:
-                at = self.past(field["type"], at, depth + 1)
+    def begin(self, size: int) -> None:
+        """For a payload of a size."""
+        self._steps_left = (size + 1) * AVRO_STEPS_PER_BYTE_MAX
+        self._items_left = ITEMS_OF_NO_SIZE_MAX
+
+    def past(self, schema: Schema) -> Past:
+        match schema:
+            case Primitive():
+                return _PRIMITIVES[schema.type]
+            case Fixed():
+                return _over(schema.size)
+            case Enum():
+                return _enum(len(schema.symbols))
+            case Array():
+                return self._items(schema.items, None)
+            case Map():
+                return self._items(schema.values, _string)
+            case Union():
+                return self._union(schema)
+            case Record():
+                return self._records.get(id(schema)) or self._record(schema)
+            case Later():
+                raise AssertionError("the parser leaves none behind")
+
+    def _record(self, schema: Record) -> Past:
+        fields: list[Past] = []
+        steps = len(schema.fields) + 1
+
+        def past(data: bytes, at: int, depth: int) -> int:
+            if depth > AVRO_DEPTH_MAX:
+                raise _Unreadable(f"the payload is nested more than {AVRO_DEPTH_MAX} deep")
+            self._steps_left -= steps
+            if self._steps_left < 0:
+                raise _Unreadable("the payload has too many fields that take no bytes")
+            depth += 1
+            for each in fields:
+                at = each(data, at, depth)
             return at
-        if kind in ("array", "map"):
-            return self._items(schema, kind == "map", at, depth)
-        if kind in self._named:
-            return self.past(self._named[kind], at, depth + 1)
-        return self._leaf(schema, kind, at)
 
-    def _leaf(self, schema: Any, kind: str, at: int) -> int:
-        if kind in ("int", "long", "enum"):
-            return self._number(at)[1]
-        if kind in ("bytes", "string"):
-            size, at = self._number(at)
-            if size < 0:
-                raise ValueError(f"a size of {size}")
-        else:
-            size = schema["size"] if kind == "fixed" else _SIZES[kind]
-        if at + size > len(self._data):
-            raise EOFError
-        return at + int(size)
+        self._records[id(schema)] = past  # before its fields, which may contain it
+        fields.extend(self.past(field.type) for field in schema.fields)
+        return past
 
-    def _items(self, schema: Any, with_keys: bool, at: int, depth: int) -> int:
-        items = schema["values" if with_keys else "items"]
-        while True:
-            count, at = self._number(at)
-            if count == 0:
-                return at
-            if count < 0:
-                _, at = self._number(at)  # the block's size, for those who skip it
-            for _ in range(abs(count)):
-                if with_keys:
-                    at = self._leaf("string", "string", at)
-                at = self.past(items, at, depth + 1)
+    def _union(self, schema: Union) -> Past:
+        branches = [self.past(branch) for branch in schema.branches]
 
-    def _number(self, at: int) -> tuple[int, int]:
-        number = 0
-        for shift in range(0, 7 * _LONG_BYTES_MAX, 7):
-            if at >= len(self._data):
-                raise EOFError
-            byte = self._data[at]
-            at += 1
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (number >> 1) ^ -(number & 1), at
-        raise ValueError("a number has more than 64 bits")
+        def past(data: bytes, at: int, depth: int) -> int:
+            byte = data[at]
+            if byte < 0x80 and not byte & 1:
+                branch, at = byte >> 1, at + 1
+            else:
+                branch, at = _number(data, at, _INT_BYTES)
+            if not 0 <= branch < len(branches):
+                raise _Unreadable(f"there is no branch {branch} in a union of {len(branches)}")
+            return branches[branch](data, at, depth + 1)
+
+        return past
+
+    def _items(self, schema: Schema, key: Past | None) -> Past:
+        weightless = key is None and _is_weightless(schema, {})
+        item = self.past(schema)
+
+        def past(data: bytes, at: int, depth: int) -> int:
+            depth += 1
+            while True:
+                count, at = _number(data, at, _LONG_BYTES)
+                if count == 0:
+                    return at
+                if count < 0:
+                    count = -count
+                    _, at = _number(data, at, _LONG_BYTES)  # the block's bytes, for those who pass over it
+                if weightless:
+                    self._items_left -= count
+                    if self._items_left < 0:
+                        raise _Unreadable(f"the payload has more than {ITEMS_OF_NO_SIZE_MAX} items that take no bytes")
+                    continue
+                for _ in range(count):
+                    if key is not None:
+                        at = key(data, at, depth)
+                    at = item(data, at, depth)
+
+        return past
 
 
-def _weightless(schema: Any, named: Mapping[str, Any], known: dict[str, int]) -> int:
-    """How many fields that take no bytes are read for a value at most, if each array has one item; `_MANY` for more,
-    and for schemas that contain themselves."""
-    if isinstance(schema, list):
-        parts = [each for each in schema if each != "null"]  # which one it is takes a byte
-    elif isinstance(schema, str):
-        if schema == "null":
-            return 1
-        if schema not in named:
-            return 0
-        if schema not in known:
-            known[schema] = _MANY  # until it is counted: who asks meanwhile is inside of it
-            known[schema] = _counted(named[schema], named, known)
-        return known[schema]
-    elif schema.get("type") in (*_RECORDS, "fixed"):
-        name = schema.get("name")
-        return _weightless(name, named, known) if name in named else _counted(schema, named, known)
+def _number(data: bytes, at: int, bytes_max: int) -> tuple[int, int]:
+    """A number and where it ends."""
+    byte = data[at]
+    at += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at
+    number, shift = byte & 0x7F, 7
+    while byte >= 0x80:
+        if shift == 7 * bytes_max:
+            raise _Unreadable("a number has too many bytes")
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    if shift == 70:
+        number &= (1 << 64) - 1
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _null(_: bytes, at: int, __: int) -> int:
+    return at
+
+
+def _boolean(data: bytes, at: int, _: int) -> int:
+    if data[at] > 1:
+        raise _Unreadable("a boolean is neither 0 nor 1")
+    return at + 1
+
+
+def _int(data: bytes, at: int, _: int) -> int:
+    if data[at] < 0x80:
+        return at + 1
+    number, at = _number(data, at, _INT_BYTES)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise _Unreadable(f"{number} is no int: it has more than 32 bits")
+    return at
+
+
+def _long(data: bytes, at: int, _: int) -> int:
+    return at + 1 if data[at] < 0x80 else _number(data, at, _LONG_BYTES)[1]
+
+
+def _content(data: bytes, at: int) -> tuple[int, int]:
+    """Where a string or bytes begin, after their size, and where they end."""
+    size, at = _number(data, at, _LONG_BYTES)
+    if size < 0:
+        raise _Unreadable(f"a size of {size}")
+    if size > len(data) - at:
+        raise IndexError
+    return at, at + size
+
+
+def _bytes(data: bytes, at: int, _: int) -> int:
+    return _content(data, at)[1]
+
+
+def _string(data: bytes, at: int, _: int) -> int:
+    size = data[at]
+    if size < 0x80 and not size & 1:  # a short one, as most are
+        begin = at + 1
+        end = begin + (size >> 1)
+        if end > len(data):
+            raise IndexError
     else:
-        return _counted(schema, named, known)
-    return min(sum(_weightless(each, named, known) for each in parts), _MANY)
+        begin, end = _content(data, at)
+    str(data[begin:end], "utf-8")
+    return end
 
 
-def _counted(schema: Any, named: Mapping[str, Any], known: dict[str, int]) -> int:
-    """The same of a definition, by what it is made of."""
-    kind = schema.get("type")
-    if kind in _RECORDS:
-        total = 0 if schema["fields"] else 1
-        for field in schema["fields"]:
-            total += _weightless(field["type"], named, known)
-        return min(total, _MANY)
-    if kind in ("array", "map"):
-        return _weightless(schema["items" if kind == "array" else "values"], named, known)
-    if kind == "fixed":
-        return int(schema["size"] == 0)
-    return _weightless(kind, named, known)
+def _over(size: int) -> Past:
+    def past(data: bytes, at: int, _: int) -> int:
+        if size > len(data) - at:
+            raise IndexError
+        return at + size
+
+    return past
 
 
-def _has_weightless_items(schema: Any, named: Mapping[str, Any], seen: dict[str, None]) -> bool:
-    """Whether some array (or map: those have keys, so never) holds items that are written as nothing."""
-    if isinstance(schema, list):
-        return any(_has_weightless_items(each, named, seen) for each in schema)
-    if isinstance(schema, str):
-        if schema not in named or schema in seen:
-            return False
-        seen[schema] = None
-        return _has_weightless_items(named[schema], named, seen)
-    kind = schema.get("type")
-    if kind == "array":
-        items = schema["items"]
-        return _is_weightless(items, named, {}) or _has_weightless_items(items, named, seen)
-    if kind == "map":
-        return _has_weightless_items(schema["values"], named, seen)
-    if kind in _RECORDS:
-        return any(_has_weightless_items(field["type"], named, seen) for field in schema["fields"])
-    return kind != "enum" and kind != "fixed" and _has_weightless_items(kind, named, seen)
+def _enum(symbols: int) -> Past:
+    def past(data: bytes, at: int, _: int) -> int:
+        symbol, at = _number(data, at, _INT_BYTES)
+        if not 0 <= symbol < symbols:
+            raise _Unreadable(f"there is no symbol {symbol} in an enum of {symbols}")
+        return at
+
+    return past
 
 
-def _is_weightless(schema: Any, named: Mapping[str, Any], known: dict[str, bool]) -> bool:
-    if isinstance(schema, list):
-        return False  # the branch takes a byte
-    if isinstance(schema, str):
-        if schema == "null" or schema not in named:
-            return schema == "null"
-        if schema not in known:
-            known[schema] = False  # what contains itself takes bytes, or can never be written
-            known[schema] = _is_weightless(named[schema], named, known)
-        return known[schema]
-    kind = schema.get("type")
-    if kind == "fixed":
-        return bool(schema["size"] == 0)
-    if kind in _RECORDS:
-        return all(_is_weightless(field["type"], named, known) for field in schema["fields"])
-    return _is_weightless(kind, named, known) if kind not in ("array", "map", "enum") else False
+_PRIMITIVES: dict[str, Past] = {
+    "null": _null,
+    "boolean": _boolean,
+    "int": _int,
+    "long": _long,
+    "float": _over(4),
+    "double": _over(8),
+    "bytes": _bytes,
+    "string": _string,
+}
+
+
+def _is_weightless(schema: Schema, known: dict[int, bool]) -> bool:
+    """Whether all values are written as nothing."""
+    if isinstance(schema, Record):
+        if id(schema) not in known:
+            known[id(schema)] = False  # what contains itself takes bytes, or can never be written
+            known[id(schema)] = all(_is_weightless(field.type, known) for field in schema.fields)
+        return known[id(schema)]
+    if isinstance(schema, Fixed):
+        return schema.size == 0
+    return isinstance(schema, Primitive) and schema.type == "null"

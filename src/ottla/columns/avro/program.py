@@ -287,11 +287,15 @@ def _best(writer: Node, branches: tuple[Node, ...]) -> int | None:
 
 
 def _targets(writer: Node, reader: Node) -> dict[str, int]:
-    """Which field of the reader each of the writer's goes to: by name, else by an alias of the reader's."""
+    """Which field of the reader each of the writer's goes to: by name, else by an alias of the reader's.
+
+    As in Java, aliases of fields are those of a record by its full name: of another one they say nothing.
+    """
     names = {field.name for field in writer.fields}
+    is_it = writer.name in (reader.name, *reader.aliases)
     targets = {}
     for index, field in enumerate(reader.fields):
-        for name in (field.name, *field.aliases):
+        for name in (field.name, *(field.aliases if is_it else ())):
             if name in names and name not in targets:
                 targets[name] = index
                 break

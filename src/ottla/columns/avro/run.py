@@ -84,8 +84,11 @@ def varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
 def choice(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
     """The number of a branch or symbol, and the position after it."""
     value, after = varint(data, at, end)
-    if after - at > INT_BYTES:
-        after = LONG_VARINT
+    if after - at >= INT_BYTES:
+        if after - at > INT_BYTES:
+            after = LONG_VARINT
+        elif value < -(2**31) or value >= 2**31:
+            after = TOO_LARGE
     return value, after
 
 
@@ -236,12 +239,12 @@ def block(data: Bytes, at: Any, end: Any, least: Any, free: Any, skipping: Any) 
         if at < 0 or count == 0:
             return np.int64(0), at, free
         if count < 0:
-            size, at = varint(data, at, end)
+            size, at = varint(data, at, end)  # of the block, for those who pass over it
             if at < 0:
                 return np.int64(0), at, free
-            if size < 0 or size > end - at:
-                return np.int64(0), SHORT, free
             if skipping:
+                if size < 0 or size > end - at:
+                    return np.int64(0), SHORT, free
                 at += size
                 continue
             if count == _LOWEST:

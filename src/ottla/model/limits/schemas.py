@@ -27,11 +27,10 @@ SCHEMA_DIFFERENCES_MAX = 1_000
 # refused batch are told.
 RECORD_FAULT_CHARS_MAX = 300
 RECORD_FAULTS_TOLD_MAX = 1_000
-# Payloads that the broker checks by their schemas; a few bytes must not keep it busy. Avro: how deep one nests, steps
-# per byte, and how many fields without bytes a schema may have before payloads are walked through with these bounds.
+# Payloads that the broker checks by their schemas; a few bytes must not keep it busy. Avro: how deep one nests, and how
+# many fields are looked at per byte (there may be some without any).
 AVRO_DEPTH_MAX = 500
 AVRO_STEPS_PER_BYTE_MAX = 100
-AVRO_WEIGHTLESS_MAX = 100
 # JSON: keywords that are applied per byte, and to the smallest payload (a keyword takes some microseconds).
 JSON_STEPS_PER_BYTE_MAX = 10
 JSON_STEPS_MIN = 1_000
