@@ -44,7 +44,7 @@ class Arena:
         for column in range(len(self.table)):
             top = self.table[column, LEVEL] < 0
             self.table[column, ROOM] = rows if top else rows + min(3 * rows, input_bytes) + 16
-            self.table[column, DATA_ROOM] = input_bytes + 16
+            self.table[column, DATA_ROOM] = min(input_bytes + 16, INT32_MAX)  # offsets have 32 bits
         self._lay_out()
         a32 = self.a8.view(np.int32)
         for row in self.table:

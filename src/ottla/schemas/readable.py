@@ -21,7 +21,10 @@ Reader = Callable[[bytes, tuple[int, ...] | None], str | None]
 def reader_of(source: Source) -> Reader:
     """Raises InvalidSchema if nothing can be checked by this schema."""
     if source.type is SchemaType.PROTOBUF:
-        return _protobuf(source)
+        from ottla.schemas.readable_protobuf import ProtobufPayloads
+
+        why_no_message = ProtobufPayloads(source).why_unreadable
+        return lambda payload, indexes: _cut(why_no_message(payload, indexes))
     if source.type is SchemaType.AVRO:
         from ottla.schemas.readable_avro import AvroPayloads
 
@@ -31,29 +34,6 @@ def reader_of(source: Source) -> Reader:
 
         why = JsonPayloads(source).why_unreadable
     return lambda payload, _: _cut(why(payload))
-
-
-def _protobuf(source: Source) -> Reader:
-    from google.protobuf.message import DecodeError
-    from google.protobuf.message_factory import GetMessageClass
-
-    from ottla.schemas.protobuf import parse_protobuf
-
-    parsed = parse_protobuf(source)
-
-    def read(payload: bytes, indexes: tuple[int, ...] | None) -> str | None:
-        try:
-            message = GetMessageClass(parsed.message_descriptor(indexes or (0,)))()
-        except (KeyError, IndexError, ValueError) as error:
-            return _cut(f"the schema has no such message: {error}")
-        try:
-            message.ParseFromString(payload)
-        except DecodeError as error:
-            return _cut(f"the payload is not a {message.DESCRIPTOR.full_name}: {error}")
-        missing = message.FindInitializationErrors()
-        return f"required fields are missing: {', '.join(missing)}" if missing else None
-
-    return read
 
 
 def _cut(text: str | None) -> str | None:

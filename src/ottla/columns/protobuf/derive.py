@@ -7,6 +7,7 @@ import re
 import pyarrow as pa
 
 from ottla.columns.codec import UnsupportedSchema
+from ottla.columns.names import is_variant, sql_name
 from ottla.schemas.schema import SchemaType, Source
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -52,7 +53,7 @@ def _declared(field: pa.Field, nested: list[str]) -> str:
     if kinds.is_map(of):
         key = _one(of.key_type, field.name, nested)
         if key not in _KEYS:
-            raise UnsupportedSchema(f"{field.name}: {of.key_type} cannot be the key of a Protobuf map")
+            raise UnsupportedSchema(f"{field.name}: {sql_name(of.key_type)} cannot be the key of a Protobuf map")
         return f"map<{key}, {_one(of.item_type, field.name, nested)}>"
     if kinds.is_list(of) or kinds.is_large_list(of):
         return f"repeated {_one(of.value_type, field.name, nested)}"
@@ -63,12 +64,14 @@ def _declared(field: pa.Field, nested: list[str]) -> str:
 def _one(of: pa.DataType, name: str, nested: list[str]) -> str:
     if of in _PLAIN:
         return _PLAIN[of]
+    if pa.types.is_timestamp(of) and of.tz is None:
+        raise UnsupportedSchema(f"{name}: Protobuf has no type for {sql_name(of)}; cast it to TIMESTAMP")
     if pa.types.is_timestamp(of):
         return "google.protobuf.Timestamp"
     if pa.types.is_duration(of):
         return "google.protobuf.Duration"
-    if pa.types.is_struct(of):
+    if pa.types.is_struct(of) and not is_variant(of):
         inner = "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Message"
         nested.append(_message(of, inner))
         return inner
-    raise UnsupportedSchema(f"{name}: Protobuf has no type for {of}")
+    raise UnsupportedSchema(f"{name}: Protobuf has no type for {sql_name(of)}")

@@ -1,4 +1,7 @@
-"""Columns → Protobuf payloads, message by message through the library."""
+"""Columns → Protobuf payloads, message by message through the library.
+
+The same value is the same bytes: entries of maps are written in the order of their keys.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from google.protobuf.message import EncodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from ottla.columns.codec import UnsupportedSchema
+from ottla.columns.names import is_variant, sql_name
+from ottla.columns.protobuf.fitting import Convert, refused, scalar
 from ottla.columns.protobuf.types import DURATION, TIMESTAMP, WRAPPERS, is_map
 from ottla.schemas.protobuf import parse_protobuf
 from ottla.schemas.schema import Source
@@ -28,29 +33,39 @@ class ProtobufEncoder:
 
     def fits(self, of: pa.DataType) -> None:
         """Raises ValueError if columns of a type cannot be written by this schema."""
+        _number_type(of)
         _message_fill(self._message, of, "")
 
     def encode(self, columns: pa.Array, prefix: bytes = b"") -> pa.Array:
         """See `columns.codec`."""
         fill = _message_fill(self._message, columns.type, "")
-        plain = _as_numbers(columns)
         made: list[bytes | None] = []
-        for row, value in enumerate(plain.to_pylist()):
+        for row, value in enumerate(_rows(columns)):
             if value is None:
                 made.append(None)
                 continue
             message = self._class()
             try:
                 fill(message, value)
-                made.append(prefix + message.SerializeToString())
+                made.append(prefix + message.SerializeToString(deterministic=True))
             except (TypeError, ValueError, EncodeError) as error:
                 raise ValueError(f"row {row}: {error}") from error
         return pa.array(made, pa.binary())
 
 
-def _as_numbers(array: pa.Array) -> pa.Array:
-    """Times as microseconds: exact, and cheaper than Python's own."""
-    return array.cast(_number_type(array.type))
+def _rows(columns: pa.Array) -> list[Any]:
+    """Times as microseconds and dates as days: exact, and cheaper than Python's own. Raises ValueError."""
+    plain = columns.cast(_number_type(columns.type))
+    try:
+        rows: list[Any] = plain.to_pylist()
+    except UnicodeDecodeError:
+        for row in range(len(plain)):
+            try:
+                plain[row].as_py()
+            except UnicodeDecodeError:
+                raise ValueError(f"row {row}: a text is not UTF-8") from None
+        raise
+    return rows
 
 
 def _number_type(of: pa.DataType) -> pa.DataType:
@@ -58,26 +73,35 @@ def _number_type(of: pa.DataType) -> pa.DataType:
         if of.unit != "us":
             raise UnsupportedSchema(f"{of}: times are in microseconds")
         return pa.int64()
+    if pa.types.is_date32(of):
+        return pa.int32()
     if pa.types.is_struct(of):
         return pa.struct([field.with_type(_number_type(field.type)) for field in of])
     if pa.types.is_map(of):
-        return pa.map_(of.key_field, of.item_field.with_type(_number_type(of.item_type)))
+        key = of.key_field.with_type(_number_type(of.key_type))
+        return pa.map_(key, of.item_field.with_type(_number_type(of.item_type)))
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         return pa.list_(of.value_field.with_type(_number_type(of.value_type)))
     return of
 
 
 def _message_fill(message: Descriptor, of: pa.DataType, path: str) -> Fill:
-    """What sets a message's fields from a dictionary of values."""
-    if not pa.types.is_struct(of):
-        raise ValueError(f"{path or 'the value'} is {of}; the schema has a message there")
+    """What sets a message's fields from a dictionary of values. Raises ValueError."""
+    if not pa.types.is_struct(of) or is_variant(of):
+        there = f"the schema has the message {message.full_name} there"
+        raise ValueError(f"{path or 'the value'} is {sql_name(of)}; {there}")
     fills = []
+    given: set[str] = set()
     for field in of:
         inner = f"{path}.{field.name}" if path else field.name
-        found = message.fields_by_name.get(field.name)
-        if found is None:
-            raise ValueError(f"the schema has no field {inner}")
+        found = _named(message, field.name, inner)
+        if found.name in given:
+            raise ValueError(f"two columns are {found.full_name} of the schema")
+        given.add(found.name)
         fills.append((field.name, _field_fill(found, field.type, inner)))
+    for required in message.fields:
+        if required.is_required and required.name not in given:
+            raise ValueError(f"there is no column for {required.full_name}, which the schema requires")
 
     def fill(made: Any, value: Any) -> None:
         for name, each in fills:
@@ -87,15 +111,30 @@ def _message_fill(message: Descriptor, of: pa.DataType, path: str) -> Fill:
     return fill
 
 
+def _named(message: Descriptor, name: str, path: str) -> FieldDescriptor:
+    """The field of a name; whatever its case, as Spark finds it, if there is only one."""
+    found = message.fields_by_name.get(name)
+    if found is None:
+        alike = [field for field in message.fields if field.name.lower() == name.lower()]
+        if len(alike) > 1:
+            raise ValueError(f"{path} may be any of {', '.join(field.name for field in alike)} of the schema")
+        if not alike:
+            raise ValueError(f"the schema has no field {path}")
+        found = alike[0]
+    return found
+
+
 def _field_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
     name = field.name
+    if pa.types.is_null(of):
+        return lambda made, value: None
     if is_map(field):
         if not pa.types.is_map(of):
-            raise ValueError(f"{path} is {of}; the schema has a map there")
+            raise ValueError(f"{path} is {sql_name(of)}; the schema has a map there")
         return _map_fill(field, of, path)
     if field.is_repeated:
         if not (pa.types.is_list(of) or pa.types.is_large_list(of)):
-            raise ValueError(f"{path} is {of}; the schema has a repeated field there")
+            raise ValueError(f"{path} is {sql_name(of)}; the schema has a repeated field there")
         return _list_fill(field, of, path)
     if field.message_type is not None:
         inner = _inner_fill(field, of, path)
@@ -106,42 +145,58 @@ def _field_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
             inner(below, value)
 
         return fill
-    convert = _scalar(field)
+    convert = scalar(field, of, path)
+    if convert is None:
+        return lambda made, value: setattr(made, name, value)
     return lambda made, value: setattr(made, name, convert(value))
 
 
 def _map_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
     key, value = (field.message_type.fields_by_number[number] for number in (1, 2))
-    name, to_key = field.name, _scalar(key)
+    name, to_key = field.name, scalar(key, of.key_type, f"{path}.key") or _same
     if value.message_type is None:
-        to_value = _scalar(value)
+        to_value = scalar(value, of.item_type, f"{path}.value") or _same
 
         def fill(made: Any, pairs: Any) -> None:
             entries = getattr(made, name)
             for each, held in pairs:
+                if held is None:
+                    raise ValueError(f"{path} has a null among its values; Protobuf has none there")
                 entries[to_key(each)] = to_value(held)
 
         return fill
-    inner = _inner_fill(value, of.item_type, path)
+    inner = _inner_fill(value, of.item_type, f"{path}.value")
 
     def fill_messages(made: Any, pairs: Any) -> None:
         entries = getattr(made, name)
         for each, held in pairs:
-            inner(entries[to_key(each)], held)
+            if held is None:
+                raise ValueError(f"{path} has a null among its values; Protobuf has none there")
+            entry = entries[to_key(each)]
+            entry.Clear()  # of two entries with one key the last counts
+            inner(entry, held)
 
     return fill_messages
 
 
 def _list_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
     name = field.name
+    one: Fill | None = None
+    convert: Convert | None = None
     if field.message_type is None:
-        convert = _scalar(field)
-        return lambda made, values: getattr(made, name).extend(map(convert, values))
-    inner = _inner_fill(field, of.value_type, path)
+        convert = scalar(field, of.value_type, path)
+    else:
+        one = _inner_fill(field, of.value_type, path)
 
     def fill(made: Any, values: Any) -> None:
+        if None in values:
+            raise ValueError(f"{path} has a null among its items; Protobuf has none there")
+        items = getattr(made, name)
+        if one is None:
+            items.extend(map(convert, values) if convert is not None else values)
+            return
         for value in values:
-            inner(getattr(made, name).add(), value)
+            one(items.add(), value)
 
     return fill
 
@@ -149,14 +204,24 @@ def _list_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
 def _inner_fill(field: FieldDescriptor, of: pa.DataType, path: str) -> Fill:
     """What sets a message that is a field, an item or an entry's value."""
     kind = field.message_type.full_name
-    if kind in (TIMESTAMP, DURATION):
-        if not (pa.types.is_timestamp(of) or pa.types.is_duration(of)):
-            raise ValueError(f"{path} is {of}; the schema has a time there")
-        return _set_time if kind == TIMESTAMP else _set_span
+    if kind == TIMESTAMP:
+        if not pa.types.is_timestamp(of) or of.tz is None:
+            raise refused(field, of, path)
+        return _set_time
+    if kind == DURATION:
+        if not pa.types.is_duration(of):
+            raise refused(field, of, path)
+        return _set_span
     if kind in WRAPPERS:
-        convert = _scalar(field.message_type.fields_by_number[1])
+        if pa.types.is_date32(of):
+            raise refused(field, of, path)
+        convert = scalar(field.message_type.fields_by_number[1], of, path) or _same
         return lambda made, value: setattr(made, "value", convert(value))
     return _message_fill(field.message_type, of, path)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _set_time(made: Any, micros: int) -> None:
@@ -168,23 +233,6 @@ def _set_span(made: Any, micros: int) -> None:
     seconds, rest = divmod(abs(micros), _MICROS)
     sign = -1 if micros < 0 else 1
     made.seconds, made.nanos = sign * seconds, sign * rest * 1000
-
-
-def _scalar(field: FieldDescriptor) -> Callable[[Any], Any]:
-    if field.enum_type is not None:
-        numbers = {value.name: value.number for value in field.enum_type.values}
-        return lambda value: numbers[value] if value in numbers else _enum_number(field, value)
-    if field.cpp_type == FieldDescriptor.CPPTYPE_UINT64:
-        return int
-    return lambda value: value
-
-
-def _enum_number(field: FieldDescriptor, value: Any) -> int:
-    """A number that has no name, as it is read."""
-    try:
-        return int(value)
-    except ValueError:
-        raise ValueError(f"{field.full_name} has no value {value!r}") from None
 
 
 def _descriptor(schema: Source, message: str) -> Descriptor:

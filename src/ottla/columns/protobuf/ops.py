@@ -31,7 +31,7 @@ MESSAGE_COLUMNS = 3
 NULL, REQUIRED = -1, -2
 
 # Positions below zero are reasons. JUDGE is none: what is meant is left to the library.
-SHORT, LONG_VARINT, NOT_UTF8, BAD_TAG, TOO_LARGE, MISSING, NO_ROOM, JUDGE, BAD_GROUP = range(-1, -10, -1)
+SHORT, LONG_VARINT, NOT_UTF8, BAD_TAG, TOO_LARGE, MISSING, NO_ROOM, JUDGE, BAD_GROUP, TOO_MANY = range(-1, -11, -1)
 REASONS = {
     SHORT: "the value ends too early",
     LONG_VARINT: "a number has too many bytes",
@@ -40,6 +40,7 @@ REASONS = {
     TOO_LARGE: "the time does not fit its type",
     MISSING: "a required field is missing",
     BAD_GROUP: "a group does not end, or is nested too deep",
+    TOO_MANY: "the messages in it would take too much memory",
 }
 # What is bad in an entry of a map only if no later one has the same key.
 PASSING = (NOT_UTF8, TOO_LARGE, MISSING)

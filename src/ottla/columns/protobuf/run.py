@@ -43,6 +43,7 @@ from ottla.columns.protobuf.ops import (
     SHORT,
     SIZED,
     STRING,
+    TOO_MANY,
     VARINT,
     WIRE,
     WRAPPED,
@@ -56,11 +57,12 @@ from ottla.columns.protobuf.wire import pass_field, pass_group, read_size, read_
 from ottla.columns.push import push_null, take, undo
 from ottla.columns.shape import AFTER, BASE, Out
 from ottla.columns.shape import COUNT as ENTRIES
-from ottla.model.limits import PROTOBUF_PAYLOAD_DEPTH_MAX
+from ottla.model.limits import COLUMN_CELLS_PER_VALUE_MAX, PROTOBUF_PAYLOAD_DEPTH_MAX
 
 # A frame: the message, where it ends, the field to be read next, and where in a repeated one.
 MESSAGE_ROW, END, NEXT, CURSOR = range(4)
 DEPTH_MAX = PROTOBUF_PAYLOAD_DEPTH_MAX
+CELLS_MAX = COLUMN_CELLS_PER_VALUE_MAX
 
 
 @inlined
@@ -267,7 +269,7 @@ def end_list(tables: Tables, row: Any, out: Out, scratch: Scratch, plain: Any) -
 def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, scratch: Scratch, width: Any, plain: Any) -> Any:
     """One value; a negative answer is why it is bad."""
     level, fields, frames, groups = -1, tables.fields, scratch.frames, scratch.groups
-    message, column, reached = np.int64(0), np.int64(0), np.int64(0)
+    message, column, reached, cells = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     below, size = np.int64(at), np.int64(end - at)  # the message to be opened, if any
     while reached >= 0:
         if below >= 0:
@@ -277,7 +279,10 @@ def one(tables: Tables, data: Bytes, at: Any, end: Any, out: Out, scratch: Scrat
             )
             frames[level, MESSAGE_ROW], frames[level, END] = message, below + size
             frames[level, NEXT], frames[level, CURSOR] = 0, -1
-            if reached >= 0 and take(out, column) < 0:
+            cells += out.table[column, AFTER] - column
+            if cells > CELLS_MAX:
+                reached = np.int64(TOO_MANY)
+            elif reached >= 0 and take(out, column) < 0:
                 reached = np.int64(NO_ROOM)
             below = np.int64(-1)
             continue

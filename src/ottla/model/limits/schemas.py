@@ -46,6 +46,9 @@ PROTOBUF_PAYLOAD_DEPTH_MAX = 100
 PROTOBUF_FIELD_NUMBER_MAX = 2**29 - 1
 # Columns that one schema may become: types used in many places multiply, and every column takes its part of the arena.
 COLUMNS_MAX = 4_096
+# Entries that the messages of one Protobuf value may take in all columns (8 bytes each, as a rule): a repeated message
+# of two bytes has one in every column below it.
+COLUMN_CELLS_PER_VALUE_MAX = 2**24
 # Items that take no bytes (nulls, empty records) in all arrays of one value: without a bound ten bytes could ask for
 # memory without end.
 ITEMS_OF_NO_SIZE_MAX = 65_536
