@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
 _LIMITS = _HERE.parent / "model" / "limits"
 _SHARED = [_HERE / f"{name}.py" for name in ("intake", "loops", "payloads", "push", "shape")]
-_SHARED += [_LIMITS / "schemas.py", _LIMITS / "units.py"]
+_SHARED += [_LIMITS / "schemas.py", _LIMITS / "units.py", _HERE.parent / "schemas" / "json" / "shapes.py"]
 
 try:
     from numba import njit as _njit
@@ -32,14 +33,18 @@ try:
 
     def compiled(function: F) -> F:
         """What Python calls, and what is called from many places."""
-        return _kept(_njit(**_BORROWED)(function), function)
+        return _kept(function, _BORROWED)
 
     def inlined(function: F) -> F:
         """What is small, or called from one place: the fewer, the sooner numba is done."""
-        return _kept(_njit(forceinline=True, **_BORROWED)(function), function)
+        return _kept(function, {**_BORROWED, "forceinline": True})
 
-    def _kept(made: Any, function: F) -> F:
-        """With a mark of all that it is made of on what is kept on disk."""
+    def _kept(function: F, options: dict[str, Any]) -> F:
+        """With a mark of all that it is made of on what is kept on disk. Where nothing can be kept, nothing is."""
+        try:
+            made = _njit(**options)(function)
+        except RuntimeError:
+            made = _njit(**{**options, "cache": False})(function)
         file = getattr(made._cache, "_cache_file", None)
         if file is not None:
             file._source_stamp = (file._source_stamp, _mark(Path(function.__code__.co_filename).parent))
@@ -50,7 +55,8 @@ try:
     def _mark(package: Path) -> int:
         mark = 0
         for path in sorted({*package.glob("*.py"), *_SHARED}):
-            mark = zlib.crc32(path.read_bytes(), mark)
+            with suppress(OSError):  # the package may lie in an archive, which changes as a whole
+                mark = zlib.crc32(path.read_bytes(), mark)
         return mark
 
 except ImportError:  # the loops are then plain Python
