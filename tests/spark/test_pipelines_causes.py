@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.client.registry import RegistryError
 from ottla.model.limits import PIPELINE_ERROR_CHARS_MAX
 from ottla.spark.pipelines import causes
 from ottla.spark.pipelines.causes import Kind, cause_of
@@ -185,6 +186,18 @@ def test_answers_of_brokers_pass_as_kafka_says() -> None:
     lasting = cause("TOPIC_AUTHORIZATION_FAILED: No permission on the topic")
     assert (lasting.kind, lasting.passes) == (Kind.REFUSED, False)
     assert cause("SOMETHING_NEW: of a newer broker").passes is False
+
+
+def test_a_registry_that_is_not_ready_passes_and_one_that_refuses_lasts() -> None:
+    def cause(error: RegistryError) -> causes.Cause:
+        raised = f"RegistryUnreachable: {REGISTRY}"
+        return cause_of(TEXTS["registryaway-sink"].replace(raised, f"RegistryError: {error}"))
+
+    busy = cause(RegistryError(500, 50003, "there is no leader"))
+    assert (busy.kind, busy.passes) == (Kind.REGISTRY_AWAY, True)
+    refused = cause(RegistryError(409, 409, "the schema is incompatible with an earlier one"))
+    assert (refused.kind, refused.passes) == (Kind.REFUSED, False)
+    assert str(refused) == "the schema registry answered 409: the schema is incompatible with an earlier one"
 
 
 def test_a_batch_that_the_sink_says_to_run_again_is_run_again() -> None:

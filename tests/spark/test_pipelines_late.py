@@ -10,6 +10,8 @@ from tests.spark.shops import SHOP, WINDOWS, Shop
 from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking
+from ottla.spark.late import LateTo
+from ottla.spark.pipelines import latecomers
 from ottla.spark.pipelines.latecomers import Latecomers
 
 pytestmark = [pytest.mark.spark]
@@ -87,3 +89,31 @@ def test_late_records_without_windows(node: OttlaNode, spark: Any, client: Block
     run(shop, spark, client)
     assert letters(shop) == [3]
     assert [each["amount"] for each in sorted(shop.values("copies"), key=lambda each: int(each["id"]))] == [1, 2, 8]
+
+
+def test_a_batch_is_done_when_its_letters_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Spark: what is due is remembered over failures, and over reports that never came."""
+    written: list[int] = []
+    failures = [ConnectionError("no answer")]
+
+    def send(spark: Any, rule: Any, checkpoint: str, batch: int, by: str) -> None:
+        if batch == 8 and failures:
+            raise failures.pop()
+        written.append(batch)
+
+    monkeypatch.setattr(latecomers, "send_late", send)
+    monkeypatch.setattr(latecomers, "finished_batches", lambda spark, checkpoint: 4)
+    late = Latecomers(None, {"/c": 2})  # type: ignore[arg-type]
+    late.watch("q", LateTo("letters"), "/c")
+    late.note("q", 5, 0)
+    late.note("q", 8, 1)  # nothing was heard of 6 and 7
+    with pytest.raises(ConnectionError):
+        late.send()
+    assert (written, late.done) == ([3, 4, 6, 7], {"/c": 7})
+    late.note("q", 9, 0)
+    late.send()
+    assert (written, late.done) == ([3, 4, 6, 7, 8], {"/c": 9})
+    late.note("q", 9, 1)  # once more, after a restart
+    late.note("q", 10, 0)
+    late.send()
+    assert (written, late.done) == ([3, 4, 6, 7, 8, 9], {"/c": 10})

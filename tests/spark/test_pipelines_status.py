@@ -2,18 +2,20 @@
 
 import os
 import socket
+from asyncio import Future
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event
 from typing import Any
 
 import pytest
+from tests.support.waiting import until
 
 from ottla.client.blocking import Blocking
 from ottla.client.errors import ConnectionLost
 from ottla.client.options import wall_clock_ms
 from ottla.model.resources import Resource
-from ottla.spark.pipelines.herald import Herald
+from ottla.spark.pipelines.herald import Herald, impatient
 from ottla.spark.pipelines.replay import parse_from
 from ottla.spark.pipelines.status import TOPIC, Board, Heard, Status
 from ottla.testing.broker import Broker
@@ -147,6 +149,24 @@ def test_a_herald_that_was_replaced_says_nothing_more(client: Blocking) -> None:
     herald.close()
     assert herald.replaced_by == "there (process 2)"
     assert Board(client).all(wall_clock_ms())["a"].run == "r2"
+
+
+def test_a_herald_ends_although_its_broker_does_not_answer(client: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call that it waits for ends with its client."""
+    Board(client).ensure()
+    own = impatient(client)
+    herald = Herald(own, running("a", "r1"), lambda: None)
+    herald.start()
+
+    async def never() -> Any:
+        await Future()
+
+    monkeypatch.setattr(Board, "listen", lambda self, name, run: own.run(never()))
+    until(lambda: herald._thread.is_alive())
+    herald.away = "no answer"
+    herald.close()
+    own.close(discard=True)
+    until(lambda: not herald._thread.is_alive())
 
 
 @pytest.mark.parametrize("junk", [b"junk", b"[]", b"{}", b'{"name": "x", "run": 1, "state": "running"}', b"\xff"])

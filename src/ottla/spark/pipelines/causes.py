@@ -76,6 +76,8 @@ _UNANSWERED = re.compile(
     r"(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|BrokenPipeError"
     r"|RemoteDisconnected|ConnectError|Timeout|TimeoutError|TimeoutException|URLError)$"
 )
+# Its own codes begin with HTTP's: 429 and all from 500 on say to come again.
+_REGISTRY_BUSY = re.compile(r"the schema registry answered (?:5|429)")
 _API_ERROR = re.compile(r"(?P<code>[A-Z][A-Z_]+): ")
 _FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING")
 # What the sink itself says: a start helps, or another has it now.
@@ -202,6 +204,8 @@ def _of_python(error: str, what: str) -> tuple[Kind, bool]:
         return kind, kind.passes
     if error.startswith(("ottla.model.errors.", "ottla.client.errors.")):
         return _of_broker(what)
+    if _REGISTRY_BUSY.match(what) and error == "ottla.client.registry.RegistryError":
+        return Kind.REGISTRY_AWAY, True
     if error.startswith("ottla."):
         return Kind.REFUSED, False
     if _UNANSWERED.search(error):

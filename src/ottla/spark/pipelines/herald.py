@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import replace
 
 from ottla.client.blocking import Blocking
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _LISTEN_EVERY_S = 1.0
 _LOOK_EVERY_S = 0.02
+# Nothing can be told to a broker that is away.
+_CLOSE_AWAY_S = 1.0
 _AWAY = (ClientError, OSError)
 
 
@@ -77,7 +80,7 @@ class Herald:
         self._closing.set()
         self._changed.set()
         if self._thread.is_alive():
-            self._thread.join(limits.PIPELINE_HERALD_CLOSE_S)
+            self._thread.join(limits.PIPELINE_HERALD_CLOSE_S if self.away is None else _CLOSE_AWAY_S)
         if self._told is not self._status and self.replaced_by is None:
             log.warning("the last status of the pipeline could not be written: %s", self.away or "no answer")
 
@@ -92,6 +95,8 @@ class Herald:
                 self.away = None
             except _AWAY as error:
                 self.away = str(error) or type(error).__name__
+            except CancelledError:
+                return  # nobody waits for it any more: the client was closed
             except ApiError as error:
                 log.warning("the status cannot be written, or commands cannot be read: %s", error)
             if is_last:

@@ -1,4 +1,10 @@
-"""Late records of a run: which batches to look at, and up to which one that is done."""
+"""Late records of a run: which batches to look at, and up to which one that is done.
+
+Rules:
+- A batch counts as done when its letters are written, not before; what fails on the way is due again.
+- Batches are numbered without gaps. One whose report did not come (Spark may lose reports, and a query that fails just
+  after a batch makes none) is looked at like one that a killed driver left behind.
+"""
 
 from collections.abc import Mapping
 from threading import Lock
@@ -29,6 +35,7 @@ class Latecomers:
         self._queries: dict[str, Watched] = {}
         self._lock = Lock()
         self._due: list[tuple[str, int, bool]] = []
+        self._noted: dict[str, int] = {}  # by query: the last batch that is done or due
         # By checkpoint: a replay begins anew.
         self.done: dict[str, int] = dict(done)
 
@@ -40,7 +47,7 @@ class Latecomers:
         """Before the query is started: batches that another run has finished, and not looked at, are due."""
         self._queries[query] = Watched(rule, checkpoint)
         before = self.done.get(checkpoint)
-        last = finished_batches(self._spark, checkpoint)
+        last = self._noted[query] = finished_batches(self._spark, checkpoint)
         if before is None or last < 0:
             self.done[checkpoint] = last  # what was before there was a rule is not due; and a checkpoint may be gone
             return
@@ -50,7 +57,10 @@ class Latecomers:
         """A batch was finished."""
         if query in self._queries:
             with self._lock:
+                first = max(self._noted[query] + 1, batch - _BATCHES_KEPT + 2)
+                self._due += [(query, missed, True) for missed in range(first, batch)]
                 self._due.append((query, batch, late_rows > 0))
+                self._noted[query] = max(batch, self._noted[query])
 
     def send(self) -> None:
         """See to all that is due."""
