@@ -41,7 +41,7 @@ class Locating:
 
     def start(self, places: Iterable[Place]) -> None:
         """See to it that all of these get a position."""
-        lost = [each for each in places if each.cursor is None and each not in self._waiting]
+        lost = [each for each in places if each not in self._waiting]
         if not lost:
             return
         if self._group is None:

@@ -16,7 +16,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets
 from ottla.client.consumer_options import ConsumerOptions
 from ottla.client.errors import LogTruncated, OffsetOutOfRange
-from ottla.client.fetching import Fetcher
+from ottla.client.fetching import Cursor, Fetcher
 from ottla.client.locating import Locating
 from ottla.client.outcomes import named
 from ottla.client.places import Place
@@ -63,19 +63,25 @@ class Supply:
 
     def start(self) -> None:
         """Find positions, and ask for what is not paused and not buffered well enough."""
-        self._locating.start(self._places.values())
-        wanted, full = [], False
+        wanted: list[Cursor] = []
+        lost: list[Place] = []
+        full = False
+        enough_bytes = self._options.max_partition_fetch_bytes
         for place in self._places.values():
-            if place.cursor is None or place.paused:
+            if place.cursor is None:
+                lost.append(place)
+            elif place.paused or (place.failure is not None and place.has_records):
                 continue
-            if place.failure is not None and place.has_records:
-                continue
-            if place.buffered_bytes < self._options.max_partition_fetch_bytes:
-                wanted.append(place.cursor)
-            else:
+            elif place.buffered_bytes >= enough_bytes:
                 full = True
-        # A long poll for the others would keep the busy partitions waiting behind it.
-        self._fetcher.start(wanted, hurried=full)
+            elif not place.cursor.busy:
+                wanted.append(place.cursor)
+        if lost:
+            self._locating.start(lost)
+            wanted += [place.cursor for place in lost if place.cursor is not None and not place.paused]
+        if wanted:
+            # A long poll for the others would keep the busy partitions waiting behind it.
+            self._fetcher.start(wanted, hurried=full)
 
     def fail(self, place: Place, error: Exception) -> None:
         """Something is wrong with a place that the caller has to know."""
