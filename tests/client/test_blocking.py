@@ -20,7 +20,8 @@ from ottla.client import (
     TopicPartition,
 )
 from ottla.client.blocking import Blocking
-from ottla.client.blocking_consumers import BlockingConsumer, BlockingShareConsumer, BlockingTransaction
+from ottla.client.blocking_consumers import BlockingConsumer, BlockingEach, BlockingShareConsumer, BlockingTransaction
+from ottla.client.each import Each
 from ottla.client.faces import Face
 from ottla.client.transaction import Transaction
 from ottla.model.errors import ErrorCode
@@ -60,12 +61,13 @@ def test_nothing_is_missing() -> None:
     with Blocking("127.0.0.1:1") as client:
         faces: list[tuple[type, type]] = [
             (BlockingConsumer, Consumer),
+            (BlockingEach, Each),
             (BlockingShareConsumer, ShareConsumer),
             (BlockingTransaction, Transaction),
         ]
         nouns = [each for each in vars(client.admin).values() if isinstance(each, Face) and each is not client]
         faces += [(type(noun), type(noun.inner)) for noun in nouns]
-    assert len(faces) == 11
+    assert len(faces) == 12
     internal = {"next_at_hand", "acknowledge"}
     for face, shown in faces:
         wanted = {name for name, each in vars(shown).items() if inspect.isfunction(each) and not name.startswith("_")}

@@ -258,6 +258,34 @@ def test_a_share_consumer_accepts_nothing_that_raised(broker: Broker, mode: str)
     run(broker.bootstrap, test)
 
 
+def test_a_caller_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while `poll` is done already: nobody has what it brought."""
+    with Blocking(broker.bootstrap) as client:
+        topic = client.run(topic_with(client.cluster, 1, COUNT))
+        run_it = client.run
+
+        def interrupted(call: Any) -> Any:
+            found = run_it(call)
+            if found:
+                monkeypatch.setattr(client, "run", run_it)
+                raise KeyboardInterrupt
+            return found
+
+        with client.consumer(options(fresh_name())) as consumer:
+            consumer.assign(partitions_of(topic, 1))
+            seen: list[int] = []
+            for way in (
+                lambda: [each.offset for each in consumer.poll(5, 10_000).popitem()[1]],
+                lambda: [next(consumer).offset],
+                lambda: next(consumer.arrow(rows_min=1, linger_ms=10))["offset"].to_pylist(),
+            ):
+                monkeypatch.setattr(client, "run", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    way()
+                seen += way()
+            assert seen == list(range(len(seen))) and len(seen) > 6
+
+
 # --- what arrived is not lost beside a failure -----------------------------------------------------------------------
 
 

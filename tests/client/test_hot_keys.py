@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import NamedTuple
 
 import pytest
@@ -234,3 +234,31 @@ def test_merging_a_stream() -> None:
 
     found = asyncio.run(main())
     assert found == sorted(found) and len(found) == 5
+
+
+def test_a_consumer_commits_nothing_that_the_merge_holds() -> None:
+    """What was read and not handed on, or is in the caller's hands, is not committed."""
+    logs = written([b"hot"] * 6, 3, salter(hot={b"hot": 3}))
+    everything = [each for log in logs.values() for each in log]
+
+    class Source:
+        """A consumer, as far as the merge knows; what comes last is what all others wait for."""
+
+        def hold_back(self, held: Callable[[], Mapping[TopicPartition, int]]) -> None:
+            self.held = held
+
+        async def __aiter__(self) -> AsyncIterator[Read]:
+            for record in sorted(everything, key=lambda each: (each.value % 3 == 0, each.offset)):
+                yield record
+
+    async def main() -> None:
+        source, handed = Source(), list[Read]()
+        async for record in merge_salted(source):
+            handed.append(record)
+            unhandled = [each for each in everything if each not in handed[:-1]]
+            for place, offset in source.held().items():
+                assert offset <= min(each.offset for each in unhandled if each.partition == place.partition)
+            assert record.partition in {place.partition for place in source.held()}
+        assert len(handed) == 6 and source.held() == {}
+
+    asyncio.run(main())

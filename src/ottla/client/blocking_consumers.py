@@ -4,6 +4,7 @@ Rules:
 - They live in the client's loop, which runs in a thread of its own: heartbeats go on while the caller works, however
   long that takes. A caller that does not poll for `max_poll_interval_ms` leaves its group all the same.
 - Listeners and callbacks are called in that thread, and must not call the blocking client.
+- A caller that is interrupted while it waits (Ctrl-C) was not handed what has come meanwhile: it comes again.
 - Closing the client closes its consumers; `with` closes one earlier.
 """
 
@@ -62,8 +63,8 @@ class BlockingConsumer(_Closing[Consumer]):
     unsubscribe = waits(Consumer.unsubscribe)
     assign = calls(Consumer.assign)
     group_metadata = calls(Consumer.group_metadata)
-    poll = waits(Consumer.poll)
-    arrow = walks(Consumer.arrow)
+    poll = waits(Consumer.poll, interrupted=Consumer.not_handled)
+    arrow = walks(Consumer.arrow, interrupted=Consumer.not_handled)
     position = calls(Consumer.position)
     seek = calls(Consumer.seek)
     seek_to_beginning = calls(Consumer.seek_to_beginning)
@@ -74,12 +75,13 @@ class BlockingConsumer(_Closing[Consumer]):
     lag = calls(Consumer.lag)
     failures = calls(Consumer.failures)
     not_handled = calls(Consumer.not_handled)
+    hold_back = calls(Consumer.hold_back)
     commit = waits(Consumer.commit)
     committed = waits(Consumer.committed)
     offsets_for_times = waits(Consumer.offsets_for_times)
     beginning_offsets = waits(Consumer.beginning_offsets)
     end_offsets = waits(Consumer.end_offsets)
-    _next = waits(Consumer.__anext__)
+    _next = waits(Consumer.__anext__, interrupted=Consumer.not_handled)
 
     def __enter__(self) -> "BlockingConsumer":
         return self

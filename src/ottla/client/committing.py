@@ -43,6 +43,8 @@ class Committer:
         self._client_options = client_options
         self._member = member
         self._forfeit = forfeit  # told which member the group no longer knows
+        # What was handed out and is held by somebody on the way to the caller: nothing is committed beyond it.
+        self.held: Callable[[], Mapping[TopicPartition, int]] = dict
         self._task: asyncio.Task[None] | None = None
         self._due_at_s: float | None = None
 
@@ -64,7 +66,7 @@ class Committer:
         now_s = asyncio.get_running_loop().time()
         if self._due_at_s is not None and now_s >= self._due_at_s and (self._task is None or self._task.done()):
             self._due_at_s = None
-            changed = positions_of(place for place in places if place.committed != place.position)
+            changed = self.positions(place for place in places if place.committed != place.position)
             if changed:
                 self._task = asyncio.create_task(self._store_quietly(changed, places))
         if self._due_at_s is None:
@@ -76,7 +78,21 @@ class Committer:
             return
         if self._task is not None:
             await asyncio.wait([self._task])
-        await self._store_quietly(positions_of(place for place in places if place.committed != place.position), places)
+        await self._store_quietly(
+            self.positions(place for place in places if place.committed != place.position), places
+        )
+
+    def positions(self, places: Iterable[Place]) -> Positions:
+        """What a commit of these places stores; those without a position yet are left out."""
+        found = {
+            place.partition: OffsetAndMetadata(place.position, place.leader_epoch)
+            for place in places
+            if place.position is not None
+        }
+        for partition, offset in self.held().items():
+            if partition in found and offset < found[partition].offset:
+                found[partition] = OffsetAndMetadata(offset)
+        return found
 
     async def close(self) -> None:
         if self._task is not None:
@@ -125,12 +141,3 @@ class Committer:
 
 def _is_stale_epoch(error: Exception) -> bool:
     return isinstance(error, ApiError) and error.code == ErrorCode.STALE_MEMBER_EPOCH
-
-
-def positions_of(places: Iterable[Place]) -> Positions:
-    """What a commit of these places stores; those without a position yet are left out."""
-    return {
-        place.partition: OffsetAndMetadata(place.position, place.leader_epoch)
-        for place in places
-        if place.position is not None
-    }

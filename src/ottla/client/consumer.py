@@ -400,6 +400,12 @@ class Consumer(Closing):
         found = (await self.each.committed(partitions)).all()
         return {partition: place for partition, place in found.items() if place is not None}
 
+    def hold_back(self, held: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        """Somebody between this consumer and its caller holds records back: `held` says which offset is the first of
+        them in each partition, and no commit of positions goes beyond it."""
+        if self._committer is not None:
+            self._committer.held = held
+
     def _committing_member(self) -> GroupMetadata:
         """A member without a place must not commit as if it were none: the coordinator may take that."""
         member = self.group_metadata()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.cluster import Cluster
 from ottla.client.commits import OffsetAndMetadata
-from ottla.client.committing import Committer, positions_of
+from ottla.client.committing import Committer
 from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_offsets_each, resolve_each
 from ottla.client.outcomes import Outcomes
 from ottla.client.places import Place
@@ -39,7 +39,7 @@ class Each:
         committer = self._group()
         places: Sequence[Place] = list(self._places.values())
         if offsets is None:
-            wanted = positions_of(places)
+            wanted = committer.positions(places)
         else:
             wanted = {
                 TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else place

@@ -8,12 +8,14 @@ for it; type checkers know its parameters and its result from `Topics.create`.
 """
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Inner = TypeVar("Inner")
+Interrupted = Callable[[Any], None]
 
 
 class Runner(Protocol):
@@ -52,11 +54,17 @@ class _Shown(Generic[P, T]):
         return made  # type: ignore[no-any-return]
 
 
-def waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> _Shown[P, T]:
-    """Show a coroutine method as one that returns when it is done."""
+def waits(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], *, interrupted: Interrupted | None = None
+) -> _Shown[P, T]:
+    """Show a coroutine method as one that returns when it is done. `interrupted` is called in the loop if the caller
+    stops waiting (Ctrl-C): the method may be done all the same, and nobody has its result."""
 
     def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> T:
-        return face.runner.run(method(face.inner, *args, **kwargs))
+        if interrupted is None:
+            return face.runner.run(method(face.inner, *args, **kwargs))
+        with _telling(face, interrupted):
+            return face.runner.run(method(face.inner, *args, **kwargs))
 
     return _Shown(call, method)
 
@@ -73,10 +81,37 @@ def calls(method: Callable[Concatenate[Any, P], T]) -> _Shown[P, T]:
     return _Shown(call, method)
 
 
-def walks(method: Callable[Concatenate[Any, P], AsyncIterator[T]]) -> _Shown[P, Iterator[T]]:
-    """Show an asynchronous generator as a plain one."""
+def walks(
+    method: Callable[Concatenate[Any, P], AsyncIterator[T]], *, interrupted: Interrupted | None = None
+) -> _Shown[P, Iterator[T]]:
+    """Show an asynchronous generator as a plain one; `interrupted` as for `waits`."""
 
     def call(face: Face[Any], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        return face.runner.iterate(method(face.inner, *args, **kwargs))
+        walk = face.runner.iterate(method(face.inner, *args, **kwargs))
+        return walk if interrupted is None else _walk(face, walk, interrupted)
 
     return _Shown(call, method)
+
+
+def _walk(face: Face[Any], walk: Iterator[T], interrupted: Interrupted) -> Iterator[T]:
+    while True:
+        with _telling(face, interrupted):
+            try:
+                item = next(walk)
+            except StopIteration:
+                return
+        yield item
+
+
+@contextmanager
+def _telling(face: Face[Any], interrupted: Interrupted) -> Iterator[None]:
+    async def tell() -> None:
+        interrupted(face.inner)
+
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        face.runner.run(tell())
+        raise

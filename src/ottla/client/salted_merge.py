@@ -11,11 +11,14 @@ Semantics:
 - Memory: at most `held_max` records are held in all; one more, and the longest waiting key and source stops waiting for
   what is missing (`gaps` counts that) and hands on what it has, in order. At most `sources_max` keys and sources are
   remembered; the one that was quiet for longest is forgotten.
-- What is held was read but not handed on: commit no offset above `held_offsets()`. `flush` hands on everything.
+- What is held was read but not handed on: commit no offset above `held_offsets()`. `merge_salted` sees to it that its
+  consumer does not, and counts the record that it handed on last as handled when it is asked for the next one.
+  `flush` hands on everything.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator
-from typing import Generic, Protocol, TypeVar
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from ottla.client.hot_keys import SALT_HEADER, Salt
 from ottla.model import limits
@@ -36,6 +39,13 @@ class SaltedRecord(Protocol):
     def key(self) -> bytes | None: ...
     @property
     def headers(self) -> Headers: ...
+
+
+@runtime_checkable
+class HoldsBack(Protocol):
+    """A consumer, which commits how far it was read."""
+
+    def hold_back(self, held: Callable[[], Mapping[TopicPartition, int]]) -> None: ...
 
 
 R = TypeVar("R", bound=SaltedRecord)
@@ -102,12 +112,7 @@ class SaltedMerge(Generic[R]):
 
     def held_offsets(self) -> dict[TopicPartition, int]:
         """Per partition the offset of the first record that was read but not handed on."""
-        offsets: dict[TopicPartition, int] = {}
-        for name in self._waiting:
-            for record in self._streams[name].held.values():
-                place = TopicPartition(record.topic, record.partition)
-                offsets[place] = min(record.offset, offsets.get(place, record.offset))
-        return offsets
+        return _first_offsets((each for name in self._waiting for each in self._streams[name].held.values()), {})
 
     def push(self, record: R) -> list[R]:
         """Take one record; the result is what may be handed on now, in order."""
@@ -164,8 +169,25 @@ async def merge_salted(
 ) -> AsyncIterator[R]:
     """The same records with the order of every key restored: `async for record in merge_salted(consumer)`."""
     merge: SaltedMerge[R] = SaltedMerge(held_max, sources_max)
+    leaving: deque[R] = deque()  # the first is the caller's until it comes back
+
+    def held() -> dict[TopicPartition, int]:
+        return _first_offsets(leaving, merge.held_offsets())
+
+    if isinstance(records, HoldsBack):
+        records.hold_back(held)
     async for record in records:
-        for each in merge.push(record):
-            yield each
+        leaving.extend(merge.push(record))
+        while leaving:
+            yield leaving[0]
+            leaving.popleft()
     for each in merge.flush():
         yield each
+
+
+def _first_offsets(records: Iterable[SaltedRecord], known: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Per partition the lowest offset among these records, and those that are known."""
+    for record in records:
+        place = TopicPartition(record.topic, record.partition)
+        known[place] = min(record.offset, known.get(place, record.offset))
+    return known

@@ -11,8 +11,10 @@ Rules:
   locked, so nothing is fetched ahead. Heartbeats and acknowledgements run by themselves.
 - Deliveries may be acknowledged in any order, from several tasks or threads, while others poll. Only in implicit mode
   does a poll (or the next turn of an iteration, or a commit) accept what was handed out before.
-- What the broker makes of acknowledgements is told to `on_acknowledged`, and those of a commit are its result as well.
-  A refused one (its lock had run out) means that somebody else gets the record: at least once, as promised.
+- What is good is handed out; what is wrong with a partition is raised when nothing else is left to hand out.
+- What the broker makes of acknowledgements, partition by partition, is told to `on_acknowledged`, and those of a commit
+  are its result as well. A refused one (its lock had run out) means that somebody else gets the record: at least once,
+  as promised.
 - Closing sends what was acknowledged and releases everything else.
 """
 
@@ -96,7 +98,8 @@ class ShareConsumer(Closing):
             await asyncio.gather(*self._fetching.values(), *self._flushing, return_exceptions=True)
             for session in self._sessions.values():
                 _drop_timer(session)
-                self._report(await session.close())
+            for told in await asyncio.gather(*(session.close() for session in self._sessions.values())):
+                self._report(told)
             await self._membership.leave()
         finally:
             self._buffer.clear()
@@ -159,9 +162,9 @@ class ShareConsumer(Closing):
                 raise ClientError("the share consumer is closed")
             self._wakened.clear()
             self._membership.polled()
-            if self._failures:
-                raise self._failures.popleft()
             found = self._take(records_max)
+            if not found and self._failures:
+                raise self._failures.popleft()
             left_s = deadline_s - self._loop.time()
             if found or left_s <= 0:
                 return found
@@ -198,8 +201,11 @@ class ShareConsumer(Closing):
     async def commit(self) -> dict[TopicPartition, ApiError]:
         """Send all acknowledgements and wait for the answers: where any since the last commit were refused, and why."""
         self._accept_handed()
-        for session in dict.fromkeys([*self._sessions.values(), *self._owing]):
-            self._report(await session.send_pending())
+        sessions = list(dict.fromkeys([*self._sessions.values(), *self._owing]))
+        # At once: a broker that does not answer holds up no other's acknowledgements.
+        for told in await asyncio.gather(*(session.send_pending() for session in sessions)):
+            self._report(told)
+        for session in sessions:
             self._paid(session)
         refused, self._refused = self._refused, {}
         return refused
@@ -312,11 +318,11 @@ class ShareConsumer(Closing):
             self._sessions[node_id] = session
         fetched, outcomes = await session.fetch(wanted, records_max, max_wait_ms)
         self._paid(session)
-        self._report(outcomes)
+        failed = [each for each in fetched if not self._keep_what_is_good(session, each)]
+        self._report(outcomes)  # behind what came: a callback may raise
         if session.lost is not None:
             await self._recover(session.lost, wanted.values())
             return
-        failed = [each for each in fetched if not self._keep(session, each)]
         self._failed = self._failed + 1 if failed else 0
         if failed:
             self._wake()  # for the records of the others
@@ -341,6 +347,14 @@ class ShareConsumer(Closing):
         self._failed += 1
         if self._failed > 1 or isinstance(error, ClientError):
             await asyncio.sleep(self.cluster.options.seeking_ms(self._failed) / 1000)
+
+    def _keep_what_is_good(self, session: ShareSession, fetched: Fetched) -> bool:
+        """Whatever is wrong with one partition takes nothing from the others."""
+        try:
+            return self._keep(session, fetched)
+        except Exception as error:
+            self._failures.append(error)
+            return False
 
     def _keep(self, session: ShareSession, fetched: Fetched) -> bool:
         """Buffer the records of one partition; gaps and unreadable records are acknowledged here. False: an error."""

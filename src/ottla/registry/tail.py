@@ -181,24 +181,26 @@ class Tail(Generic[S]):
                 self._news.clear()
                 if self._shortened:
                     raise _OtherLog("the log ends before what was read of it")
-                try:
-                    for fetched in fetcher.collect():
-                        self._check(fetched, topic_id)
+                for fetched in fetcher.collect():
+                    self._check(topic_id)
+                    if fetched.error is not None:
+                        await self._endure(fetched.error)
+                    else:  # whatever goes wrong from here on, the log is read again: the cursor is behind it
                         await self._take(state, fetched)
                         await self._reach(state, fetched.next_offset, end)
-                except (OffsetOutOfRange, LogTruncated, _OtherLog):
-                    raise
-                except (ApiError, ClientError) as error:
-                    if not self._tries:
-                        log.error("%s cannot be read just now: %s", self._partition.topic, error)
-                    await self._pause()
         finally:
             self._current = False  # before anybody else has a turn
             await fetcher.close()
 
-    def _check(self, fetched: Fetched, topic_id: bytes) -> None:
-        if fetched.error is not None:
-            raise fetched.error
+    async def _endure(self, error: Exception) -> None:
+        """Nothing came. If that says nothing about the records that were read, reading goes on from where it was."""
+        if isinstance(error, OffsetOutOfRange | LogTruncated) or not isinstance(error, ApiError | ClientError):
+            raise error
+        if not self._tries:
+            log.error("%s cannot be read just now: %s", self._partition.topic, error)
+        await self._pause()
+
+    def _check(self, topic_id: bytes) -> None:
         known = self._cluster.metadata.topics.get(self._partition.topic)
         if known is not None and known.topic_id != topic_id:
             raise _OtherLog("the topic was deleted and made again")

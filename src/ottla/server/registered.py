@@ -213,14 +213,15 @@ class RegisteredSchemas:
         for at, header in headers(data):
             batch = data[at : at + header.size_bytes]
             is_aborted = filtered.is_aborted(header, batch)
-            if header.base_offset >= self._next and not header.is_control and not is_aborted:
+            if header.next_offset > self._next and not header.is_control and not is_aborted:
                 yield from self._apply(batch, header)
             self._next, self._epoch = max(self._next, header.next_offset), header.leader_epoch
 
     def _apply(self, batch: memoryview, header: BatchHeader) -> Generator[None, None, None]:
         try:
             for number, each in enumerate(records(batch, limit_bytes=limits.SCHEMAS_BATCH_BYTES_MAX), 1):
-                self._apply_one(each)
+                if each.offset >= self._next:  # the log may begin in the middle of a batch
+                    self._apply_one(each)
                 if not number % limits.SCHEMAS_TAKEN_AT_ONCE:
                     yield
         except Exception as error:  # brokers take a batch as it is, so that what is in it may be anything
