@@ -48,12 +48,12 @@ class JsonPayloads:
                 (name, Resource.from_contents(json.loads(text), default_specification=DRAFT7))
                 for name, text in source.resolved.items()
             ]
-        except (ValueError, TypeError, RecursionError) as error:
-            raise InvalidSchema(str(error)) from error
-        keywords = {**kind.VALIDATORS, **_OWN}
-        bounded = validators.extend(kind, {name: self._counted(keyword) for name, keyword in keywords.items()})
-        registry: Registry[Any] = Registry().with_resources(resources)
-        self._validator = bounded(schema, registry=registry)
+            keywords = {**kind.VALIDATORS, **_OWN}
+            bounded = validators.extend(kind, {name: self._counted(keyword) for name, keyword in keywords.items()})
+            registry: Registry[Any] = Registry().with_resources(resources)
+            self._validator = bounded(schema, registry=registry)
+        except Exception as error:  # a schema can make no sense in many ways, and the library has an exception for each
+            raise InvalidSchema(f"{type(error).__name__} {error}") from error
         self._fits = _fits(source)
 
     def why_unreadable(self, payload: bytes) -> str | None:
