@@ -33,4 +33,4 @@ def test_every_block_runs(ottla_broker_factory: Callable[..., Broker]) -> None:
             names["BOOTSTRAP"] = broker.bootstrap
 
     asyncio.run(run())
-    assert len(blocks) == 11
+    assert len(blocks) == 12

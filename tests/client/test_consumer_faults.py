@@ -176,6 +176,41 @@ def test_a_topic_that_comes_after_its_subscription(broker: Broker) -> None:
     run(broker.bootstrap, test)
 
 
+def test_a_topic_that_is_deleted_and_a_lookup_that_fails_take_nothing_with_them(broker: Broker) -> None:
+    """The position of one partition is gone, in the answer that brings another's records; then its topic is."""
+
+    async def test(cluster: Cluster) -> None:
+        good, bad = await topic_with(cluster, 1, 100), await topic_with(cluster, 1, 10)
+        (there,), (gone,) = partitions_of(good, 1), partitions_of(bad, 1)
+        await Admin(cluster).topics.delete_records(bad, {0: 5})
+        options = options_of("range", fresh_name(), enable_auto_commit=False)
+        async with Consumer(broker.bootstrap, options) as consumer:
+            consumer.assign([there, gone])
+            consumer.seek(there, 0)
+            consumer.seek(gone, 1)
+            fault = broker.fail("ListOffsets", "TOPIC_AUTHORIZATION_FAILED", times=None)
+            seen: list[int] = []
+            failures: set[ErrorCode] = set()
+            while len(seen) < 100 or not failures:
+                try:
+                    for records in (await consumer.poll(timeout_ms=1_000)).values():
+                        seen += [record.offset for record in records]
+                except ApiError as error:
+                    failures.add(error.code)
+            assert seen == list(range(100)) and failures == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+            fault.clear()
+            await Admin(cluster).topics.delete(bad)
+            await fill(cluster, good, 1, range(100, 120))
+            while len(seen) < 120:
+                found = await consumer.poll(timeout_ms=1_000)
+                seen += [record.offset for record in found.get(there, [])]
+            assert seen == list(range(120))
+            outcomes = await consumer.each.commit()
+            assert outcomes.found[there].offset == 120
+
+    run(broker.bootstrap, test)
+
+
 def test_a_topic_that_is_made_anew_is_read_from_its_start(broker: Broker) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 5)

@@ -62,6 +62,34 @@ def test_partitions_that_cannot_be_read_for_a_while(broker: Broker, error: str) 
     run(broker.bootstrap, test)
 
 
+def test_a_partition_that_cannot_be_kept_takes_no_other_with_it(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is raised over one partition's part of an answer: what is good comes first."""
+    kept = ShareConsumer._keep
+
+    def keep(self: ShareConsumer, session: ShareSession, fetched: Any) -> bool:
+        if fetched.partition.partition == 0:
+            raise KeyError("a defect")
+        return kept(self, session, fetched)
+
+    monkeypatch.setattr(ShareConsumer, "_keep", keep)
+
+    async def test(cluster: Cluster) -> None:
+        topic = await topic_with(cluster, 2, 4)
+        async with sharer(cluster, await share_group(cluster), topic) as consumer:
+            found: list[Delivery] = []
+            failures = 0
+            while len(found) < 4 or not failures:
+                try:
+                    found += await consumer.poll()
+                except KeyError:
+                    failures += 1
+            assert [(each.partition, each.offset) for each in found] == [(1, offset) for offset in range(4)]
+
+    run(broker.bootstrap, test)
+
+
 def test_lost_answers(broker: Broker) -> None:
     """The connection breaks in the middle of a fetch that had locked records: they come again."""
 

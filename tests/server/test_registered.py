@@ -16,6 +16,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.build import build_batch
 from ottla.records.record import Record as LogRecord
+from ottla.records.record import records
 from ottla.schemas.registry.commands import Register
 from ottla.schemas.registry.entities import Draft
 from ottla.schemas.registry.machine import RegistryMachine
@@ -139,6 +140,19 @@ def test_a_long_topic_is_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None
         assert cluster.schemas.catch_up() and known(cluster.schemas, 20)
 
     asyncio.run(run())
+
+
+def test_a_log_that_begins_in_the_middle_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes behind its beginning counts; the whole batch was passed over."""
+    topic = Topic(2)
+    found = [record for batch in topic.batches for record in records(memoryview(batch))]
+    whole_topic = bytes(build_batch(found, base_offset=0, leader_epoch=1))
+    topic.batches = [whole_topic] * len(found)  # whatever offset is asked for
+    start = next(each.offset for each in found if b'"s2"' in (each.key or b""))
+    monkeypatch.setattr(Topic, "log", SimpleNamespace(log_start_offset=start, next_offset=len(found)))
+    cluster = Cluster(topic, HERE, monkeypatch)
+    on_loop(cluster.schemas.catch_up)
+    assert cluster.schemas.find(1) is None and cluster.schemas.find(2) is not None
 
 
 def test_a_new_leader_that_does_not_know_what_was_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:

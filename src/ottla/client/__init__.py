@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         NoOffset,
         OffsetOutOfRange,
         ProducerFenced,
+        TopicRecreated,
         TransactionAborted,
     )
     from ottla.client.group_metadata import GroupMetadata
@@ -81,6 +82,7 @@ __all__ = [
     "Span",
     "Time",
     "TopicPartition",
+    "TopicRecreated",
     "Transaction",
     "TransactionAborted",
     "merge_salted",
@@ -128,6 +130,7 @@ _HOMES = {
     "Span": "ottla.client.ranges",
     "Time": "ottla.client.offsets",
     "TopicPartition": "ottla.model.ids",
+    "TopicRecreated": "ottla.client.errors",
     "Transaction": "ottla.client.transaction",
     "TransactionAborted": "ottla.client.errors",
     "merge_salted": "ottla.client.salted_merge",
