@@ -56,7 +56,7 @@ def server() -> Iterator[Any]:
 
 
 def client(urls: str, **more: Any) -> SchemaRegistry:
-    return SchemaRegistry(RegistryOptions.of(urls, backoff_s=0.001, **more))
+    return SchemaRegistry(RegistryOptions.of(urls, backoff_s=0.001, behind_s=0.001, **more))
 
 
 def test_a_schema_is_asked_for_once(server: Any) -> None:
@@ -95,7 +95,16 @@ def test_trouble_that_passes_is_waited_out_and_refusals_are_not(server: Any) -> 
     with pytest.raises(RegistryError, match="40403") as refused:
         made.by_id(5)
     assert refused.value.status == 404
-    assert [path for _, path, _, _ in server.asked].count("/schemas/ids/5") == 1
+    with pytest.raises(RegistryError, match="40403"):
+        made.by_id(6)
+    asked = [path for _, path, _, _ in server.asked]
+    assert (asked.count("/schemas/ids/5"), asked.count("/schemas/ids/6")) == (2, 1)  # it was behind, or it was not
+
+
+def test_an_instance_that_is_behind_is_asked_again(server: Any) -> None:
+    missing = (404, {"error_code": 40403, "message": "Schema 5 not found"})
+    server.answers["/schemas/ids/5"] = [missing, (200, {"schema": '"long"'})]
+    assert client(server.url).by_id(5) == Source('"long"')
 
 
 def test_what_stays_broken_is_said(server: Any) -> None:

@@ -63,7 +63,7 @@ class Desk(SchemaRegistry):
     """Answers from a table; `status` and `body` stand for whatever else may answer there."""
 
     def __init__(self, kind: str, status: int = 0, body: bytes = b"", away: bool = False) -> None:
-        super().__init__(RegistryOptions.of("http://desk:1", attempts=2, backoff_s=0))
+        super().__init__(RegistryOptions.of("http://desk:1", attempts=2, backoff_s=0, behind_s=0))
         self._kind, self._status, self._body, self._away = kind, status, body, away
 
     def _exchange(self, url: str, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:

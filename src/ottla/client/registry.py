@@ -5,6 +5,8 @@ Rules:
 - What cannot be answered now (no connection, 429, 5xx) is tried again, a bounded number of times; the registry's own
   refusals are raised as they are.
 - A schema never changes under its id or version, so what was fetched once is kept (bounded, oldest out first).
+- An instance may be behind the one that gave out an id a moment ago. So the first id that is not found is asked for
+  again, a moment later; from then on the registry knows all that was registered before it was first asked.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ class Registered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """Where the registry is, and how patient to be. `auth` is `user:password`, `token` a bearer token."""
+    """Where the registry is, and how patient to be. `auth` is `user:password`, `token` a bearer token; `behind_s` says
+    how long an instance may be behind another."""
 
     urls: tuple[str, ...]
     auth: str = ""
@@ -67,6 +70,7 @@ class RegistryOptions:
     timeout_s: float = 10.0
     attempts: int = 4
     backoff_s: float = 0.2
+    behind_s: float = 1.0
 
     @classmethod
     def of(cls, urls: str, **more: Any) -> RegistryOptions:
@@ -86,6 +90,7 @@ class SchemaRegistry:
     def __init__(self, options: RegistryOptions) -> None:
         self.options = options
         self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._waited = False  # for an instance that was behind
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SchemaRegistry, (self.options,)
@@ -146,9 +151,19 @@ class SchemaRegistry:
 
     def _source_at(self, key: tuple[Any, ...], path: str) -> Source:
         if key not in self._kept:
-            self._keep(key, self._source(self._ask("GET", path)))
+            self._keep(key, self._source(self._identified(path)))
         found: Source = self._kept[key]
         return found
+
+    def _identified(self, path: str) -> Any:
+        try:
+            return self._ask("GET", path)
+        except RegistryError as error:
+            if not error.is_not_found or self._waited:
+                raise
+        self._waited = True
+        self._pause(self.options.behind_s)
+        return self._ask("GET", path)
 
     def _keep(self, key: tuple[Any, ...], found: Any) -> None:
         self._kept[key] = found
