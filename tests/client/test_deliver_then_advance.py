@@ -129,6 +129,33 @@ def test_a_missing_topic_is_waited_for_while_the_others_are_read(group: str | No
     run(test)
 
 
+def test_nobody_looks_for_what_is_no_longer_wanted() -> None:
+    async def test() -> None:
+        brokers = brokers_with(good=20)
+        asked: list[str] = []
+
+        def note(request: Request) -> None:
+            if isinstance(request, MetadataRequest):
+                asked.extend(each.name or "" for each in request.topics or ())
+
+        brokers.fault = note  # type: ignore[assignment]
+        async with MemoryClient(brokers) as cluster, Consumer(cluster, options()) as consumer:
+            consumer.assign([BAD])
+            for offset in range(5):
+                await consumer.poll(timeout_ms=5_000)
+                consumer.seek(BAD, offset)
+            searched = asked.count("bad")
+            assert searched > 5
+            consumer.assign([GOOD])
+            await asyncio.sleep(2)
+            asked.clear()
+            assert await read(consumer, 20) == places(GOOD, 20)
+            await asyncio.sleep(60)
+            assert "bad" not in asked
+
+    run(test)
+
+
 @pytest.mark.parametrize("api", [MetadataRequest, ListOffsetsRequest, OffsetFetchRequest, FetchRequest])
 @pytest.mark.parametrize("what", [*FAULTS, ErrorCode.UNSTABLE_OFFSET_COMMIT], ids=str)
 def test_one_partition_in_trouble_holds_up_no_other(api: type[Request], what: What) -> None:

@@ -139,6 +139,8 @@ class Consumer(Closing):
             await asyncio.wait([self._advancing])
             self._advancing = None
         await self._give_back()
+        for place in self._ownership.places.values():
+            place.move(None)
         self._ownership.places.clear()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:

@@ -76,6 +76,7 @@ class Cursor:
         "busy",
         "end",
         "failure",
+        "is_dropped",
         "last_epoch",
         "partition",
         "position",
@@ -98,6 +99,7 @@ class Cursor:
         self.retries = 0
         self.busy = False  # something is asked for it, or has come and was not collected
         self.failure: Exception | None = None  # why its leader is to be looked for
+        self.is_dropped = False  # nobody wants it any more
         self.tried: tuple[int, int] | None = None  # the leader, and its epoch, of the last attempt
         self.replica: tuple[int, float] | None = None  # a broker to be asked instead of the leader, and until when
 

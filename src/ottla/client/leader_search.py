@@ -86,6 +86,9 @@ class LeaderSearch:
         options = self._cluster.options
         left: list[Cursor] = []
         for cursor in cursors:
+            if cursor.is_dropped:
+                self._leave(cursor)
+                continue
             if cursor.failure is not None:
                 cursor.retries += 1
                 if not self._patient and cursor.retries * options.retry_backoff_max_ms > options.api_timeout_ms:

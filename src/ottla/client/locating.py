@@ -36,7 +36,6 @@ class Locating:
         self._fail = fail
         self._wake = wake
         self._waiting: dict[Place, asyncio.TimerHandle | None] = {}  # asked for now, or again when the time is over
-        self._tries: dict[Place, int] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def start(self, places: Iterable[Place]) -> None:
@@ -70,7 +69,7 @@ class Locating:
         for place in places:
             error = outcomes.failed.get(place.partition)
             if place.cursor is not None:
-                self._done(place)
+                self._waiting.pop(place, None)
             elif error is None:
                 self._begin(place, outcomes.found[place.partition], ids[place.partition.topic])
             else:
@@ -90,17 +89,13 @@ class Locating:
             self._fail(place, NoOffset(place.partition))
             self._ask_again(place)
             return
-        self._done(place)
+        self._waiting.pop(place, None)
 
     def _ask_again(self, place: Place) -> None:
-        tries = self._tries[place] = self._tries.get(place, 0) + 1
-        wait_s = self._cluster.options.backoff_ms(tries) / 1000
+        place.tries += 1
+        wait_s = self._cluster.options.backoff_ms(place.tries) / 1000
         self._waiting[place] = asyncio.get_running_loop().call_later(wait_s, self._is_due, place)
 
     def _is_due(self, place: Place) -> None:
         self._waiting.pop(place, None)
         self._wake(None)
-
-    def _done(self, place: Place) -> None:
-        self._waiting.pop(place, None)
-        self._tries.pop(place, None)

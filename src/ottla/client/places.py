@@ -39,6 +39,7 @@ class Place:
         "partition",
         "paused",
         "position",
+        "tries",
     )
 
     def __init__(self, partition: TopicPartition) -> None:
@@ -47,6 +48,7 @@ class Place:
         self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
         self.failure: Exception | None = None
         self.is_told = False  # whether the caller has heard of the failure
+        self.tries = 0  # to find out where the group left off
         self.committed: int | None = None  # what this consumer knows to be committed
         # What the caller wanted to be committed since the last move, whatever became of it.
         self.asked: int | None = None
@@ -65,6 +67,9 @@ class Place:
         position means nothing in another one of its name."""
         self.position = None if isinstance(position, Time) else position
         self.leader_epoch = leader_epoch
+        if self.cursor is not None:
+            self.cursor.is_dropped = True
+        self.tries = 0
         self.cursor = None if position is None else Cursor(self.partition, position, topic_id=topic_id)
         self.failure = None
         self._batches.clear()
