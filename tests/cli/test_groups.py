@@ -8,6 +8,7 @@ from tests.cli.conftest import Run
 from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
+from ottla.model.ids import TopicPartition as Place
 from ottla.testing.broker import Broker
 
 Ottla = Callable[..., Run]
@@ -129,9 +130,11 @@ def test_delete(ottla: Ottla, orders: Broker) -> None:
 def test_some_of_several_are_deleted(ottla: Ottla, orders: Broker) -> None:
     with Blocking(orders.bootstrap) as client:
         for name in ("one", "two"):
-            client.admin.groups.set_offsets(name, {("orders", 0): 1})  # type: ignore[dict-item]
+            client.admin.groups.set_offsets(name, {Place("orders", 0): 1})
     dropped = ottla("group", "delete-offsets", "one", "-t", "orders:0", "-t", "orders:7", code=1)
     assert "forgotten orders-0" in dropped.err and "orders-7: UNKNOWN_TOPIC_OR_PARTITION" in dropped.err
+    absent = ottla("group", "reset-offsets", "two", "-t", "orders:7", "--to", "earliest", code=1)
+    assert "topic 'orders' has 1 partitions, there is no 7" in absent.err
     gone = ottla("group", "delete", "one", "nobody", "two", code=1)
     assert all(f"deleted group {name}" in gone.err for name in ("one", "two"))
     assert "group nobody: GROUP_ID_NOT_FOUND" in gone.err

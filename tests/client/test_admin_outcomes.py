@@ -106,6 +106,10 @@ def test_groups(client: Blocking) -> None:
     described = groups.describe_each(["one", "nobody"])
     assert described.found["one"].state == "Empty" and codes(described) == {"nobody": ErrorCode.GROUP_ID_NOT_FOUND}
     assert {at: each.records for at, each in groups.lag_each("one").found.items()} == {GOOD: 2, BESIDE: 1}
+    stored = groups.set_offsets_each("two", {GOOD: 3, NOWHERE: 1})
+    assert stored.found.keys() == {GOOD} and codes(stored) == {NOWHERE: UNKNOWN}
+    kept = groups.offsets_each("two", [GOOD, BESIDE])
+    assert {at: place and place.offset for at, place in kept.found.items()} == {GOOD: 3, BESIDE: 2}
     dropped = groups.delete_offsets_each("one", [GOOD, NOWHERE])
     assert dropped.found == {GOOD: None} and codes(dropped) == {NOWHERE: UNKNOWN}
     assert groups.offsets("one").keys() == {BESIDE}

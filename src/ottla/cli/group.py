@@ -179,10 +179,12 @@ def reset_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Let a group without members go on from elsewhere. Shows what would happen unless told to --execute."""
+    from ottla.cli.each import end_with
     from ottla.cli.output import done, note, print_rows
-    from ottla.cli.reset import Target, new_offsets
+    from ottla.cli.reset import Move, Target, new_offsets
     from ottla.cli.terminal import print_warning
     from ottla.client.admin import Admin
+    from ottla.client.outcomes import Outcomes
 
     chosen = [option for option in (to, to_time, back, shift) if option is not None]
     if len(chosen) != 1:
@@ -194,30 +196,34 @@ def reset_offsets(
         shift,
     )
 
-    async def run() -> list[dict[str, Any]]:
+    async def run() -> tuple[list[Move], Outcomes[TopicPartition, Any]]:
         async with Admin(client_options(bootstrap)) as admin:
             share = await _is_share(admin, group)
             rows = await new_offsets(admin, group, topic, target, share=share)
             if not rows:
                 raise CommandError(f"group {group} has no offsets to reset", "name topics with --topic")
+            stored: Outcomes[TopicPartition, Any] = Outcomes()
             if execute:
                 offsets = {row.partition: row.new for row in rows}
-                await (admin.shares.move if share else admin.groups.set_offsets)(group, offsets)
+                stored = await (admin.shares.move_each if share else admin.groups.set_offsets_each)(group, offsets)
             for row in rows:
                 if row.new != row.wanted:
                     edge = "ends" if row.wanted > row.new else "begins"
                     print_warning(f"{row.partition} {edge} at {row.new}: there is no offset {row.wanted}")
-            return [
-                {"topic": row.partition.topic, "partition": row.partition.partition, "from": row.old, "to": row.new}
-                for row in rows
-            ]
+            return [row for row in rows if row.partition not in stored.failed], stored
 
-    rows = asyncio.run(run())
-    print_rows(rows, ["topic", "partition", "from", "to"], as_json=as_json, right=["partition", "from", "to"])
-    if execute:
-        done(f"group {group} goes on from there")
-    else:
+    moves, stored = asyncio.run(run())
+    rows = [
+        {"topic": each.partition.topic, "partition": each.partition.partition, "from": each.old, "to": each.new}
+        for each in moves
+    ]
+    if rows or as_json:
+        print_rows(rows, ["topic", "partition", "from", "to"], as_json=as_json, right=["partition", "from", "to"])
+    if not execute:
         note("Nothing was changed: add --execute.")
+    elif rows:
+        done(f"group {group} goes on from there")
+    end_with(stored, "partition")
 
 
 @app.command()

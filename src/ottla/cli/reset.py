@@ -72,6 +72,13 @@ async def new_offsets(
     else:
         committed.update((at, place.offset) for at, place in (await admin.groups.offsets(group)).items())
     partitions = await chosen_partitions(admin, topics) if topics else sorted(committed)
+    from ottla.client.metadata import NoPartition
+
+    for name in dict.fromkeys(at.topic for at in partitions if topics):
+        topic = await admin.topics.describe(name)
+        for at in partitions:
+            if at.topic == name and topic.partition(at.partition) is None:
+                raise NoPartition(name, topic.partition_count, at.partition)
     from ottla.client.offsets import EARLIEST, LATEST
 
     first = await _offsets(admin, partitions, EARLIEST)

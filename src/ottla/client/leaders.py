@@ -17,14 +17,18 @@ Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Outcomes[TopicPart
 
 
 async def ask_leaders(
-    cluster: Cluster, partitions: Iterable[TopicPartition], ask: Ask[V]
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    ask: Ask[V],
+    *,
+    is_over: Callable[[Exception], bool] = lambda error: False,
 ) -> Outcomes[TopicPartition, V]:
-    """The outcome of each partition; what passes is waited out."""
+    """The outcome of each partition; what passes is waited out, unless it `is_over` all the same."""
 
     async def attempt(wanted: list[TopicPartition]) -> Outcomes[TopicPartition, V]:
         return await _ask_once(cluster, wanted, ask)
 
-    return await settle(cluster, partitions, attempt)
+    return await settle(cluster, partitions, attempt, is_over=is_over)
 
 
 async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask: Ask[V]) -> Outcomes[TopicPartition, V]:

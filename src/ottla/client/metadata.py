@@ -60,6 +60,14 @@ class Leadership(Protocol):
     leader_epoch: int
 
 
+class NoPartition(ApiError):
+    """The topic has fewer partitions, as far as is known: one may have been added a moment ago."""
+
+    def __init__(self, topic: str, partition_count: int, index: int) -> None:
+        why = f"topic {topic!r} has {partition_count} partitions, there is no {index}"
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, why)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
     """One partition as Metadata describes it."""
@@ -98,10 +106,7 @@ class TopicInfo:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {self.name!r} has no partitions yet")
         info = self.partition(index)
         if info is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"topic {self.name!r} has {self.partition_count} partitions, there is no {index}",
-            )
+            raise NoPartition(self.name, self.partition_count, index)
         if info.leader == NO_LEADER:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{TopicPartition(self.name, index)} has no leader")
         return info.leader, info.leader_epoch

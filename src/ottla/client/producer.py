@@ -24,7 +24,7 @@ from ottla.client.accumulator import headers_size_bytes as size_of_headers
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BufferFull, DeliveryFailed, check
 from ottla.client.hot_keys import SALT_HEADER, Salter
-from ottla.client.metadata import TopicInfo
+from ottla.client.metadata import NoPartition, TopicInfo
 from ottla.client.options import ClientOptions
 from ottla.client.partitioner import StickyPartitions, partition_of_key
 from ottla.client.producer_options import ProducerOptions
@@ -367,10 +367,7 @@ class Producer:
         self._cluster.metadata.mark_stale(topic)
         info = await self._cluster.topic(topic, auto_create=self.options.auto_create_topics)
         if partition is not None and info.partition(partition) is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"topic {topic!r} has {info.partition_count} partitions, there is no {partition}",
-            )
+            raise NoPartition(topic, info.partition_count, partition)
 
     async def _new_identity(self) -> ProducerId:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=limits.INT32_MAX)

@@ -5,15 +5,14 @@ A broker that goes while it is asked is not waited for: whoever leads after it i
 cluster has forgotten has nothing to say.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
-from ottla.client.cluster import Absent, Cluster
+from ottla.client import leaders
+from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, check, error_code
-from ottla.client.metadata import TopicInfo
+from ottla.client.metadata import NoPartition
 from ottla.client.outcomes import Outcomes, outcomes_of
-from ottla.client.settling import settle
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -48,76 +47,27 @@ async def one_by_one(parts: Iterable[K], work: Callable[[K], Awaitable[V]]) -> O
     return outcomes
 
 
-# --- leaders
-
-
 async def ask_leaders(
-    cluster: Cluster,
-    partitions: Iterable[TopicPartition],
-    ask: Callable[[int, list[TopicPartition]], Awaitable[Outcomes[TopicPartition, V]]],
+    cluster: Cluster, partitions: Iterable[TopicPartition], ask: leaders.Ask[V]
 ) -> Outcomes[TopicPartition, V]:
-    """Ask the leaders of partitions, all at the same time; what passes is asked again. `ask` gets a broker and those of
-    the partitions that it leads."""
+    """Ask the leaders of partitions as `client.leaders` does, but do not wait for a partition that does not exist."""
+    partitions = list(partitions)
+    for name, index in partitions:
+        known = cluster.metadata.topics.get(name)
+        if known is not None and known.partition(index) is None:
+            cluster.metadata.mark_stale(name)  # it may have been added a moment ago
 
-    async def attempt(left: list[TopicPartition]) -> Outcomes[TopicPartition, V]:
-        by_leader, failed = await _leaders(cluster, left)
-        outcomes: Outcomes[TopicPartition, V] = Outcomes(failed=failed)
-        asked = [_ask(ask, node_id, led) for node_id, led in by_leader.items()]
-        for answered in await asyncio.gather(*asked):
-            outcomes.add(answered)
-        for partition, error in outcomes.failed.items():
-            if cluster.passes(error):
+    async def guarded(node_id: int, led: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, V]:
+        try:
+            outcomes = await ask(node_id, led)
+        except (ApiError, ClientError) as error:
+            outcomes = Outcomes(failed=dict.fromkeys(led, error))
+        for partition, failure in outcomes.failed.items():
+            if cluster.passes(failure):
                 cluster.metadata.mark_stale(partition.topic)
         return outcomes
 
-    return await settle(cluster, partitions, attempt)
-
-
-async def _leaders(
-    cluster: Cluster, partitions: Iterable[TopicPartition]
-) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, Exception]]:
-    """The partitions by their leaders, and the failure of those without one. One that does not exist is not waited
-    for."""
-    wanted: dict[str, list[int]] = {}
-    for name, index in partitions:
-        wanted.setdefault(name, []).append(index)
-    topics = await outcomes_of({name: _topic(cluster, name, indexes) for name, indexes in wanted.items()})
-    by_leader: dict[int, list[TopicPartition]] = {}
-    failed: dict[TopicPartition, Exception] = {}
-    for partition in (TopicPartition(name, index) for name, indexes in wanted.items() for index in indexes):
-        topic = topics.found.get(partition.topic)
-        try:
-            if topic is None:
-                raise topics.failed[partition.topic]
-            by_leader.setdefault(topic.leader(partition.partition)[0], []).append(partition)
-        except ApiError as error:
-            absent = topic is not None and topic.partition(partition.partition) is None
-            failed[partition] = Absent(error.code, error.message) if absent else error
-        except ClientError as lost:
-            failed[partition] = lost
-    return by_leader, failed
-
-
-async def _topic(cluster: Cluster, name: str, indexes: Iterable[int]) -> TopicInfo:
-    topic = await cluster.topic(name)
-    if any(topic.partition(each) is None for each in indexes):
-        cluster.metadata.mark_stale(name)  # it may have been added a moment ago
-        topic = await cluster.topic(name)
-    return topic
-
-
-async def _ask(
-    ask: Callable[[int, list[TopicPartition]], Awaitable[Outcomes[TopicPartition, V]]],
-    node_id: int,
-    partitions: list[TopicPartition],
-) -> Outcomes[TopicPartition, V]:
-    try:
-        return await ask(node_id, partitions)
-    except (ApiError, ClientError) as error:
-        return Outcomes(failed=dict.fromkeys(partitions, error))
-
-
-# --- every broker
+    return await leaders.ask_leaders(cluster, partitions, guarded, is_over=lambda error: isinstance(error, NoPartition))
 
 
 async def ask_every_broker(

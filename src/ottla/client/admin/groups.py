@@ -114,23 +114,33 @@ class Groups:
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the group has committed. For named partitions it waits for transactions that are about to end."""
-        offsets = GroupOffsets(self._cluster, self._coordinator(group_id), group_id)
         if partitions is None:
-            return await offsets.fetch_all()
-        found = (await offsets.fetch(partitions)).all()
+            return await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch_all()
+        found = (await self.offsets_each(group_id, partitions)).all()
         return {partition: place for partition, place in found.items() if place is not None}
+
+    async def offsets_each(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed, with an outcome per partition: None where it has committed nothing."""
+        return await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch(partitions)
 
     async def set_offsets(self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
         """Let the group go on elsewhere; it must not have members."""
+        (await self.set_offsets_each(group_id, offsets)).all()
+
+    async def set_offsets_each(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        """The same, with an outcome per partition: what was stored."""
         places = {
             partition: place if isinstance(place, OffsetAndMetadata) else OffsetAndMetadata(place)
             for partition, place in offsets.items()
         }
         member_id, generation = _NOBODY
-        stored = await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).commit(
+        return await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).commit(
             places, GroupMetadata(group_id, generation, member_id, None)
         )
-        stored.all()
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget how far the group has read partitions that none of its members reads."""

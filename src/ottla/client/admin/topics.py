@@ -198,7 +198,7 @@ class Topics:
     async def delete_records_each(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
         """The same, in partitions of any topics."""
 
-        async def ask(node_id: int, led: list[TopicPartition]) -> Outcomes[TopicPartition, int]:
+        async def ask(node_id: int, led: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
             topics: dict[str, DeleteRecordsRequest.Topic] = {}
             for at in led:
                 topic = topics.setdefault(at.topic, DeleteRecordsRequest.Topic(name=at.topic, partitions=[]))
@@ -234,7 +234,9 @@ class Topics:
     ) -> Outcomes[TopicPartition, list[ActiveProducer]]:
         """The same, of several partitions."""
 
-        async def ask(node_id: int, led: list[TopicPartition]) -> Outcomes[TopicPartition, list[ActiveProducer]]:
+        async def ask(
+            node_id: int, led: Mapping[TopicPartition, int]
+        ) -> Outcomes[TopicPartition, list[ActiveProducer]]:
             topics: dict[str, DescribeProducersRequest.TopicRequest] = {}
             for name, index in led:
                 topic = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[])
