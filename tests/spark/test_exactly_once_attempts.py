@@ -110,7 +110,7 @@ def test_what_was_lost_after_the_decision_is_written_again(sink: Sink) -> None:
     with pytest.raises(Refused, match="does not give the same rows again"):
         sink.write(ticket, 0, 1, 10, 21)
     with pytest.raises(Refused, match="had 2 tasks when it was decided and has 1 now"):
-        sink.commit(sink.write(ticket, 0, 1, 10, 20))
+        sink.commit(sink.write(ticket, 0, 0, 0, 20))
     sink.run_batch(0, (0, 10), (10, 20))
     assert sink.visible() == list(range(20))
     last = sink.prepare().state.last

@@ -4,6 +4,7 @@ A model, not a broker: transactions, the log of states, drivers that are started
 each other and may be late, and whatever may happen to them. Real processes are killed in test_exactly_once.py.
 """
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.client.transaction import OpenTransaction
 from ottla.model import limits
+from ottla.spark.sink.driver import Ticket, written
 from ottla.spark.sink.protocol import (
     BATCH_RUN,
     Decision,
@@ -417,3 +420,13 @@ def test_what_cannot_be_made_up_for_is_refused() -> None:
     check_rewritten(part(1), 10, 1_000)
     with pytest.raises(Refused, match="does not give the same rows again"):
         check_rewritten(part(1), 11, 1_000)
+
+
+def test_what_tasks_return_does_not_grow_with_their_number() -> None:
+    lost = tuple(part(task) for task in range(1_000))
+    taken = OpenTransaction("ottla-spark/s/driver", 1, 2, True)
+    state = Prepared(Decision(RUN, 5, 1_000, lost, earlier=(("other", 1),) * 32), lost)
+    ticket = Ticket("s", taken, state, 0, passing=False)
+    messages = [written(ticket, RUN, 5, task, part(task)) for task in range(1_000)]
+    assert messages[0].ticket is ticket
+    assert max(len(pickle.dumps(each)) for each in messages[1:]) < 1_000

@@ -65,10 +65,18 @@ class Written:
     """What one task has to say."""
 
     task: int
-    ticket: Ticket
     run: str
     batch: int
     part: Part | None
+    taken: OpenTransaction  # of the ticket that it had
+    ticket: (
+        Ticket | None
+    )  # task 0 brings it back: it may name thousands of lost parts, and there are thousands of tasks
+
+
+def written(ticket: Ticket, run: str, batch: int, task: int, part: Part | None) -> Written:
+    """A task is done."""
+    return Written(task, run, batch, part, ticket.taken, ticket if task == 0 else None)
 
 
 def prepare(settings: WriteSettings) -> Ticket:
@@ -147,10 +155,12 @@ def commit(settings: WriteSettings, messages: Sequence[Written], batch: int | No
 
 
 async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: int | None) -> None:
-    ticket = messages[0].ticket
+    ticket = next((each.ticket for each in messages if each.ticket is not None), None)
+    if ticket is None or any(each.taken != ticket.taken or each.batch != messages[0].batch for each in messages):
+        raise Refused(f"the tasks of batch {batch} do not belong together")
     async with Cluster(settings.client(f"{ticket.sink}-driver")) as cluster:
         try:
-            decision = await _decision(cluster, messages, batch)
+            decision = await _decision(cluster, ticket, messages, batch)
         except Refused:
             await transactions.abort(cluster, _parts(messages))
             raise
@@ -158,13 +168,13 @@ async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: i
             await _carry_out(cluster, ticket, decision)
 
 
-async def _decision(cluster: Cluster, messages: Sequence[Written], batch: int | None) -> Decision | None:
+async def _decision(
+    cluster: Cluster, ticket: Ticket, messages: Sequence[Written], batch: int | None
+) -> Decision | None:
     """What is to be written down. Refused, if the batch cannot be decided."""
-    first, ticket = messages[0], messages[0].ticket
-    if any(each.ticket.taken != ticket.taken or each.batch != first.batch for each in messages) or (
-        batch is not None and batch != first.batch
-    ):
-        raise Refused(f"the tasks of batch {batch} do not belong together")
+    first = messages[0]
+    if batch is not None and batch != first.batch:
+        raise Refused(f"the tasks of batch {batch} have written batch {first.batch}")
     parts = {each.task: each.part for each in messages}
     decision = decide(ticket.state, first.run, first.batch, len(messages), parts)
     if decision is None:

@@ -13,7 +13,7 @@ from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
 from ottla.client.producer import Producer
 from ottla.model.errors import ApiError
-from ottla.spark.sink.driver import Ticket, Written
+from ottla.spark.sink.driver import Ticket, Written, written
 from ottla.spark.sink.faults import Step, reach
 from ottla.spark.sink.protocol import Part, Place, Work, check_rewritten, work_of
 from ottla.spark.sink.rows import RowSender
@@ -49,7 +49,7 @@ def write(
             pass
     else:
         part = _write(settings, ticket.sink, batches, task, attempt, lost)
-    return Written(task, ticket, run, batch, part)
+    return written(ticket, run, batch, task, part)
 
 
 def _write(
