@@ -1,7 +1,8 @@
 """Columns hold what the library reads, whatever the bytes are: random schemas, odd payloads, and each case that once
 differed.
 
-`make test` takes some seeds; `OTTLA_PROTOBUF_SEEDS=0-20000` takes those (each has its own schema and 40 payloads).
+`make test` takes some seeds; `OTTLA_PROTOBUF_SEEDS=0-20000` takes those (each has its own schema and 40 payloads). With
+`NUMBA_BOUNDSCHECK=1`, and a `NUMBA_CACHE_DIR` of their own, the loops look at every index.
 """
 
 from __future__ import annotations
@@ -162,6 +163,16 @@ def test_enums_that_are_closed_have_no_other_values() -> None:
         nothing | {"m": [(1, "TWO")]}, nothing, nothing | {"m": [(1, "ZERO")]},
     ]  # fmt: skip
     assert agreed(text, "2a0161204d", "20012a0161") == [nothing | {"d": "a"}, nothing | {"d": "a"}]
+
+
+def test_extensions_have_no_columns_but_may_be_bad() -> None:
+    text = """syntax = "proto2"; message M { optional int32 a = 1; extensions 100 to 200; }
+      message N { required string s = 1; } extend M { optional N n = 100; repeated int32 p = 101 [packed = true];
+      optional group G = 102 { optional int32 b = 1; } optional string t = 103; optional int32 i = 104; }"""
+    good = ["a206030a0161", "aa06020102", "b3060801b406", "ba0601ff", "c00601", "a00601", "a80601", "c20601ff", ""]
+    bad = ["a20600", "a206020a01", "aa0601ff", "b30608b406", "b306", "ba06"]
+    assert agreed(text, *(each + "0805" for each in good)) == [{"a": 5}] * len(good)
+    assert agreed(text, *("0805" + each for each in bad)) == [None] * len(bad)
 
 
 def test_a_string_that_does_not_count_is_still_checked() -> None:

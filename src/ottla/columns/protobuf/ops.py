@@ -18,9 +18,9 @@ STRING, BYTES, MESSAGE, MOMENT, SPAN, HOLLOW = range(14, 20)
 
 VARINT, EIGHT, SIZED, GROUP, GROUP_END, FOUR = range(6)
 
-# Fields of a field. COLUMN: -1 for HOLLOW ones, messages in which there is no value and which have no column. LIST: the
-# column of the list (-1: not repeated). WRAPPED: the value is field 1 of a message. A and B: the rows of an enum's
-# symbols; A of a hollow field: 1 if something is required inside. CLOSED: numbers that an enum does not name are no
+# Fields of a field. COLUMN: -1 for HOLLOW ones: messages in which there is no value, and extensions. LIST: the column
+# of the list (-1: not repeated). WRAPPED: the value is field 1 of a message. A and B: the rows of an enum's symbols;
+# A of a hollow field: 1 if it may be bad even if it is empty. CLOSED: numbers that an enum does not name are no
 # values of it. BELOW: the row of a message. ONEOF: its number within the message, or -1. MAP: it is a map. PACKS: its
 # values may come packed. ODD: it is closed, hollow, or in a oneof.
 NUMBER, KIND, COLUMN, LIST, WIRE, ABSENT, WRAPPED, BELOW, A, B, CLOSED, ONEOF, MAP, PACKS, ODD = range(15)

@@ -76,11 +76,12 @@ class _Planner:
     def message(self, message: Descriptor, columns: tuple[Column, ...], depth: int) -> int:
         self.depth = max(self.depth, depth + 1)
         number = len(self.messages)
-        self.messages.append([self._rows, len(message.fields), int(message.GetOptions().map_entry)])
-        self._rows += len(message.fields)
-        self.fields.append([])
         left = iter(columns)
         paired = [(field, None if self._outline.is_hollow(field) else next(left)) for field in message.fields]
+        paired += [(field, None) for field in message.file.pool.FindAllExtensions(message) if _can_be_bad(field)]
+        self.messages.append([self._rows, len(paired), int(message.GetOptions().map_entry)])
+        self._rows += len(paired)
+        self.fields.append([])
         for field, column in sorted(paired, key=lambda pair: pair[0].number):
             row = self._hollow(field) if column is None else self._field(field, column, depth, message)
             row[ops.ODD] = int(row[ops.CLOSED] == 1 or row[ops.KIND] == ops.HOLLOW or row[ops.ONEOF] >= 0)
@@ -91,7 +92,7 @@ class _Planner:
         """A field without a column: it is only looked at whether it is good."""
         row = self._row(field, ops.HOLLOW)
         row[ops.COLUMN], row[ops.LIST] = -1, -1
-        row[ops.A] = int(field.message_type.full_name in self._outline.requiring)
+        row[ops.A] = int(field.is_extension or field.message_type.full_name in self._outline.requiring)
         row[ops.ABSENT] = ops.REQUIRED if field.is_required else ops.NULL
         return row
 
@@ -150,6 +151,12 @@ class _Planner:
             self.symbols.append((number, len(self.constants), len(name.encode())))
             self.constants += name.encode()
         return first, len(known)
+
+
+def _can_be_bad(extension: FieldDescriptor) -> bool:
+    """Whether the library looks into an extension: those have no columns, but may be bad."""
+    is_text = extension.type in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+    return extension.message_type is not None or (extension.is_repeated and not is_text)
 
 
 def varint(value: int) -> bytes:
