@@ -162,6 +162,14 @@ def test_what_a_schema_cannot_hold_is_said_with_its_row(
         made.encode(pa.array(values, of))
 
 
+def test_decimals_that_are_no_integers_of_64_bits() -> None:
+    made, of = encoder(source({"type": "integer"})), pa.decimal128(20, 0)
+    numbers = [2**63 - 1, -(2**63), None]
+    assert made.encode(pa.array(numbers, of)).to_pylist() == [b"9223372036854775807", b"-9223372036854775808", None]
+    with pytest.raises(Mismatch, match="row 3: the value does not fit 64 bits"):
+        made.encode(pa.array([*numbers, 2**63], of))
+
+
 @pytest.mark.parametrize("micros", [253402300800000000, -62135596800000001])
 def test_times_that_json_has_no_text_for(micros: int) -> None:
     column = pa.array([0, micros], pa.int64()).view(pa.timestamp("us", "UTC"))

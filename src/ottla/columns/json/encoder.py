@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ottla.columns.json.derive import is_leaf, schema_of
+from ottla.model.limits import INT64_MAX
 from ottla.schemas.json.fit import Unfit, check_of
 from ottla.schemas.json.shapes import Kind, Shape, shape_of
 from ottla.schemas.schema import SchemaType, Source
@@ -33,6 +35,7 @@ _CONTROL = r"[\x00-\x1f]"
 _TIME = "%Y-%m-%dT%H:%M:%S"
 _YEAR = "^(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-"
 _NULL = pa.scalar("null")
+_LONG_DIGITS = 18  # that surely fit 64 bits
 
 
 class Mismatch(ValueError):
@@ -91,6 +94,8 @@ def _writer(shape: Shape, of: pa.DataType, path: str) -> Write:
         raise Mismatch(f"{path or 'the value'} is {of}, but the schema says {kind}: cast it to what is meant")
     if (kinds.is_string(of) or kinds.is_large_string(of)) and shape.kind is not Kind.STRING:
         return _checked(shape, path)
+    if kinds.is_decimal(of) and shape.kind is Kind.LONG and of.precision > _LONG_DIGITS:
+        return _bounded(of, path)
     return lambda array: _leaf(array, path)
 
 
@@ -261,6 +266,17 @@ def _checked(shape: Shape, path: str) -> Write:
             except Unfit as error:
                 raise _Unwritable(at, path, str(error).removeprefix("the value ")) from None
         return _strings(array.cast(pa.string()))
+
+    return write
+
+
+def _bounded(of: pa.DataType, path: str) -> Write:
+    """Decimals that must be integers of 64 bits."""
+    most, least = (pa.scalar(Decimal(each), of) for each in (INT64_MAX, -INT64_MAX - 1))
+
+    def write(array: pa.Array) -> pa.Array:
+        _refuse(pc.or_(pc.greater(array, most), pc.less(array, least)), path, "does not fit 64 bits")
+        return _leaf(array, path)
 
     return write
 
