@@ -168,7 +168,9 @@ def full_name(schema: Mapping[str, Any], namespace: str) -> str:
 
 
 def _in_space(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
+    if "." in name:
+        return name.removeprefix(".")  # an alias that left the namespace
+    return f"{namespace}.{name}" if namespace else name
 
 
 _LOGICAL = {

@@ -1,10 +1,10 @@
 """The instructions that an Avro schema becomes: one row each of OP, COLUMN, A, B, and how a value can be bad.
 
-`A` and `B` by instruction: numbers factor (not of TIME), the most bytes that the writer's type takes (INT_BYTES or
-LONG_BYTES), which is A of SKIP_LONG; FIXED and SKIP_FIXED bytes; ENUM first symbol, symbols; DECIMAL row of limits,
-bytes (-1: a length comes first); NULLABLE branch of null, where to go on (the columns to be null are those of COLUMN);
-BRANCH first row of jumps, branches; BLOCK where to go on, least bytes of an item; GO where; CONSTANT begin and end of
-the bytes; NULLS the column after the last. COLUMN -1 of a list means that it is only passed over.
+`A` and `B` by instruction: numbers factor (negative if the writer's type has 32 bits), greatest magnitude before that
+factor; SKIP_LONG most bytes; FIXED and SKIP_FIXED bytes; ENUM first symbol, symbols; DECIMAL row of limits, bytes (-1:
+a length comes first); NULLABLE branch of null, where to go on (the columns to be null are those of COLUMN); BRANCH
+first row of jumps, branches; BLOCK where to go on, least bytes of an item; GO where; CONSTANT begin and end of the
+bytes; NULLS the column after the last. COLUMN -1 of a list means that it is only passed over.
 """
 
 from __future__ import annotations

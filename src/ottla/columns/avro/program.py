@@ -16,35 +16,20 @@ from ottla.columns.avro import ops
 from ottla.columns.avro.defaults import default_bytes
 from ottla.columns.avro.nodes import Field, Node
 from ottla.columns.avro.ops import Code, Program
+from ottla.columns.avro.resolution import PROMOTIONS, are_equal, branch_for, is_named_alike, targets_of
 from ottla.columns.avro.types import is_members, is_nullable, merged_kind, without_null
 from ottla.columns.avro.units import factor
 from ottla.columns.loops import frozen_bytes
 from ottla.columns.shape import Column
+from ottla.model.limits import INT64_MAX
 
 _NUMBERS = {"int": ops.INT, "long": ops.LONG, "float": ops.LONG_TO_FLOAT, "double": ops.LONG_TO_DOUBLE}
 _SKIPPED = {"boolean": 1, "float": 4, "double": 8}
-_PROMOTIONS = {
-    "int": ("int", "long", "float", "double"),
-    "long": ("long", "float", "double"),
-    "float": ("float", "double"),
-    "string": ("string", "bytes"),
-    "bytes": ("bytes", "string"),
-}
 
 
 def compile_program(writer: Node, reader: Node, root: Column) -> Program:
     """The program that reads what `writer` wrote into the columns of `reader`."""
     return _Compiler().program(writer, reader, root)
-
-
-def could_read(writer: Node, reader: Node) -> bool:
-    """Whether a reader's type can take a writer's, seen from outside: kinds and names."""
-    if writer.kind == "union" or reader.kind == "union":
-        return True
-    if writer.kind in ("enum", "fixed", "record"):
-        names = {reader.short_name, *(alias.rpartition(".")[2] for alias in reader.aliases)}
-        return writer.kind == reader.kind and writer.short_name in names
-    return reader.kind in _PROMOTIONS.get(writer.kind, (writer.kind,))
 
 
 class _Compiler:
@@ -90,7 +75,7 @@ class _Compiler:
             self._emit(ops.NULLS, column.number, path, column.after)
         elif reader.kind == "union":
             self._read_as_branch(writer, reader, column, path, depth)
-        elif writer.kind != reader.kind and reader.kind not in _PROMOTIONS.get(writer.kind, ()):
+        elif writer.kind != reader.kind and reader.kind not in PROMOTIONS.get(writer.kind, ()):
             self._bad(path, f"a {writer.kind} cannot be read as {reader.kind}")
         elif writer.kind == "record":
             self._read_record(writer, reader, column, path, depth)
@@ -104,23 +89,34 @@ class _Compiler:
         if len(kinds) == 2 and "null" in kinds and is_nullable(reader):
             null = kinds.index("null")
             at = self._emit(ops.NULLABLE, column.number, path, null)
-            self._read(writer.branches[1 - null], reader, column, path, depth)
+            self._read_branch(writer, 1 - null, reader, column, path, depth)
             self._code[at][ops.B] = self._here
             return
         at = self._emit(ops.BRANCH, -1, path, len(self._jumps), len(kinds))
         first = self._code[at][ops.A]
         self._jumps.extend([0] * len(kinds))
         gone = []
-        for index, branch in enumerate(writer.branches):
+        for index in range(len(kinds)):
             self._jumps[first + index] = self._here
-            self._read(branch, reader, column, path, depth)
+            self._read_branch(writer, index, reader, column, path, depth)
             gone.append(self._emit(ops.GO, -1, path))
         for each in gone:
             self._code[each][ops.A] = self._here
 
-    def _read_as_branch(self, writer: Node, reader: Node, column: Column, path: str, depth: int) -> None:
+    def _read_branch(self, writer: Node, index: int, reader: Node, column: Column, path: str, depth: int) -> None:
+        """One branch of a writer's union; of the same union it is the same branch of the reader's."""
+        branch = writer.branches[index]
+        if branch.kind != "null" and are_equal(writer, reader):
+            before = sum(each.kind != "null" for each in reader.branches[:index])
+            self._read_as_branch(branch, reader, column, path, depth, before)
+        else:
+            self._read(branch, reader, column, path, depth)
+
+    def _read_as_branch(
+        self, writer: Node, reader: Node, column: Column, path: str, depth: int, given: int | None = None
+    ) -> None:
         members = without_null(reader)
-        chosen = _best(writer, members)
+        chosen = branch_for(writer, members) if given is None else given
         if chosen is None:
             self._bad(path, f"a {writer.name or writer.kind} is none of the reader's union")
         elif merged := merged_kind(reader):
@@ -136,7 +132,7 @@ class _Compiler:
 
     def _read_record(self, writer: Node, reader: Node, column: Column, path: str, depth: int) -> None:
         self._emit(ops.STRUCT_BEGIN, column.number, path)
-        targets = _targets(writer, reader)
+        targets = targets_of(writer, reader)
         for field in writer.fields:
             inner = f"{path}.{field.name}" if path else field.name
             found = targets.get(field.name)
@@ -189,6 +185,8 @@ class _Compiler:
             self._number(writer, reader, column, path)
         elif kind in ("bytes", "string"):
             self._emit(ops.STRING if into == "string" else ops.BYTES, column, path)
+        elif kind in ("fixed", "enum") and not is_named_alike(writer, reader):
+            self._bad(path, f"a {writer.name} cannot be read as a {reader.name}")
         elif kind == "fixed":
             if writer.size != reader.size:
                 self._bad(path, f"{writer.size} bytes cannot be read as {reader.size}")
@@ -201,12 +199,12 @@ class _Compiler:
             self._emit(ops.DOUBLE if kind == "double" else ops.BOOLEAN, column, path)
 
     def _number(self, writer: Node, reader: Node, column: int, path: str) -> None:
-        bytes_max = ops.INT_BYTES if writer.kind == "int" else ops.LONG_BYTES
         by = factor(writer, reader)
         if by is None:
             self._bad(path, f"a number written as {writer.logical} cannot be read as {reader.logical}")
         op = ops.TIME if reader.logical == "time-micros" else _NUMBERS[reader.kind]
-        self._emit(op, column, path, by or 1, bytes_max)
+        by = by or 1
+        self._emit(op, column, path, -by if writer.kind == "int" else by, INT64_MAX // by)
 
     def _enum(self, writer: Node, reader: Node, column: int, path: str) -> None:
         first = len(self._symbols)
@@ -221,6 +219,8 @@ class _Compiler:
         self._emit(ops.ENUM, column, path, first, len(writer.symbols))
 
     def _decimal(self, writer: Node, reader: Node, column: int, path: str) -> None:
+        if writer.kind == reader.kind == "fixed" and not is_named_alike(writer, reader):
+            self._bad(path, f"a {writer.name} cannot be read as a {reader.name}")
         is_plain = writer.kind == reader.kind and not writer.logical
         if not is_plain and (writer.logical != "decimal" or writer.scale != reader.scale):
             self._bad(path, "the writer's is no decimal of this scale")
@@ -272,34 +272,6 @@ def least_bytes(node: Node) -> int:
     if node.kind == "record":
         return sum(least_bytes(field.node) for field in node.fields)
     return node.size if node.kind == "fixed" else {"float": 4, "double": 8}.get(node.kind, 1)
-
-
-def _best(writer: Node, branches: tuple[Node, ...]) -> int | None:
-    """The branch that a value goes to: the same type, else one that it is promoted to."""
-    for index, branch in enumerate(branches):
-        if branch.kind == writer.kind and writer.name in (branch.name, *branch.aliases):
-            return index
-    for index, branch in enumerate(branches):
-        if could_read(writer, branch):
-            return index
-    records = [index for index, branch in enumerate(branches) if branch.kind == writer.kind == "record"]
-    return records[0] if records and len(branches) == 1 else None
-
-
-def _targets(writer: Node, reader: Node) -> dict[str, int]:
-    """Which field of the reader each of the writer's goes to: by name, else by an alias of the reader's.
-
-    As in Java, aliases of fields are those of a record by its full name: of another one they say nothing.
-    """
-    names = {field.name for field in writer.fields}
-    is_it = writer.name in (reader.name, *reader.aliases)
-    targets = {}
-    for index, field in enumerate(reader.fields):
-        for name in (field.name, *(field.aliases if is_it else ())):
-            if name in names and name not in targets:
-                targets[name] = index
-                break
-    return targets
 
 
 def _halves(value: int) -> tuple[int, int]:

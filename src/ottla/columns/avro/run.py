@@ -57,7 +57,7 @@ from ottla.columns.loops import Bytes, Longs, compiled, inlined
 from ottla.columns.payloads import Payloads
 from ottla.columns.push import is_utf8, push_bytes, push_null, take, undo
 from ottla.columns.shape import AFTER, BASE, COUNT, Out
-from ottla.model.limits import INT64_MAX, ITEMS_OF_NO_SIZE_MAX
+from ottla.model.limits import ITEMS_OF_NO_SIZE_MAX
 
 _LOWEST = -(2**63)
 _DAY_MICROS = 86_400_000_000
@@ -99,11 +99,12 @@ def number(op: Any, a: Any, b: Any, out: Out, column: Any, data: Bytes, at: Any,
     value, at = varint(data, at, end)
     if at < 0:
         return at
-    if b == INT_BYTES:
+    if a < 0:
         if at - begin > INT_BYTES:
             return LONG_VARINT
         if value < -(2**31) or value >= 2**31:
             return TOO_LARGE
+        a = -a
     entry = take(out, column)
     if entry < 0:
         return NO_ROOM
@@ -112,7 +113,7 @@ def number(op: Any, a: Any, b: Any, out: Out, column: Any, data: Bytes, at: Any,
         out.a32[to] = value
     elif op == LONG:
         if a != 1:
-            if value > INT64_MAX // a or value < -(INT64_MAX // a):
+            if value > b or value < -b:
                 return TOO_LARGE
             value *= a
         out.a64[to] = value
