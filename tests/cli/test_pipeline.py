@@ -5,9 +5,13 @@ import socket
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from tests.cli.conftest import Run
 
+from ottla.cli.pipeline_view import told
+from ottla.cli.terminal import CommandError
 from ottla.client.blocking import Blocking
+from ottla.client.errors import NotConnected
 from ottla.client.options import wall_clock_ms
 from ottla.spark.pipelines.status import TOPIC, Board, Status
 from ottla.testing.broker import Broker
@@ -60,6 +64,41 @@ def test_pipelines_as_others_see_them(ottla: Callable[..., Run], ottla_broker: B
         assert [json.loads(record.value or b"") for record in commands] == [{"run": "r1"}]
         board.publish(replace(shop, name="dead", host=socket.gethostname(), pid=2**22 + 1))
         assert "does not run: it is lost" in ottla("pipeline", "stop", "dead", code=1).err
+
+
+def test_what_has_happened_to_a_run(ottla: Callable[..., Run], ottla_broker: Broker) -> None:
+    error = "shop-revenue: the schema registry at 127.0.0.1:1 does not answer"
+    restarting = {"event": "restarting", "error": error, "in_seconds": 2.0, "number": 2, "limit": 5}
+    assert told(restarting) == f"{error}; it is started again in 2 s (2 of 5)"
+    assert told(restarting | {"number": 0}) == f"{error}; it is started again when the broker is back"
+    assert told({"event": "waiting", "error": "no answer"}) == "waiting for the broker: no answer"
+    assert told({"event": "running", "error": None}) == "running"
+    assert told({"event": "failed", "error": "no topic"}) == "failed: no topic"
+    now_ms = wall_clock_ms()
+    status = Status("shop", "r1", "restarting", updated_ms=now_ms, restarts=2, last_error=error, last_error_ms=now_ms)
+    with Blocking(ottla_broker.bootstrap) as client:
+        Board(client).ensure()
+        Board(client).publish(status)
+    shown = ottla("pipeline", "status", "shop").out
+    assert "restarting" in shown and "queries were started again 2 times, last " in shown and error in shown
+    assert ottla("pipeline", "status", "shop", "--json").json["restarts"] == 2
+    (row,) = ottla("pipeline", "list", "--json").json
+    assert (row["state"], row["restarts"], row["error"], row["last_error"]) == ("restarting", 2, None, error)
+
+
+def test_exit_codes_tell_what_lasts_from_what_may_pass() -> None:
+    pytest.importorskip("pyspark")
+    from ottla.cli.pipeline_parts import failures
+    from ottla.spark.pipelines.definition import PipelineError
+
+    for error, code in (
+        (PipelineError("no"), 1),
+        (PipelineError("no", passes=True), 75),
+        (NotConnected("no connection to 127.0.0.1:1"), 75),
+    ):
+        with pytest.raises(CommandError, match="no") as raised, failures():
+            raise error
+        assert raised.value.exit_code == code
 
 
 def test_a_file_that_is_not_there_is_found_before_spark_starts(ottla: Callable[..., Run]) -> None:

@@ -22,6 +22,7 @@ from ottla.cli.app import app
 from ottla.client.blocking import Blocking
 from ottla.client.fetching import ReadOptions
 from ottla.spark.pipelines.definition import PipelineError
+from ottla.spark.pipelines.status import Board, Status
 
 pytestmark = [pytest.mark.spark]
 
@@ -233,7 +234,7 @@ def test_a_disk_that_is_full_may_have_room_again(make: Make, tmp_path: Path) -> 
         assert done.code == 75 and len(done.of("restarting")) == 1
         (error,) = done.errors
         assert "counts: a disk is full: no space left on device; make room where the checkpoints are" in error
-        assert error.endswith("; it was started again 1 times") and place.status()["state"] == "failed"
+        assert error.endswith("; after 1 restart") and place.status()["state"] == "failed"
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
 
@@ -291,7 +292,7 @@ def test_a_topic_that_is_deleted_meanwhile_ends_the_run(make: Make) -> None:
     assert (place.status()["state"], place.status()["restarts"]) == ("failed", 0)
 
 
-def test_a_broker_that_is_away_is_waited_for(spark: Any, tmp_path: Path) -> None:
+def test_a_broker_that_is_away_is_waited_for_and_another_run_takes_over(spark: Any, tmp_path: Path) -> None:
     own = OttlaNode(tmp_path / "node").start()
     try:
         with in_session(spark, own.bootstrap), Blocking(own.bootstrap) as client:
@@ -309,7 +310,11 @@ def test_a_broker_that_is_away_is_waited_for(spark: Any, tmp_path: Path) -> None
                 until(lambda: [each for each in run.said("progress") if each["total_rows"] == 2])
                 status = until(place.status, lambda found: found["state"] == "running")
                 assert status["restarts"] >= 1 and "no connection to" in status["last_error"]
-            assert (run.error, place.status()["state"]) == (None, "stopped")
+                other = Status("away", "another", "running", host="elsewhere", pid=7)
+                Board(client).claim(other)  # as `run --force` does
+                assert run.wait()
+            assert str(run.error) == "another run of pipeline away has taken over, on elsewhere (process 7)"
+            assert place.status()["state"] == "running"  # nothing is said of what is another's by now
             assert place.copies() == ["1", "2"]
     finally:
         own.kill()

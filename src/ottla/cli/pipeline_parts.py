@@ -12,9 +12,11 @@ from uuid import uuid4
 
 import typer
 
+from ottla.cli.failures import hint_for, message_of
 from ottla.cli.options import client_options, parse_pairs
 from ottla.cli.terminal import CommandError
 from ottla.client.blocking import Blocking
+from ottla.client.errors import ClientError
 from ottla.client.options import wall_clock_ms
 from ottla.spark import quiet
 from ottla.spark.java import NoJava
@@ -64,6 +66,8 @@ def failures() -> Iterator[None]:
         yield
     except PipelineError as error:
         raise (PassingError if error.passes else CommandError)(str(error)) from error
+    except ClientError as error:
+        raise PassingError(message_of(error), hint_for(error)) from error
     except NoJava as error:
         message, _, hint = str(error).partition(": ")
         raise CommandError(message, hint or None) from error

@@ -80,13 +80,15 @@ class _Live:
         self._live.stop()
 
     def take(self, event: dict[str, Any]) -> None:
+        if event["event"] in ("restarting", "waiting"):
+            note(f"{self._name}: {told(event)}")  # stays above the table, when all is well again
         with self._lock:
             if event["event"] == "progress":
                 self._queries[event["query"]] = event
             elif event["event"] == "started":
                 self._queries.setdefault(event["query"], {"query": event["query"], "phase": "first batch running"})
             else:
-                self._state = told(event)
+                self._state = event["event"]
 
     def _table(self) -> Table:
         from rich.table import Table

@@ -57,36 +57,44 @@ def search(spans: Sequence[Span], fails: Fails, may_go_on: Callable[[], bool]) -
     return [replace(span, start=good, end=bad)]
 
 
-def find_record(
-    cause: Cause, pipeline: Pipeline, query: Definition, spark: "SparkSession", client: Blocking, *, is_replay: bool
-) -> Cause:
-    """The same cause, with the record if it can be found."""
-    if cause.kind not in _SEARCHED or not cause.spans or cause.is_of_one_record:
-        return cause
-    try:
-        spans = _begun(cause.spans, client, is_replay=is_replay)
-        if sum(each.end - (each.start or 0) for each in spans) > limits.PIPELINE_SEARCH_RECORDS_MAX:
+class Search:
+    """For the record on which a query of a pipeline failed."""
+
+    def __init__(
+        self, pipeline: Pipeline, query: Definition, spark: "SparkSession", client: Blocking, *, is_replay: bool
+    ) -> None:
+        self._pipeline = replace(pipeline, queries=(query,))
+        self._spark = spark
+        self._client = client
+        self._is_replay = is_replay
+
+    def with_record(self, cause: Cause, is_stopped: Callable[[], bool]) -> Cause:
+        """The same cause, with the record if it can be found."""
+        if cause.kind not in _SEARCHED or not cause.spans or cause.is_of_one_record:
             return cause
-        trial = _Trial(cause, replace(pipeline, queries=(query,)), spark, spans)
         deadline_s = time.monotonic() + limits.PIPELINE_SEARCH_S
-        found = search(spans, trial.fails, lambda: time.monotonic() < deadline_s)
-        # Halves were taken to fail because others did not; whether anything does at all has to be seen.
-        is_seen = trial.has_failed or trial.fails(found)
-    except Exception:  # it is only an attempt to say more
-        return cause
-    return replace(cause, spans=tuple(found)) if is_seen else cause
+        try:
+            spans = self._begun(cause.spans)
+            if sum(each.end - (each.start or 0) for each in spans) > limits.PIPELINE_SEARCH_RECORDS_MAX:
+                return cause
+            trial = _Trial(cause, self._pipeline, self._spark, spans)
+            found = search(spans, trial.fails, lambda: time.monotonic() < deadline_s and not is_stopped())
+            # Halves were taken to fail because others did not; whether anything does at all has to be seen.
+            is_seen = trial.has_failed or trial.fails(found)
+        except Exception:  # it is only an attempt to say more
+            return cause
+        return replace(cause, spans=tuple(found)) if is_seen else cause
 
-
-def _begun(spans: Sequence[Span], client: Blocking, *, is_replay: bool) -> list[Span]:
-    """The first batch begins where the log does, unless it was told otherwise (see `_Rereading`)."""
-    if all(each.start is not None for each in spans):
-        return list(spans)
-    if is_replay:
-        raise Unsearchable
-    bounds = {topic: client.admin.topics.bounds(topic) for topic in {each.topic for each in spans}}
-    return [
-        replace(each, start=bounds[each.topic][each.partition][0]) if each.start is None else each for each in spans
-    ]
+    def _begun(self, spans: Sequence[Span]) -> list[Span]:
+        """The first batch begins where the log does, unless it was told otherwise (see `_Rereading`)."""
+        if all(each.start is not None for each in spans):
+            return list(spans)
+        if self._is_replay:
+            raise Unsearchable
+        bounds = {topic: self._client.admin.topics.bounds(topic) for topic in {each.topic for each in spans}}
+        return [
+            replace(each, start=bounds[each.topic][each.partition][0]) if each.start is None else each for each in spans
+        ]
 
 
 class _Trial:

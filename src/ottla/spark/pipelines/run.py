@@ -21,7 +21,7 @@ from ottla.client.options import wall_clock_ms
 from ottla.spark.outputs import triggered
 from ottla.spark.pipelines.build import Built
 from ottla.spark.pipelines.causes import Cause, Kind, cause_of_call
-from ottla.spark.pipelines.culprit import find_record
+from ottla.spark.pipelines.culprit import Search
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.herald import Herald, impatient
 from ottla.spark.pipelines.keeping import Failed, Kept, Started
@@ -225,19 +225,24 @@ class Runner:
         """What ends the run, with the line of the query in the file."""
         self._is_spark_gone = cause.kind is Kind.SPARK_GONE
         built = self._built.get(query or "")
-        what = f"{cause}; it was started again {self.status.restarts} times" if self.status.restarts else str(cause)
+        restarts = self.status.restarts
+        what = f"{cause}; after {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else str(cause)
         if built is None:
-            return PipelineError(what, self._pipeline.file, passes=cause.is_worth_another_run)
+            said = what if query is None else f"{query}: {what}"
+            return PipelineError(said, self._pipeline.file, passes=cause.is_worth_another_run)
         made = built.query
         return PipelineError(f"{made.name}: {what}", made.file, made.line, passes=cause.is_worth_another_run)
 
     def _with_record(self, failed: Failed) -> Cause:
         """The other queries have stopped, so there is room to look for the record."""
         query, is_replay = self._built[failed.query].query, self._settings.replay
-        return find_record(failed.cause, self._pipeline, query, self._spark, self._near, is_replay=is_replay)
+        search = Search(self._pipeline, query, self._spark, self._near, is_replay=is_replay)
+        return search.with_record(failed.cause, self._stop.is_set)
 
     def _stop_queries(self) -> None:
         patience_s = STOP_WAIT_S if self._told.away is None else _STOP_WAIT_AWAY_S
+        if self._told.replaced_by is not None:
+            patience_s = 0.0  # the other goes on from the same checkpoints
         deadline_s = time.monotonic() + patience_s
         for each in self._kept:
             with contextlib.suppress(Exception):  # it, or Spark under it, may be gone
