@@ -52,11 +52,6 @@ def micro_batch(reader: OttlaStreamReader, start: Any) -> tuple[Any, list[int]]:
     return end, values(reader, reader.partitions(start, end))
 
 
-def offsets(document: Any) -> Any:
-    """A mark without what it says of topics beyond offsets."""
-    return {topic: places for topic, places in document.items() if places}
-
-
 def cut(broker: Broker, topic: str, offset: int) -> int:
     """A broker that crashes, and loses the end of a log: all that reaches behind the offset. Where the log ends now."""
     broker.stop()

@@ -70,3 +70,8 @@ def frame(spark: Any, kind: str, bootstrap: str, options: Mapping[str, str]) -> 
 def rows(found: Any) -> list[Any]:
     """All rows, in the log's order."""
     return sorted(found.collect(), key=lambda row: (row.topic, row.partition, row.offset))
+
+
+def offsets(document: Any) -> Any:
+    """A mark without what it says of topics beyond offsets."""
+    return {topic: places for topic, places in document.items() if places}

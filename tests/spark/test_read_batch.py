@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 from tests.spark.reading import frame, fresh, rows, write, write_mixture, write_transactions
 from tests.support.node import OttlaNode
+from tests.support.waiting import until
+
+pytest.importorskip("pyspark")
+
+from tests.spark.readers import micro_batch, stream_reader
 
 from ottla.client.blocking import Blocking
 from ottla.spark import register
@@ -86,6 +91,24 @@ def test_transactions(spark: Any, bootstrap: str) -> None:
     for start, end in ((5, 22), (11, 22)):
         given = {"startingOffsets": f'{{"{topic}":{{"0":{start}}}}}', "endingOffsets": f'{{"{topic}":{{"0":{end}}}}}'}
         assert len(same(spark, bootstrap, {**part, **given})) == max(10 - start, 0)
+
+
+def test_a_stream_knows_a_topic_by_its_id(bootstrap: str) -> None:
+    """Not a batch, and without Spark; but here a real Kafka runs."""
+    topic = fresh("known")
+    reader = stream_reader(bootstrap, subscribe=topic, startingOffsets="earliest", failOnDataLoss="false")
+    with Blocking(bootstrap) as client:
+        client.admin.topics.create(topic, 1)
+        write(bootstrap, topic, range(10))
+        reached, found = micro_batch(reader, reader.initialOffset())
+        assert found == list(range(10))
+        client.admin.topics.delete(topic)
+        until(lambda: [each.name for each in client.admin.topics.all()], lambda names: topic not in names)
+        client.admin.topics.create(topic, 1)
+        write(bootstrap, topic, range(100, 130))
+    end, found = micro_batch(reader, reached)
+    assert found == list(range(100, 130)) and micro_batch(reader, end) == (end, [])
+    reader.stop()
 
 
 def test_tasks_are_split(spark: Any, node: OttlaNode) -> None:

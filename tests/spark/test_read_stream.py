@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.readers import offsets
-from tests.spark.reading import fresh, write
+from tests.spark.reading import fresh, offsets, write
 from tests.support.node import OttlaNode
 
 from ottla.client.blocking import Blocking

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.reading import fresh, write
+from tests.spark.reading import fresh, offsets, write
 
 pytest.importorskip("pyspark")
 
-from tests.spark.readers import cut, lost, micro_batch, offsets, stream_reader, values
+from tests.spark.readers import cut, lost, micro_batch, stream_reader, values
 
 from ottla.client.blocking import Blocking
 from ottla.spark.loss import Reason
@@ -309,6 +309,16 @@ def test_topics_that_are_gone(broker: Broker, client: Blocking, streams: Streams
     assert lenient.partitions(reached, left) == []
     with pytest.raises(Exception, match=f"there is no topic '{topic}'"):
         streams(subscribe=topic, startingOffsets="earliest").initialOffset()
+
+
+def test_a_broker_that_knows_no_better_is_asked_again(broker: Broker, streams: Streams) -> None:
+    topic = fresh("doubted")
+    write(broker.bootstrap, topic, range(10))
+    reader = streams(subscribe=topic, startingOffsets="earliest")
+    reached, _ = micro_batch(reader, reader.initialOffset())
+    write(broker.bootstrap, topic, range(10, 15))
+    unknown = broker.fail("Metadata", error="UNKNOWN_TOPIC_OR_PARTITION", times=2)
+    assert micro_batch(reader, reached)[1] == list(range(10, 15)) and unknown.hits == 2
 
 
 def test_the_connectors_marks_learn_ids_once(broker: Broker, streams: Streams) -> None:
