@@ -44,7 +44,7 @@ def of_a_group(seed: int, monkeypatch: pytest.MonkeyPatch, *apis: str) -> Outcom
 
 def test_a_commit_that_failed_is_taken_for_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not of_a_group(0, monkeypatch, "OffsetCommit", "FindCoordinator").violations
-    monkeypatch.setattr(commits, "_commit_error", lambda answer: ErrorCode.NONE)
-    monkeypatch.setattr(commits, "_retriable_commit_error", lambda answer: ErrorCode.NONE)
+    monkeypatch.setattr(commits, "_common_error", lambda answer: ErrorCode.NONE)
+    monkeypatch.setattr(commits, "error_code", lambda code: ErrorCode.NONE)
     found = [of_a_group(seed, monkeypatch, "OffsetCommit").violations for seed in range(4)]
     assert any("committed" in violation for violations in found for violation in violations)
