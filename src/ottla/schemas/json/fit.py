@@ -35,11 +35,7 @@ class Unfit(ValueError):
 
 def check_of(shape: Shape) -> Check:
     """What raises Unfit for values that are not of a shape."""
-    return _check(shape, "")
-
-
-def _check(shape: Shape, path: str) -> Check:
-    inner = _structured(shape, path) or _leaf(shape.kind, path or "the value")
+    inner = _check(shape, "")
 
     def check(value: Any) -> None:
         if value is not None:
@@ -48,55 +44,79 @@ def _check(shape: Shape, path: str) -> Check:
     return check
 
 
-def _structured(shape: Shape, path: str) -> Check | None:
+def _check(shape: Shape, path: str) -> Check:
+    """Of values that are not null."""
     where = path or "the value"
     if shape.kind is Kind.STRUCT:
-        fields = [(name, _check(each, f"{path}.{name}" if path else name)) for name, each in shape.fields]
-
-        def struct(value: Any) -> None:
-            _expect(isinstance(value, dict), where, "is no object")
-            for name, check in fields:
-                if name in value:
-                    check(value[name])
-
-        return struct
-    if shape.kind in (Kind.LIST, Kind.MAP):
-        item = _check(shape.item, f"{where}[]")
-
-        def items(value: Any) -> None:
-            is_list = shape.kind is Kind.LIST
-            _expect(isinstance(value, list if is_list else dict), where, f"is no {'array' if is_list else 'object'}")
-            for each in value if is_list else value.values():
-                item(each)
-
-        return items
-    return None
+        return _struct(shape, path)
+    if shape.kind is Kind.LIST:
+        return _items(list, _check(shape.item, f"{where}[]"), where, "is no array")
+    if shape.kind is Kind.MAP:
+        return _items(dict, _check(shape.item, f"{where}[]"), where, "is no object")
+    if shape.kind in _NUMBERS:
+        number = _NUMBERS[shape.kind]
+        return lambda value: number(value, where)
+    if shape.kind in _TEXTS:
+        is_one, why = _TEXTS[shape.kind]
+        return lambda value: _text(value, where, is_one, why)
+    return _of_type(str, where, "is no string") if shape.kind is Kind.STRING else _others(shape.kind, where)
 
 
-def _leaf(kind: Kind, where: str) -> Check:
+def _others(kind: Kind, where: str) -> Check:
+    if kind is Kind.BOOLEAN:
+        return _of_type(bool, where, "is no boolean")
+    return _of_type((), where, "is not null") if kind is Kind.NOTHING else lambda value: None
+
+
+def _struct(shape: Shape, path: str) -> Check:
+    fields = {name: _check(each, f"{path}.{name}" if path else name) for name, each in shape.fields}
+
     def check(value: Any) -> None:
-        if kind is Kind.LONG:
-            _whole(value, where)
-        elif kind is Kind.DOUBLE:
-            _number(value, where)
-        elif kind is Kind.BOOLEAN:
-            _expect(isinstance(value, bool), where, "is no boolean")
-        elif kind is Kind.NOTHING:
-            _expect(False, where, "is not null")
-        elif kind is not Kind.ANY:
-            _expect(isinstance(value, str), where, "is no string")
-            _text(kind, value, where)
+        if not isinstance(value, dict):
+            raise Unfit(f"{path or 'the value'} is no object")
+        for name, each in value.items():
+            if each is not None and name in fields:
+                fields[name](each)
 
     return check
 
 
+def _items(kind: type, item: Check, where: str, why: str) -> Check:
+    def check(value: Any) -> None:
+        if not isinstance(value, kind):
+            raise Unfit(f"{where} {why}")
+        held: Any = value
+        for each in held.values() if kind is dict else held:
+            if each is not None:
+                item(each)
+
+    return check
+
+
+def _of_type(kind: type | tuple[()], where: str, why: str) -> Check:
+    def check(value: Any) -> None:
+        if not isinstance(value, kind):
+            raise Unfit(f"{where} {why}")
+
+    return check
+
+
+def _text(value: Any, where: str, is_one: Callable[[str], bool], why: str) -> None:
+    _expect(isinstance(value, str), where, "is no string")
+    _expect(is_one(value), where, why)
+
+
 def _whole(value: Any, where: str) -> None:
+    if type(value) is int and -INT64_MAX <= value <= INT64_MAX:
+        return
     is_whole = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or abs(value) == _INF))
     _expect(is_whole and not isinstance(value, bool), where, "is no whole number")
     _expect(-INT64_MAX - 1 <= value <= INT64_MAX, where, "does not fit 64 bits")
 
 
 def _number(value: Any, where: str) -> None:
+    if type(value) is float and -_INF < value < _INF:
+        return
     _expect(isinstance(value, int | float) and not isinstance(value, bool), where, "is no number")
     try:
         fits = abs(float(value)) < _INF
@@ -105,14 +125,13 @@ def _number(value: Any, where: str) -> None:
     _expect(fits, where, "is too large")
 
 
-def _text(kind: Kind, value: str, where: str) -> None:
-    if kind is Kind.DAY:
-        _expect(_is_day(value), where, "is no date (YYYY-MM-DD)")
-    elif kind is Kind.MOMENT:
-        found = _MOMENT.fullmatch(value)
-        _expect(found is not None and _is_day(found[1]), where, "is no time (RFC 3339)")
-    elif kind is Kind.BYTES:
-        _expect(_BASE64.fullmatch(value) is not None, where, "is no base64")
+def _is_moment(text: str) -> bool:
+    found = _MOMENT.fullmatch(text)
+    return found is not None and _is_day(found[1])
+
+
+def _is_base64(text: str) -> bool:
+    return _BASE64.fullmatch(text) is not None
 
 
 def _is_day(text: str) -> bool:
@@ -129,3 +148,11 @@ def _is_day(text: str) -> bool:
 def _expect(fits: bool, where: str, why: str) -> None:
     if not fits:
         raise Unfit(f"{where} {why}")
+
+
+_NUMBERS = {Kind.LONG: _whole, Kind.DOUBLE: _number}
+_TEXTS = {
+    Kind.DAY: (_is_day, "is no date (YYYY-MM-DD)"),
+    Kind.MOMENT: (_is_moment, "is no time (RFC 3339)"),
+    Kind.BYTES: (_is_base64, "is no base64"),
+}

@@ -45,8 +45,9 @@ def parse(payload: bytes) -> Any:
         raise NotJson(_TOO_DEEP)
     try:
         text = payload.decode()
-        whole = _whole if len(text) > _INT_DIGITS_MAX else None  # what cannot be too long is read at once
-        value = json.loads(text, parse_constant=_no_constant, parse_int=whole, parse_float=_real)
+        if text.startswith("\ufeff"):
+            raise ValueError("a byte order mark stands before it")
+        value = (_LONG if len(text) > _INT_DIGITS_MAX else _SHORT).decode(text)
     except UnicodeDecodeError as error:
         raise NotJson(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
     except RecursionError:
@@ -95,3 +96,8 @@ def _depth(payload: bytes) -> int:
         elif found[0] in b"]}":
             depth -= 1
     return deepest
+
+
+# What is short has no integer that is too long to be read at once.
+_SHORT = json.JSONDecoder(parse_constant=_no_constant, parse_float=_real)
+_LONG = json.JSONDecoder(parse_constant=_no_constant, parse_float=_real, parse_int=_whole)
