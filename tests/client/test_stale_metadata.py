@@ -14,7 +14,7 @@ from tests.support.waiting import until, until_async
 
 from ottla.client import Cluster, Producer, ProducerOptions
 from ottla.client.blocking import Blocking
-from ottla.client.errors import BufferFull, DeliveryFailed
+from ottla.client.errors import BufferFull, DeliveryFailed, TopicUnknown
 from ottla.client.metadata import Metadata
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.testing.broker import Broker
@@ -147,7 +147,7 @@ def test_a_topic_that_was_never_known_is_waited_for(partition: int | None) -> No
             return answer(request)  # type: ignore[no-any-return]
 
         broker.answers[MetadataRequest] = later
-        with pytest.raises(DeliveryFailed, match=r"nothing known of .*t.* within 50 ms"):
+        with pytest.raises(TopicUnknown, match=r"nothing known of .*t.* within 50 ms"):
             await producer.post("t", b"lost", partition=partition)
         waiting = asyncio.create_task(producer.post("t", b"kept", partition=partition))
         await asyncio.sleep(0)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         OffsetOutOfRange,
         ProducerFenced,
         TopicRecreated,
+        TopicUnknown,
         TransactionAborted,
     )
     from ottla.client.group_metadata import GroupMetadata
@@ -83,6 +84,7 @@ __all__ = [
     "Time",
     "TopicPartition",
     "TopicRecreated",
+    "TopicUnknown",
     "Transaction",
     "TransactionAborted",
     "merge_salted",
@@ -131,6 +133,7 @@ _HOMES = {
     "Time": "ottla.client.offsets",
     "TopicPartition": "ottla.model.ids",
     "TopicRecreated": "ottla.client.errors",
+    "TopicUnknown": "ottla.client.errors",
     "Transaction": "ottla.client.transaction",
     "TransactionAborted": "ottla.client.errors",
     "merge_salted": "ottla.client.salted_merge",

@@ -54,6 +54,12 @@ class BufferFull(ClientError):
     """A send waited `max_block_ms` for room in the producer's buffer; the record was not taken."""
 
 
+class TopicUnknown(DeliveryFailed):
+    """A send waited `max_block_ms` for the partitions of a topic that nobody told about; the record was not taken."""
+
+    maybe_applied = False
+
+
 class ProducerFenced(ApiError):
     """Another producer has taken over the transactional id, or the coordinator timed this one's transaction out: it is
     of no further use, and what it wrote in its last transaction is not visible. Close it."""

@@ -22,7 +22,7 @@ from types import TracebackType
 from ottla.client.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue, ProducerId, RecordMetadata
 from ottla.client.accumulator import headers_size_bytes as size_of_headers
 from ottla.client.cluster import Cluster
-from ottla.client.errors import BufferFull, DeliveryFailed, check
+from ottla.client.errors import BufferFull, DeliveryFailed, TopicUnknown, check
 from ottla.client.hot_keys import SALT_HEADER, Salter
 from ottla.client.metadata import NoPartition, TopicInfo
 from ottla.client.options import ClientOptions
@@ -305,7 +305,7 @@ class Producer:
             if self._knows(topic, partition):
                 raise BufferFull(f"no room in the buffer {within}") from None
             place = f"topic {topic!r}" if partition is None else str(TopicPartition(topic, partition))
-            raise DeliveryFailed(f"nothing known of {place} {within}") from None
+            raise TopicUnknown(f"nothing known of {place} {within}") from None
 
     def _choose(
         self, info: TopicInfo, key: bytes | None, value: bytes | None, headers: Headers, size_bytes: int

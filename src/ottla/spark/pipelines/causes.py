@@ -61,6 +61,7 @@ _CLASSES = {
     "ottla.client.errors.ConnectionLost": Kind.BROKER_AWAY,
     "ottla.client.errors.RequestTimedOut": Kind.BROKER_AWAY,
     "ottla.client.errors.DeliveryFailed": Kind.BROKER_AWAY,
+    "ottla.client.errors.TopicUnknown": Kind.BROKER_AWAY,
     "ottla.client.errors.BufferFull": Kind.BROKER_AWAY,
     "ottla.client.errors.ProducerFenced": Kind.FENCED,
     "ottla.client.registry.RegistryUnreachable": Kind.REGISTRY_AWAY,
