@@ -11,8 +11,9 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.columns.protobuf_cases import Case, files, messages
+from tests.columns.protobuf_fuzz import case, columns_shown
 
-from ottla.columns.protobuf.decoder import decoder
+from ottla.columns.protobuf.decoder import ProtobufDecoder, decoder
 from ottla.columns.protobuf.derive import derive_protobuf
 from ottla.columns.protobuf.encoder import ProtobufEncoder, encoder, message_indexes
 from ottla.schemas.schema import SchemaType, Source
@@ -30,6 +31,18 @@ def test_the_library_reads_what_we_write(data: st.DataObject, case: Case) -> Non
         again = GetMessageClass(case.message)()
         again.ParseFromString(payload[6:])
         assert again == message
+
+
+@pytest.mark.parametrize("seed", range(400_000, 400_030))
+def test_what_is_read_of_odd_payloads_is_written_and_read_again(seed: int) -> None:
+    made = case(seed)
+    reading, writing_it = ProtobufDecoder(made.message), ProtobufEncoder(made.message)
+    columns = reading.decode(pa.array(made.payloads, pa.binary())).columns
+    if any(field.is_required and field.name not in columns.type.names for field in made.message.fields):
+        return  # a message without columns that must be there
+    again = reading.decode(writing_it.encode(columns))
+    assert again.reasons == {}
+    assert columns_shown(again.columns, made.message) == columns_shown(columns, made.message)
 
 
 TYPE = pa.struct(
