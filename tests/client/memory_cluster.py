@@ -33,7 +33,7 @@ NODES = (1, 2)
 PORT = 9_000
 # What may become of a request: an error code for some of its partitions (or for all of it), or one of these.
 HANG_UP, SAY_NOTHING, LEAVE_OUT = "hang up", "say nothing", "leave out"
-GARBLE, POISON = "garble", "poison"  # the last batch of an answer is damaged; or whole, and cannot be decoded
+GARBLE, POISON = "garble", "poison"  # see `damaged`
 What = ErrorCode | str
 
 
@@ -181,7 +181,7 @@ class MemoryBrokers:
         else:
             records = log.read(wanted.fetch_offset, wanted.partition_max_bytes)
             if what in (GARBLE, POISON) and records:
-                records = _damaged(records, is_whole=what == POISON)
+                records = damaged(records, is_whole=what == POISON)
         return kind(
             partition_index=wanted.partition,
             error_code=int(code),
@@ -268,7 +268,8 @@ class MemoryBrokers:
         return OffsetCommitResponse(topics=topics)
 
 
-def _damaged(records: bytes, *, is_whole: bool) -> bytes:
+def damaged(records: bytes, *, is_whole: bool) -> bytes:
+    """The last batch of these is damaged; or whole, and cannot be decoded."""
     found = bytearray(records)
     *_, (at, header) = headers(memoryview(records))
     if is_whole:

@@ -36,7 +36,7 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 
-EXAMPLES = int(os.environ.get("OTTLA_CONSUMER_EXAMPLES", "80"))
+EXAMPLES = int(os.environ.get("OTTLA_CONSUMER_EXAMPLES", "150"))
 COUNTS = {"a": 2, "b": 1, "c": 1}
 PARTITIONS = [TopicPartition(name, index) for name, count in COUNTS.items() for index in range(count)]
 OPTIONS = ConsumerOptions(

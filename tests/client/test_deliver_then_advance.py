@@ -2,14 +2,24 @@
 committed position is behind what was handed out. And every partition is read by itself."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.client.memory_cluster import HANG_UP, LEAVE_OUT, SAY_NOTHING, MemoryBrokers, MemoryClient, What, run
+from tests.client.memory_cluster import (
+    HANG_UP,
+    LEAVE_OUT,
+    SAY_NOTHING,
+    MemoryBrokers,
+    MemoryClient,
+    What,
+    damaged,
+    run,
+)
 
 from ottla.client import ClientError, Consumer, ConsumerOptions, RangeReader, Span, TopicPartition
 from ottla.client.errors import NoOffset, OffsetOutOfRange
+from ottla.client.fetched import RawBatch, decode_batch
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.message import Request
 from ottla.wire.messages.fetch import FetchRequest
@@ -297,5 +307,86 @@ def test_a_reader_goes_on_behind_what_it_handed_out() -> None:
                 await records.aclose()
             assert seen == list(range(40))
             assert [record.offset async for record in reader] == []
+
+    run(test)
+
+
+# --- records that cannot be read
+
+
+def poisoned() -> MemoryBrokers:
+    """The second batch of one of two topics cannot be decoded, although it is whole."""
+    brokers = brokers_with(good=10, bad=10)
+    for partition in (GOOD, BAD):
+        brokers.log(partition).append(5)
+    log = brokers.log(BAD)
+    log.batches[-1] = (10, damaged(log.batches[-1][1], is_whole=True))
+    log.append(5)
+    return brokers
+
+
+def offsets_of(batches: Sequence[RawBatch]) -> list[tuple[TopicPartition, int]]:
+    """What stands for `pyarrow.RecordBatch` here."""
+    return [(raw.partition, record.offset) for raw in batches for record in decode_batch(raw)]
+
+
+@pytest.mark.parametrize("way", ["poll", "iterate", "arrow"])
+def test_records_that_cannot_be_read_take_no_other_with_them(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.client.consumer.converter", lambda: offsets_of)
+
+    async def take(consumer: Consumer) -> list[tuple[TopicPartition, int]]:
+        if way == "poll":
+            found = await consumer.poll(timeout_ms=5_000)
+            return [(partition, record.offset) for partition, records in found.items() for record in records]
+        if way == "iterate":
+            record = await anext(consumer)
+            return [(TopicPartition(record.topic, record.partition), record.offset)]
+        return await anext(consumer.arrow())  # type: ignore[return-value]
+
+    async def test() -> None:
+        brokers = poisoned()
+        async with MemoryClient(brokers) as cluster, Consumer(cluster, options()) as consumer:
+            consumer.assign([BAD, GOOD])
+            seen: list[tuple[TopicPartition, int]] = []
+            failures: list[str] = []
+            while len(seen) < 25 or len(failures) < 2:
+                try:
+                    seen += await take(consumer)
+                except ApiError as error:
+                    failures.append(str(error))
+            assert sorted(seen) == [*places(BAD, 10), *places(GOOD, 15)]
+            assert [each for each in seen if each[0] == GOOD] == places(GOOD, 15)
+            assert (consumer.position(BAD), consumer.position(GOOD)) == (10, 15)
+            assert all("bad-0" in each for each in failures)
+            consumer.seek(BAD, 15)
+            while len(seen) < 30:
+                seen += await take(consumer)
+            assert seen[25:] == [(BAD, offset) for offset in range(15, 20)]
+
+    run(test)
+
+
+@pytest.mark.parametrize("way", ["records", "arrow"])
+def test_a_reader_hands_out_what_can_be_read(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.client.ranges.converter", lambda: offsets_of)
+
+    async def test() -> None:
+        async with MemoryClient(poisoned()) as cluster:
+            reader = RangeReader(cluster, [Span("bad", 0), Span("good", 0)])
+            seen: list[tuple[TopicPartition, int]] = []
+
+            async def read_all() -> None:
+                if way == "arrow":
+                    async for columns in reader.arrow():
+                        seen.extend(columns)  # type: ignore[arg-type]
+                else:
+                    async for record in reader:
+                        seen.append((TopicPartition(record.topic, record.partition), record.offset))  # noqa: PERF401 - as they come
+
+            for _ in range(2):
+                with pytest.raises(ApiError, match="bad-0"):
+                    await read_all()
+                assert sorted(seen) == [*places(BAD, 10), *places(GOOD, 15)]
+                assert reader.positions() == {BAD: 10, GOOD: 15}
 
     run(test)
