@@ -252,7 +252,10 @@ def readable(reader: Json, writer: Json) -> int:
     mine, other = drawn(reader, writer)
     if mine.incompatibilities(other):
         return -1
-    to, out_of = (fastavro.parse_schema(json.loads(each.canonical)) for each in (mine, other))
+    try:
+        to, out_of = (fastavro.parse_schema(json.loads(each.canonical)) for each in (mine, other))
+    except fastavro.schema.UnknownType:  # it finds no type without a namespace from inside of one
+        return 0
     try:
         values: list[Any] = list(fastavro.utils.generate_many(out_of, 3))
     except RecursionError:  # a record that holds itself without a way out has no values
