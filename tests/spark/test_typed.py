@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ from ottla.columns.codec import UnsupportedSchema
 from ottla.schemas.framing import guid_of, schema_mark
 from ottla.schemas.schema import SchemaType, Source
 from ottla.spark.rows import TYPES
-from ottla.spark.typed import CORRUPT_TYPE, BadRecord, TypedColumns, typed_columns
+from ottla.spark.typed import CORRUPT_TYPE, Applied, BadRecord, TypedColumns, typed_columns
 from ottla.spark.typed_dead import Undelivered, send_dead
 from ottla.spark.typed_out import typed_output
 from ottla.testing.broker import Broker
@@ -208,6 +209,37 @@ def test_plain_payloads_need_no_registry() -> None:
     assert made is not None
     batch = made.apply(rows([encoded(V1, {"id": 9, "old": "o"})])).batch
     assert batch.column("value").to_pylist() == [{"id": 9, "old": "o"}]
+
+
+def test_any_bytes_in_every_mode() -> None:
+    kinds = ["boolean", "int", "double", ["null", "string"], {"type": "array", "items": ["null", "string", "float"]}]
+    kinds += [{"type": "enum", "name": "E", "symbols": ["A"]}, {"type": "map", "values": "bytes"}]
+    fields = [{"name": f"f{number}", "type": of} for number, of in enumerate(kinds)]
+    text = json.dumps({"type": "record", "name": "R", "fields": fields})
+    rng = random.Random(13)
+    row = [True, -3, 1.5, "é", ["a", None, 2.0], "A", {"k": b"v"}]
+    good = encoded(json.loads(text), {f"f{number}": value for number, value in enumerate(row)})
+    values: list[bytes | None] = [good, None]
+    for _ in range(300):
+        made = bytearray(good)
+        made[rng.randrange(len(good))] = rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF])
+        values.append(bytes(made[: rng.randrange(len(good) + 1) or None]))
+    options = {"value.format": "avro", "value.schema": text, "dlq.topic": "dead"}
+
+    def applied(mode: str) -> Applied:
+        columns = typed_columns({**options, "on.bad": mode}, ["orders"])
+        assert columns is not None
+        return columns.apply(rows(values))
+
+    null, corrupt, dlq = map(applied, ("null", "corrupt", "dlq"))
+    bad = [each is not None for each in corrupt.batch.column("_corrupt").to_pylist()]
+    assert 0 < sum(bad) < len(values) - 2 and not bad[0] and not bad[1]
+    assert null.batch.column("value").null_count == sum(bad) + 1
+    assert dlq.dead is not None and dlq.dead.num_rows == sum(bad)
+    assert dlq.batch.num_rows == len(values) - sum(bad)
+    first = 100 + bad.index(True)
+    with pytest.raises(BadRecord, match=f"offset {first} of orders-1 does not decode: value: "):
+        applied("fail")
 
 
 @pytest.mark.parametrize(
