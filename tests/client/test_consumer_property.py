@@ -111,6 +111,7 @@ class History:
         self.read: dict[TopicPartition, int] = {}  # which one is read
         self.expected: dict[TopicPartition, int] = {}  # what comes next of it
         self.sought: dict[TopicPartition, int] = {}  # offsets of whichever is there then
+        self.ever_sought: dict[TopicPartition, int] = {}  # the highest: a commit of it may be under way still
         self.in_hand: dict[TopicPartition, int] = {}  # where it began
         for name in COUNTS:
             self.make(name)
@@ -143,7 +144,7 @@ class History:
 
     def _stored(self, partition: TopicPartition, offset: int) -> None:
         handed = self.handed.get((partition, self.made[partition.topic]), 0)
-        allowed = max(handed, self.sought.get(partition, 0), self.brokers.log(partition).start)
+        allowed = max(handed, self.ever_sought.get(partition, 0), self.brokers.log(partition).start)
         assert offset <= allowed, f"{partition}: {offset} was committed, {handed} handed out"
 
     # --- the consumer
@@ -175,6 +176,7 @@ class History:
     def _moved(self, partition: TopicPartition, offset: int) -> None:
         self.in_hand.pop(partition, None)
         self.expected[partition] = self.sought[partition] = offset
+        self.ever_sought[partition] = max(self.ever_sought.get(partition, 0), offset)
 
     async def step(self, consumer: Consumer, action: tuple[Any, ...]) -> None:
         match action:
