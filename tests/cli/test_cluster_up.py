@@ -284,6 +284,7 @@ def test_a_throttle_that_a_killed_command_left_behind(local: LocalCluster, ottla
 
 
 def test_a_throttle_goes_with_a_command_that_ends_before_anything_moves(local: LocalCluster, ottla: Ottla) -> None:
+    until(lambda: healthy(ottla))
     move = Move(TopicPartition("kept", 0), (1,), (2,), 100)
 
     async def test() -> None:
