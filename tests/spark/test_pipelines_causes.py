@@ -3,13 +3,19 @@ or (`connect-…`) of a real Connect server; only Java's stacks are cut and path
 
 import importlib
 from pathlib import Path
+from typing import cast
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.client.errors import DeliveryFailed, TopicUnknown
+from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import PIPELINE_ERROR_CHARS_MAX
+from ottla.spark import typed_dead
 from ottla.spark.pipelines import causes
 from ottla.spark.pipelines.causes import Kind, cause_of
 
@@ -175,6 +181,40 @@ def test_a_user_whose_service_does_not_answer_is_tried_again() -> None:
 
     assert said("requests.exceptions.ConnectionError") and said("httpx.ReadTimeout") and said("TimeoutError")
     assert not said("ValueError") and not said("requests.exceptions.HTTPError") and not said("KeyError")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (DeliveryFailed("nothing was delivered within 120000 ms: no connection"), Kind.BROKER_AWAY),
+        (TopicUnknown("nothing known of topic 'dead' within 60000 ms"), Kind.BROKER_AWAY),
+        (ApiError(ErrorCode.NOT_ENOUGH_REPLICAS), Kind.BROKER_AWAY),
+        (ApiError(ErrorCode.MESSAGE_TOO_LARGE), Kind.REFUSED),
+    ],
+)
+def test_a_dead_letter_waits_for_a_broker_that_is_away(
+    error: Exception, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Away:
+        def __init__(self, options: ClientOptions) -> None:
+            pass
+
+        async def __aenter__(self) -> "Away":
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            pass
+
+        async def enqueue(self, *_: object, **__: object) -> None:
+            raise error
+
+    headers = tuple((typed_dead.PREFIX + name, b"1") for name in typed_dead._SAID)
+    monkeypatch.setattr(typed_dead, "Producer", Away)
+    monkeypatch.setattr(typed_dead, "letters", lambda dead: [typed_dead.Letter(None, b"x", headers)])
+    with pytest.raises(typed_dead.Undelivered) as raised:
+        typed_dead.send_dead(ClientOptions(parse_bootstrap("127.0.0.1:9")), "dead", cast("pa.RecordBatch", None))
+    told = cause_of(raised.value)
+    assert (told.kind, told.passes) == (kind, kind.passes)
 
 
 def test_answers_of_brokers_pass_as_kafka_says() -> None:

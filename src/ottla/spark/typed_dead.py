@@ -13,12 +13,20 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ottla.client.errors import ClientError
+from ottla.client.errors import (
+    BufferFull,
+    ClientError,
+    ConnectionLost,
+    DeliveryFailed,
+    NotConnected,
+    RequestTimedOut,
+)
 from ottla.client.options import ClientOptions
 from ottla.client.producer import Producer
 from ottla.model.errors import ApiError
 
 PREFIX = "ottla.dlq."
+_UNANSWERED = (NotConnected, ConnectionLost, RequestTimedOut, DeliveryFailed, BufferFull)
 _SAID = ("topic", "partition", "offset", "reason", "timestamp")
 
 
@@ -46,6 +54,10 @@ class Undelivered(RuntimeError):
     """A dead letter that cannot be sent, so that its batch cannot go on; the message says which, and why."""
 
 
+class UndeliveredYet(Undelivered):
+    """The broker did not answer, or asks to try again: another run of the batch may send it."""
+
+
 def send_dead(options: ClientOptions, topic: str, dead: pa.RecordBatch) -> None:
     """Send rows of `typed.Applied.dead` and wait until they are safe. Raises Undelivered."""
     asyncio.run(_send(options, topic, list(letters(dead))))
@@ -58,13 +70,15 @@ async def _send(options: ClientOptions, topic: str, dead: list[Letter]) -> None:
             try:
                 sent.append(await producer.enqueue(topic, letter.value, letter.key, headers=letter.headers))
             except (ClientError, ApiError) as error:
-                raise Undelivered(_complaint(letter, topic, error)) from error
+                raise _undelivered(letter, topic, error) from error
         for letter, failure in zip(dead, await asyncio.gather(*sent, return_exceptions=True), strict=True):
             if isinstance(failure, BaseException):
-                raise Undelivered(_complaint(letter, topic, failure)) from failure
+                raise _undelivered(letter, topic, failure) from failure
 
 
-def _complaint(letter: Letter, topic: str, error: BaseException) -> str:
+def _undelivered(letter: Letter, topic: str, error: BaseException) -> Undelivered:
     said = {name.removeprefix(PREFIX): (value or b"").decode() for name, value in letter.headers[-len(_SAID) :]}
     where = f"offset {said['offset']} of {said['topic']}-{said['partition']}"
-    return f"the record at {where} does not decode ({said['reason']}), and cannot be sent to {topic}: {error}"
+    passes = error.code.retriable if isinstance(error, ApiError) else isinstance(error, _UNANSWERED)
+    kind = UndeliveredYet if passes else Undelivered
+    return kind(f"the record at {where} does not decode ({said['reason']}), and cannot be sent to {topic}: {error}")

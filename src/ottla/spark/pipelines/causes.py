@@ -66,6 +66,7 @@ _CLASSES = {
     "ottla.client.errors.ProducerFenced": Kind.FENCED,
     "ottla.client.registry.RegistryUnreachable": Kind.REGISTRY_AWAY,
     "ottla.spark.typed.BadRecord": Kind.BAD_RECORD,
+    "ottla.spark.typed_dead.UndeliveredYet": Kind.BROKER_AWAY,
     "ottla.spark.loss.DataLoss": Kind.DATA_LOSS,
     "ottla.spark.lookup.TopicMissing": Kind.NO_TOPIC,
     "ottla.spark.sink.protocol.Refused": Kind.REFUSED,
