@@ -1,8 +1,10 @@
 """Queries as groups: exact end offsets after every batch, under the query's own group."""
 
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from tests.support.node import OttlaNode
@@ -10,7 +12,9 @@ from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking import Blocking
 from ottla.model.ids import TopicPartition
+from ottla.spark import progress as progress_module
 from ottla.spark.progress import (
+    Committer,
     Source,
     commits,
     commits_at_start,
@@ -76,6 +80,47 @@ def test_what_is_committed_where() -> None:
 
 
 @pytest.mark.spark
+def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[Committer, Any, threading.Event]:
+    """A run whose checkpoint ends at 5, at a broker that is slow to store just that; and what lets it go on."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def set_offsets(group: str, offsets: dict[TopicPartition, int]) -> None:
+        (offset,) = offsets.values()
+        if offset == 5:
+            asked.set()
+            assert go_on.wait(60)
+        stored.append(offset)
+
+    monkeypatch.setattr(progress_module, "_LEARN_S", 0.05)
+    monkeypatch.setattr(progress_module, "planned_sources", lambda session, query: [Source("b", "mine")])
+    monkeypatch.setattr(progress_module, "finished_offsets", lambda session, query: ['{"a": {"0": 5}}'])
+    committer = Committer(cast("Any", SimpleNamespace()))
+    client = SimpleNamespace(admin=SimpleNamespace(groups=SimpleNamespace(set_offsets=set_offsets)))
+    monkeypatch.setattr(committer, "_client", lambda bootstrap: client)
+    report = progress('{"a": {"0": 9}}')
+    committer.onQueryStarted(cast("Any", SimpleNamespace(name="revenue", id=report.id, runId=report.runId)))
+    assert asked.wait(60)
+    return committer, report, go_on
+
+
+def test_what_a_checkpoint_knew_is_never_stored_after_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored: list[int] = []
+    committer, report, go_on = slow_start(monkeypatch, stored)
+    threading.Timer(0.3, go_on.set).start()
+    committer.commit(report)
+    until(lambda: len(stored) == 2)
+    assert stored == [5, 9]
+
+
+def test_a_run_that_ended_while_it_began_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored: list[int] = []
+    committer, report, go_on = slow_start(monkeypatch, stored)
+    committer.onQueryTerminated(cast("Any", SimpleNamespace(runId=report.runId)))
+    go_on.set()
+    until(lambda: stored == [5])
+    assert committer.sources_of(report.runId) == []
+
+
 def test_every_batch_is_committed_also_the_last(spark: Any, node: OttlaNode, tmp_path: Path) -> None:
     with Blocking(node.bootstrap) as client:
         for topic in ("lag.one", "lag.two"):

@@ -9,6 +9,7 @@ Rules:
   the group.
 - The group is the source's `kafka.group.id`, else `spark-` and the query's name, else `spark-` and the query's id.
 - Only sources `ottla` count: the broker does the same for those of Spark's own connector, without code in the job.
+- The commits of one run come in order: a batch waits until what its checkpoint knew is stored, however slow the broker.
 - A broker that cannot be reached costs a warning in the log and nothing else: the next batch commits again.
 """
 
@@ -115,24 +116,30 @@ def read_offsets(text: str | None) -> dict[TopicPartition, int]:
     }
 
 
+class _Run:
+    """One run of a query. What it has read is stored one after the other: `storing` is held meanwhile."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source | None] = []
+        self.is_learned = threading.Event()
+        self.storing = threading.Lock()
+        self.is_past_start = False  # it has finished a batch, or ended: what its checkpoint knew is old
+
+
 class Committer(StreamingQueryListener):
     """Listens to one session's queries and commits. `close` ends its connections."""
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
         self._clients: dict[str, Blocking] = {}
-        self._sources: dict[str, list[Source | None]] = {}
-        self._learning: dict[str, threading.Thread] = {}
-        self._reported: set[str] = set()  # runs that have finished a batch
+        self._runs: dict[str, _Run] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         # Now, because a query may be gone when its last report comes; elsewhere, because Spark waits for this call.
-        known = (event.name, str(event.id), str(event.runId))
-        learning = threading.Thread(target=self._begin, args=known, daemon=True)
-        self._learning[str(event.runId)] = learning
-        learning.start()
+        run = self._runs[str(event.runId)] = _Run()
+        threading.Thread(target=self._begin, args=(event.name, str(event.id), run), daemon=True).start()
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         pass
@@ -141,17 +148,23 @@ class Committer(StreamingQueryListener):
         self.commit(event.progress)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._sources.pop(str(event.runId), None)
-        self._learning.pop(str(event.runId), None)
-        self._reported.discard(str(event.runId))
+        run = self._runs.pop(str(event.runId), None)
+        if run is not None:
+            run.is_past_start = True  # another run of the query may be further already
 
     def commit(self, progress: "StreamingQueryProgress") -> None:
         """Commit what a batch has read; failures are logged."""
         with self._failures_logged(progress.name or progress.id):
-            sources = self._sources_of(progress)
-            default = bootstrap_of(self._session) if not sources else ""
-            self._reported.add(str(progress.runId))
-            self._store(commits(progress, sources, default))
+            run = self._known(progress)
+            default = bootstrap_of(self._session) if not run.sources else ""
+            run.is_past_start = True
+            with run.storing:
+                self._store(commits(progress, run.sources, default))
+
+    def sources_of(self, run: object) -> list[Source | None]:
+        """What a run reads, as far as that is known now; nothing through Connect, where nobody can look at it."""
+        known = self._runs.get(str(run))
+        return [] if known is None else known.sources
 
     @contextlib.contextmanager
     def _failures_logged(self, query: object) -> Iterator[None]:
@@ -183,31 +196,29 @@ class Committer(StreamingQueryListener):
                 self._clients[bootstrap] = Blocking(options)
             return self._clients[bootstrap]
 
-    def _sources_of(self, progress: "StreamingQueryProgress") -> list[Source | None]:
-        """From the query's plan; nothing through Connect, where nobody can look at it."""
-        run = str(progress.runId)
-        learning = self._learning.get(run)
-        if learning is not None:
-            learning.join(_LEARN_S)
-        if run not in self._sources:
-            self._learn(str(progress.id), run)  # it was started before we listened
-        return self._sources[run]
+    def _known(self, progress: "StreamingQueryProgress") -> _Run:
+        """The run of a report, with its sources if they can be known."""
+        run = self._runs.get(str(progress.runId))
+        if run is None:  # it was started before we listened
+            run = self._runs[str(progress.runId)] = _Run()
+            self._learn(str(progress.id), run)
+        run.is_learned.wait(_LEARN_S)
+        return run
 
-    def _begin(self, name: str | None, query_id: str, run: str) -> None:
+    def _begin(self, name: str | None, query_id: str, run: _Run) -> None:
         """A query has started: find out what it reads, and commit what its checkpoint knows of that."""
         self._learn(query_id, run)
         offsets: list[str | None] = []
         with contextlib.suppress(Exception):  # Spark may be ending, or keep this elsewhere
             offsets = finished_offsets(self._session, query_id)
-        with self._failures_logged(name or query_id):
-            if run not in self._reported:
-                self._store(commits_at_start(name, query_id, offsets, self._sources.get(run, [])))
+        with self._failures_logged(name or query_id), run.storing:
+            if not run.is_past_start:
+                self._store(commits_at_start(name, query_id, offsets, run.sources))
 
-    def _learn(self, query_id: str, run: str) -> None:
-        found: list[Source | None] = []
+    def _learn(self, query_id: str, run: _Run) -> None:
         with contextlib.suppress(Exception):  # Spark may be ending; what is not known goes by the session's settings
-            found = planned_sources(self._session, query_id)
-        self._sources[run] = found
+            run.sources = planned_sources(self._session, query_id)
+        run.is_learned.set()
 
 
 def planned_sources(session: "SparkSession", query_id: str) -> list[Source | None]:
@@ -268,6 +279,13 @@ def watch(session: "SparkSession") -> Committer:
         session.streams.addListener(found)
         atexit.register(found.close)
     return found
+
+
+def groups_of(session: "SparkSession", name: str | None, query_id: object, run: object) -> set[str]:
+    """The groups under which a run of a query commits."""
+    watching = _watching.get(session)
+    sources = watching.sources_of(run) if watching is not None else []
+    return {group_of(name, query_id, each.group) for each in sources if each is not None} or {group_of(name, query_id)}
 
 
 def unwatch(session: "SparkSession") -> None:
