@@ -6,13 +6,14 @@ outlive the command that set them, so they say whose they are:
 - A list of ours has an entry `2147483647:BROKER` for every broker whose rate we set. No topic has that partition, so
   the entry throttles nothing, in Kafka neither.
 - The entries are written before the rates and go after them: whenever a command is killed, what it had set is known.
+- A list of ours grows until it is taken off: another command on the same topic adds to what a killed one left there.
 - A topic or broker that has a throttle without such an entry has it from somebody else, and keeps it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -120,19 +121,26 @@ async def slow_down(admin: Admin, moves: Iterable[Move], rate: int) -> Throttles
             concerned |= {*move.before, *move.after}
     if not lists:
         return NOTHING
-    others = (await find(admin)).others
+    known = await find(admin)
+    others = known.others
     free = [topic for topic in lists if Resource.topic(topic) not in others]
     brokers = concerned.intersection(admin.cluster.metadata.brokers) if free else set()
     ours = [each for each in sorted(brokers) if Resource.broker(each) not in others]
     marks = [f"{_MARK}{each}" for each in ours]
+    listed = await admin.configs.describe_each([Resource.topic(each) for each in free if each in known.topics], _LISTS)
+    before = listed.all()
     for topic in free:
         sources, targets = lists[topic]
-        values = {_SOURCES: ",".join([*sources, *marks]), _TARGETS: ",".join(targets)}
+        old = before.get(Resource.topic(topic), ())
+        values = {
+            _SOURCES: ",".join(dict.fromkeys([*_listed(old, _SOURCES), *sources, *marks])),
+            _TARGETS: ",".join(dict.fromkeys([*_listed(old, _TARGETS), *targets])),
+        }
         await admin.configs.set(Resource.topic(topic), values)
     for broker in ours:
         await admin.configs.set(Resource.broker(broker), dict.fromkeys(_RATES, str(rate)))
     touched = {*map(Resource.topic, lists), *map(Resource.broker, concerned)}
-    marked = dict.fromkeys(free, tuple(ours))
+    marked = _joined(dict.fromkeys(free, tuple(ours)), {each: known.topics.get(each, ()) for each in free})
     return Throttles(marked, tuple(ours), tuple(each for each in others if each in touched))
 
 
@@ -141,7 +149,7 @@ async def take_off(admin: Admin, known: Throttles = NOTHING) -> Throttles:
     is `known` to be set may be news to the broker that is asked."""
     seen = await find(admin)
     brokers = tuple(sorted({*seen.brokers, *known.brokers}))
-    found = Throttles(known.topics | seen.topics, brokers, seen.others)
+    found = Throttles(_joined(known.topics, seen.topics), brokers, seen.others)
     away: list[int] = []
     for broker in found.brokers:
         # Only a broker itself takes its settings. The mark of one that is away stays, for another time.
@@ -189,8 +197,18 @@ def _is_set(entries: Iterable[ConfigEntry]) -> bool:
     return any(each.value and not each.is_default for each in entries)
 
 
-def _marked(entries: Sequence[ConfigEntry]) -> tuple[int, ...]:
+def _listed(entries: Iterable[ConfigEntry], name: str) -> list[str]:
+    """The entries of a topic's list."""
+    value = next((each.value for each in entries if each.name == name), None) or ""
+    return [each.strip() for each in value.split(",") if each.strip()]
+
+
+def _marked(entries: Iterable[ConfigEntry]) -> tuple[int, ...]:
     """The brokers that the list of a topic names as ours."""
-    listed = next((each.value for each in entries if each.name == _SOURCES), None) or ""
-    marks = [each.strip().removeprefix(_MARK) for each in listed.split(",") if each.strip().startswith(_MARK)]
+    marks = [each.removeprefix(_MARK) for each in _listed(entries, _SOURCES) if each.startswith(_MARK)]
     return tuple(sorted({int(each) for each in marks if each.isdecimal()}))
+
+
+def _joined(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The brokers that either names, by topic."""
+    return {topic: tuple(sorted({*one.get(topic, ()), *other.get(topic, ())})) for topic in {**one, **other}}
