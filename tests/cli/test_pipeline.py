@@ -41,16 +41,20 @@ def test_pipelines_as_others_see_them(ottla: Callable[..., Run], ottla_broker: B
         board.ensure()
         board.publish(shop)
         board.publish(replace(shop, name="old", updated_ms=now_ms - 60_000))
-        board.publish(replace(shop, name="gone", state="failed", error="no topic"))
+        board.publish(replace(shop, name="gone", state="failed", error="no topic", queries=[]))
+        first = {"query": "new-first", "batch": None, "lag": None, "lag_seconds": None}
+        board.publish(replace(shop, name="new", queries=[FIGURES, first]))
 
         rows = {row["pipeline"]: row for row in ottla("pipeline", "list", "--json").json}
         assert {name: row["state"] for name, row in rows.items()} == {
             "shop": "running",
             "old": "lost",
             "gone": "failed",
+            "new": "running",
         }
+        assert rows["gone"]["lag"] is rows["new"]["lag"] is None, "nobody knows how far behind they are"
         assert (rows["shop"]["lag"], rows["shop"]["lag_seconds"], rows["shop"]["rows/s"]) == (3, 1.25, 20.5)
-        assert [line.split("\t")[:2] for line in ottla("pipeline", "list").lines[1:]][2] == ["shop", "running"]
+        assert [line.split("\t")[:2] for line in ottla("pipeline", "list").lines[1:]][3] == ["shop", "running"]
 
         shown = ottla("pipeline", "status", "shop").out
         assert "running" in shown and "1.2 s" in shown and "12 rows, 2.0 KiB" in shown

@@ -198,7 +198,7 @@ def test_bad_json_in_every_mode_of_a_real_query(spark: Any, node: OttlaNode) -> 
 
     def read(mode: str) -> Any:
         given = {"kafka.bootstrap.servers": node.bootstrap, "subscribe": topic, "value.format": "json", "on.bad": mode}
-        more = {"value.schema": json.dumps(SCHEMA), "dlq.topic": f"{topic}-dead"}
+        more = {"value.schema": json.dumps(SCHEMA)} | ({"dlq.topic": f"{topic}-dead"} if mode == "dlq" else {})
         columns = ["offset", "value.id", "_corrupt.reason" if mode == "corrupt" else "cast(null as string) as reason"]
         frame = spark.read.format("ottla").options(**given, **more).load()
         return frame.selectExpr(f"'{mode}' as mode", *columns)

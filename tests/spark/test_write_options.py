@@ -19,6 +19,7 @@ from ottla.spark.sink.transactions import driver_id, sink_name, task_id, task_pr
         ({"batch.id": "7", "sink.id": "s"}, True, "streams have numbers of their own"),
         ({"sink.id": "s", "sink.give.up": "run-1"}, True, "<run>:<batch> is expected"),
         ({"sink.id": "s", "sink.give.up": ":3"}, True, "<run>:<batch> is expected"),
+        ({"sink.id": "s", "dlq.topic": "dead"}, True, "option 'dlq.topic' is for reading"),
         ({"sink.id": "s", "kafka.acks": "1"}, True, "needs kafka.acks=all"),
     ],
 )

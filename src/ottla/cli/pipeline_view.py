@@ -128,7 +128,8 @@ def _text(value: object) -> str:
 
 
 def row_of(status: Status) -> dict[str, Any]:
-    """A pipeline as lists show it."""
+    """A pipeline as lists show it. Its lag is unknown as long as that of any of its queries is."""
+    lags = [each.get("lag") for each in status.queries]
     seconds = [each["lag_seconds"] for each in status.queries if each.get("lag_seconds") is not None]
     running = status.state == "running"
     return {
@@ -136,7 +137,7 @@ def row_of(status: Status) -> dict[str, Any]:
         "state": status.state,
         "queries": len(status.queries),
         "rows/s": sum(each.get("processed_rate") or 0 for each in status.queries) if running else None,
-        "lag": sum(each.get("lag") or 0 for each in status.queries),
+        "lag": sum(lags) if lags and None not in lags else None,
         "lag_seconds": max(seconds) if seconds else None,
         "host": status.host,
         "updated": time_text(status.updated_ms),

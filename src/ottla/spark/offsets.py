@@ -56,7 +56,17 @@ def parse_limit(
     if offsets is None:
         return Everywhere(default)
     named = {"earliest": EARLIEST_OFFSET, "latest": LATEST_OFFSET}.get(offsets.strip().lower())
-    return Everywhere(named) if named is not None else Specific(parse_offsets(f"{side}Offsets", offsets))
+    if named is not None:
+        return Everywhere(named)
+    option = f"{side}Offsets"
+    found = parse_offsets(option, offsets)
+    for partition, offset in found.items():
+        if offset < EARLIEST_OFFSET:
+            raise OptionError(
+                f"option {option}: {offset} is no offset of {partition}; below zero there are only "
+                "-2 (the earliest) and -1 (the latest)"
+            )
+    return Specific(found)
 
 
 def parse_offsets(option: str, value: str) -> Offsets:

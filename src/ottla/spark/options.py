@@ -164,7 +164,7 @@ TABLE: tuple[Option, ...] = (
     Option("key.message", text, None, "Protobuf: the message of the file that keys are.", Use.BOTH),
     Option("columns.flatten", boolean, False, "Typed fields as columns of their own.", Use.BOTH),
     Option("on.bad", one_of("fail", "null", "corrupt", "dlq"), "fail", "What becomes of records that do not decode."),
-    Option("dlq.topic", text, None, "Where bad records go with `on.bad=dlq`.", Use.BOTH),
+    Option("dlq.topic", text, None, "Where bad records go with `on.bad=dlq`."),
     # --- writing ------------------------------------------------------------------------------------------------
     Option("topic", text, None, "Where rows go that have no column `topic`.", Use.WRITE),
     Option("delivery", one_of("exactly_once", "at_least_once"), None, "What a crash may cost.", Use.WRITE),

@@ -112,7 +112,9 @@ def parse_read(raw: Mapping[str, str], *, streaming: bool | None) -> ReadSetting
         _check_stream(options)
     elif streaming is not None:
         _check_batch(starting, ending)
-    return ReadSettings(kafka, _chosen(options), starting, ending, options, dict(raw), _columns(options))
+    chosen = _chosen(options)
+    _check_letters(options, chosen)
+    return ReadSettings(kafka, chosen, starting, ending, options, dict(raw), _columns(options))
 
 
 def _chosen(options: Mapping[str, Any]) -> Chosen:
@@ -148,6 +150,22 @@ def _columns(options: Mapping[str, Any]) -> tuple[str, ...]:
     if unknown:
         raise OptionError(f"option columns: there is no column {unknown[0]!r}; there are {', '.join(known)}")
     return tuple(dict.fromkeys(by_lower[name.lower()] for name in chosen))
+
+
+def _check_letters(options: Mapping[str, Any], chosen: Chosen) -> None:
+    """Dead letters do not go where they would be read, and found bad, again: a stream of them would never end."""
+    letters = options["dlq.topic"]
+    if not letters:
+        return
+    if options["on.bad"] != "dlq":
+        raise OptionError(f"option dlq.topic has no effect with on.bad={options['on.bad']}: set on.bad=dlq")
+    if letters in chosen.topics or any(each.topic == letters for each in chosen.partitions):
+        raise OptionError(f"option dlq.topic: topic {letters!r} is read itself; dead letters need a topic of their own")
+    if chosen.pattern is not None and re.search(chosen.pattern, letters):
+        raise OptionError(
+            f"option dlq.topic: the pattern {chosen.pattern!r} matches topic {letters!r}, so dead letters would be "
+            "read again; choose a name that it does not match"
+        )
 
 
 def _check_stream(options: Mapping[str, Any]) -> None:

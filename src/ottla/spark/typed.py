@@ -125,7 +125,7 @@ def typed_columns(options: Mapping[str, str], topics: Sequence[str]) -> TypedCol
     if all(each == "raw" for each in formats.values()):
         return None
     on_bad = given.get("on.bad", "fail").strip().lower()
-    dlq_topic = given.get("dlq.topic")
+    dlq_topic = given.get("dlq.topic", "").strip() or None
     if on_bad == "dlq" and not dlq_topic:
         raise ValueError("on.bad=dlq needs dlq.topic: where bad records go")
     registry = registry_of(given)

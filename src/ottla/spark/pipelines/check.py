@@ -40,7 +40,7 @@ def _of_topics(each: Built, known: set[str]) -> list[PipelineError]:
         for name in (*each.output.topics, *late)
         if name not in known
     ]
-    both = sorted(set(each.reads) & set(each.output.topics))
+    both = sorted(set(each.reads) & {*each.output.topics, *late})
     found += [made.error(f"reads and writes topic {name!r}: it would never end") for name in both]
     return found
 
