@@ -75,11 +75,12 @@ def test_a_log_shorter_than_planned(node: OttlaNode) -> None:
     assert values(lenient, span(topic, 5, 12)) == [5, 6, 7, 8, 9]
 
 
-def empty(reading: _Reading, high_watermark: int, last_stable_offset: int, times: int) -> None:
-    """So many answers without anything, at offset 5; each is half a second in coming."""
-    for _ in range(times):
+def empty(reading: _Reading, high_watermark: int, last_stable_offset: int, times: int, each_s: float = 0.5) -> None:
+    """So many answers without anything, at offset 5; each is so long in coming."""
+    for number in range(times):
         assert not reading._cursor.done
-        reading._count_empty(Fetched(reading._cursor, [], 5, high_watermark, last_stable_offset))
+        fetched = Fetched(reading._cursor, [], 5, high_watermark, last_stable_offset)
+        reading._look_at_empty(fetched, number * each_s)
 
 
 def at_5(**options: str) -> _Reading:
@@ -90,14 +91,22 @@ def at_5(**options: str) -> _Reading:
     return reading
 
 
-def test_what_compaction_removed_at_the_end_is_no_loss() -> None:
+def test_what_compaction_removed_at_the_end_is_no_loss(caplog: pytest.LogCaptureFixture) -> None:
     """The broker has nothing from 5 on, and says that 10 can be read: if that stays so, the range is read."""
     reading = at_5()
-    empty(reading, 10, 10, 60)
+    empty(reading, 10, 10, 61)
     assert reading._cursor.done
+    assert "offsets 5 to 9 of t-0 do not come for 30000 ms" in caplog.text
     reading = at_5(**{"kafkaConsumer.pollTimeoutMs": "2000"})
-    empty(reading, 10, 10, 4)
+    empty(reading, 10, 10, 5)
     assert reading._cursor.done
+
+
+def test_answers_that_come_at_once_are_no_time() -> None:
+    """A broker that throttles, or waits for remote storage, may answer a thousand times in a second."""
+    reading = at_5()
+    empty(reading, 10, 10, 1_000, each_s=0.001)
+    assert not reading._cursor.done
 
 
 def test_what_is_held_back_by_a_transaction_is_not_passed_over() -> None:

@@ -10,6 +10,7 @@ Rules:
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ from ottla.spark.read_settings import ReadSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_log = logging.getLogger(__name__)
 
 _GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 # How long answers come without anything until offsets below the high watermark count as a gap: a broker that throttles,
@@ -71,7 +74,7 @@ class _Reading:
         self._fetch = settings.fetch_options()
         self._cursor = Cursor(part.partition, part.start, part.end, part.topic_id)
         self._asked_at = part.start
-        self._empty = 0
+        self._empty_since_s: float | None = None
 
     async def answers(self) -> AsyncGenerator[list[RawBatch], None]:
         """What each answer of a broker brings, until the range is read."""
@@ -99,7 +102,7 @@ class _Reading:
                 if fetched.error is not None:
                     self._pass_over(fetched.error)
                     continue
-                self._count_empty(fetched)
+                self._look_at_empty(fetched, asyncio.get_running_loop().time())
                 planned = self._planned(fetched.batches)
                 if planned is fetched.batches and not self._cursor.done:
                     fetcher.start([self._cursor])  # the broker works while Spark takes these
@@ -170,23 +173,28 @@ class _Reading:
         else:
             raise error
 
-    def _count_empty(self, fetched: Fetched) -> None:
+    def _look_at_empty(self, fetched: Fetched, now_s: float) -> None:
         """Nothing comes for offsets below the end of what may be read: compaction has removed them. Nothing comes for
         long and the log ends before the range does: it was truncated. If it does not, a transaction is open."""
-        self._empty = 0 if fetched.next_offset > self._asked_at else self._empty + 1
+        has_moved = fetched.next_offset > self._asked_at
         self._asked_at = fetched.next_offset
+        if has_moved or self._empty_since_s is None:
+            # From the first answer without anything on: before it, Spark may have taken rows for long.
+            self._empty_since_s = None if has_moved else now_s
+            return
+        waited_ms = (now_s - self._empty_since_s) * 1000
         readable_to = fetched.last_stable_offset if self._settings.read_committed else fetched.high_watermark
-        waited_ms = self._empty * max(self._fetch.max_wait_ms, 1)
         patience_ms = self._settings.options["kafkaConsumer.pollTimeoutMs"]
         partition = self._part.partition
-        what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come: "
+        what = f"offsets {self._cursor.position} to {self._part.end - 1} of {partition} do not come"
         if readable_to >= self._part.end:
-            if self._empty and waited_ms >= min(_GAP_MS, patience_ms):
+            if waited_ms >= min(_GAP_MS, patience_ms):
+                _log.warning("%s for %.0f ms: taken for a gap that compaction left, and passed over", what, waited_ms)
                 self._cursor.position = self._part.end
         elif waited_ms > patience_ms and fetched.high_watermark >= self._part.end:
-            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{what}a transaction is open at {readable_to}")
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"{what}: a transaction is open at {readable_to}")
         elif waited_ms > patience_ms:
-            self._lose(DataLoss(partition, Reason.TRUNCATED, f"{what}it can be read up to {readable_to}"))
+            self._lose(DataLoss(partition, Reason.TRUNCATED, f"{what}: it can be read up to {readable_to}"))
 
     async def _is_same_topic(self, cluster: Cluster) -> bool:
         """False if the topic is another one by now, and that is not an error."""
