@@ -13,12 +13,14 @@ from tests.support.waiting import WAIT_S, until
 from ottla.client.blocking import Blocking
 from ottla.model.ids import TopicPartition
 from ottla.spark import progress as progress_module
+from ottla.spark.pipelines.reports import Reports
 from ottla.spark.progress import (
     Committer,
     Source,
     commits,
     commits_at_start,
     group_of,
+    groups_of,
     planned_sources,
     read_offsets,
     unwatch,
@@ -80,6 +82,10 @@ def test_what_is_committed_where() -> None:
 
 
 @pytest.mark.spark
+class Session:
+    """Something to watch."""
+
+
 def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[Committer, Any, threading.Event]:
     """A run whose checkpoint ends at 5, at a broker that is slow to store just that; and what lets it go on."""
     asked, go_on = threading.Event(), threading.Event()
@@ -94,7 +100,7 @@ def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[Comm
     monkeypatch.setattr(progress_module, "_LEARN_S", 0.05)
     monkeypatch.setattr(progress_module, "planned_sources", lambda session, query: [Source("b", "mine")])
     monkeypatch.setattr(progress_module, "finished_offsets", lambda session, query: ['{"a": {"0": 5}}'])
-    committer = Committer(cast("Any", SimpleNamespace()))
+    committer = Committer(cast("Any", Session()))
     client = SimpleNamespace(admin=SimpleNamespace(groups=SimpleNamespace(set_offsets=set_offsets)))
     monkeypatch.setattr(committer, "_client", lambda bootstrap: client)
     report = progress('{"a": {"0": 9}}')
@@ -119,6 +125,20 @@ def test_a_run_that_ended_while_it_began_leaves_nothing(monkeypatch: pytest.Monk
     go_on.set()
     until(lambda: stored == [5])
     assert committer.sources_of(report.runId) == []
+
+
+def test_lag_is_asked_of_the_group_that_is_committed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    committer, report, go_on = slow_start(monkeypatch, [])
+    go_on.set()
+    session = cast("Any", committer._session)
+    monkeypatch.setitem(progress_module._watching, session, committer)
+    groups = SimpleNamespace(lag=lambda group: [SimpleNamespace(records=3, seconds=1.5)] if group == "mine" else [])
+    told: list[Any] = []
+    client = cast("Any", SimpleNamespace(admin=SimpleNamespace(groups=groups)))
+    reports = Reports(["revenue"], session, client, told.append)
+    reports.onQueryProgress(cast("Any", SimpleNamespace(progress=report)))
+    assert [each["lag_seconds"] for each in told] == [1.5]
+    assert groups_of(session, "revenue", report.id, "another run") == {"spark-revenue"}
 
 
 def test_every_batch_is_committed_also_the_last(spark: Any, node: OttlaNode, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -19,7 +19,10 @@ from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.spark.pipelines.figures import begun, figures_of, merged
 from ottla.spark.pipelines.keeping import Kept
-from ottla.spark.progress import group_of
+from ottla.spark.progress import groups_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _DRAIN_S = 10.0
 _LOOK_EVERY_S = 0.05
@@ -29,8 +32,15 @@ Figures = dict[str, Any]
 class Reports(StreamingQueryListener):
     """Of the queries with these names; others may run in the same session."""
 
-    def __init__(self, names: Iterable[str], client: Blocking, on_progress: Callable[[Figures], None]) -> None:
+    def __init__(
+        self,
+        names: Iterable[str],
+        spark: "SparkSession",
+        client: Blocking,
+        on_progress: Callable[[Figures], None],
+    ) -> None:
         self._names = frozenset(names)
+        self._spark = spark
         self._client = client
         self._on_progress = on_progress
         self._lock = threading.Lock()
@@ -47,7 +57,7 @@ class Reports(StreamingQueryListener):
             query = each.query
             if query is not None and self._seen(each.name) < 0 and query.isActive:
                 figures = begun(query, each.name)
-                figures["lag"], figures["lag_seconds"] = self._lag(each.name)
+                figures["lag"], figures["lag_seconds"] = self._lag(figures)
                 with self._lock:
                     if self._figures.get(each.name, {}).get("batch") is None:
                         self._figures[each.name] = figures
@@ -66,10 +76,11 @@ class Reports(StreamingQueryListener):
             batch = self._figures.get(name, {}).get("batch")
         return -1 if batch is None else int(batch)
 
-    def _lag(self, name: str) -> tuple[int | None, float | None]:
-        """Of the group of a query, in records and in seconds, as far as they are known."""
+    def _lag(self, figures: Figures) -> tuple[int | None, float | None]:
+        """Of the groups under which the run commits, in records and in seconds, as far as they are known."""
+        groups = groups_of(self._spark, figures["query"], figures["id"], figures["run"])
         try:
-            lags = self._client.admin.groups.lag(group_of(name, ""))
+            lags = [each for group in sorted(groups) for each in self._client.admin.groups.lag(group)]
         except (ClientError, ApiError, OSError, RuntimeError):
             return None, None
         records = [each.records for each in lags if each.records is not None]
@@ -84,9 +95,10 @@ class Reports(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         if event.progress.name not in self._names:
             return
-        figures = merged(self._figures, figures_of(event.progress))
-        figures["lag_seconds"] = self._lag(figures["query"])[1]
+        figures = figures_of(event.progress)
+        figures["lag_seconds"] = self._lag(figures)[1]
         with self._lock:
+            figures = merged(self._figures, figures)
             self._figures[figures["query"]] = figures
         self._on_progress(figures)
 

@@ -86,7 +86,7 @@ class Runner:
         self._herald: Herald | None = None
         names = [pipeline.query_name(each) for each in pipeline.queries]
         self._near = impatient(client)
-        self._reports = Reports(names, self._near, self._progressed)
+        self._reports = Reports(names, spark, self._near, self._progressed)
         self.status = replace(identity, name=pipeline.name, run=run_id, state="starting")
 
     def request_stop(self) -> None:
@@ -94,6 +94,14 @@ class Runner:
 
     def claim(self) -> None:
         """The name is ours from here on. PipelineError if it runs elsewhere."""
+        try:
+            self._claim()
+        except BaseException:
+            self._near.close(discard=True)  # there will be no `run`, which closes it else
+            raise
+        self._on_event({"event": "starting", "pipeline": self._pipeline.name, "error": None})
+
+    def _claim(self) -> None:
         Board(self._client).ensure()
         before = previous_run(self._client, self._pipeline.name, force=self._settings.force)
         generation = (before.generation if before is not None else 0) + (1 if self._settings.replay else 0)
@@ -102,7 +110,6 @@ class Runner:
         self._late = Latecomers(self._spark, late)
         self._herald = Herald(self._near, self.status, self.request_stop)
         self._herald.start()
-        self._on_event({"event": "starting", "pipeline": self._pipeline.name, "error": None})
 
     def run(self, built: list[Built]) -> Status:
         """Until all queries have ended or a stop was asked for. Raises PipelineError if one failed for good. `claim`
