@@ -6,7 +6,7 @@ from asyncio import Future
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.support.waiting import until
@@ -15,7 +15,10 @@ from ottla.client.blocking import Blocking
 from ottla.client.errors import ConnectionLost
 from ottla.client.options import wall_clock_ms
 from ottla.model.resources import Resource
+from ottla.spark.pipelines import run
+from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.herald import Herald, impatient
+from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.replay import parse_from
 from ottla.spark.pipelines.status import TOPIC, Board, Heard, Status
 from ottla.testing.broker import Broker
@@ -167,6 +170,41 @@ def test_a_herald_ends_although_its_broker_does_not_answer(client: Blocking, mon
     herald.close()
     own.close(discard=True)
     until(lambda: not herald._thread.is_alive())
+
+
+def test_a_herald_goes_on_after_an_error_that_nobody_thought_of(
+    client: Blocking, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Board(client).ensure()
+    stopped, failed = Event(), Event()
+    listen = Board.listen
+
+    def failing_once(self: Board, name: str, run: str) -> Heard:
+        if not failed.is_set():
+            failed.set()
+            raise LookupError("nobody thought of this")
+        return listen(self, name, run)
+
+    monkeypatch.setattr(Board, "listen", failing_once)
+    herald = Herald(client, running("a", "r1"), stopped.set)
+    herald.start()
+    assert failed.wait(60)
+    Board(client).ask_to_stop(running("a", "r1"))
+    assert stopped.wait(60)
+    herald.close()
+    assert "nobody thought of this" in caplog.text
+
+
+def test_a_run_that_may_not_have_its_name_leaves_no_client(client: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:
+    Board(client).ensure()
+    Board(client).publish(replace(running("a"), host="there", updated_ms=wall_clock_ms()))
+    own = impatient(client)
+    monkeypatch.setattr(run, "impatient", lambda client: own)
+    pipeline = Pipeline("a", "a.py", (), ())
+    runner = run.Runner(pipeline, cast("Any", None), client, run.Settings("c"), run_id="r2", identity=running("a"))
+    with pytest.raises(PipelineError, match="pipeline a runs already, on there"):
+        runner.claim()
+    assert own._loop.is_closed
 
 
 @pytest.mark.parametrize("junk", [b"junk", b"[]", b"{}", b'{"name": "x", "run": 1, "state": "running"}', b"\xff"])

@@ -3,7 +3,7 @@ broker that is away makes everybody wait who asks it for something.
 
 Rules:
 - The newest status is told when it changes and with every beat; older ones that were not told yet are forgotten.
-- A broker that does not answer is away until it does again; nobody here gives up.
+- A broker that does not answer is away until it does again; nobody here gives up, whatever else goes wrong.
 - A run that was replaced by another tells nothing more: the name is the other's.
 """
 
@@ -99,6 +99,9 @@ class Herald:
                 return  # nobody waits for it any more: the client was closed
             except ApiError as error:
                 log.warning("the status cannot be written, or commands cannot be read: %s", error)
+            except Exception:
+                # Without this thread the run would count as lost, and hear no stop.
+                log.exception("the status cannot be written, or commands cannot be read")
             if is_last:
                 return
 
