@@ -127,7 +127,8 @@ class MemoryBrokers:
             controller_id=1,
             topics=[],
         )
-        for name in [each.name or "" for each in request.topics or ()]:
+        named = None if request.topics is None else [each.name or "" for each in request.topics]
+        for name in list(self.topics) if named is None else named:
             topic, what = self.topics.get(name), told(TopicPartition(name, 0))
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else ErrorCode.NONE
             code = what if isinstance(what, ErrorCode) else code
@@ -228,7 +229,11 @@ class MemoryBrokers:
     def _offset_fetch(self, node_id: int, request: OffsetFetchRequest, told: Any, version: int) -> OffsetFetchResponse:
         kind = OffsetFetchResponse.Group.Topics
         topics = []
-        for topic in request.groups[0].topics or ():
+        asked = request.groups[0].topics
+        if asked is None:
+            wanted = OffsetFetchRequest.Group.Topics
+            asked = [wanted(name=at.topic, partition_indexes=[at.partition]) for at in self.committed]
+        for topic in asked:
             parts = []
             by_id = topic.topic_id if version >= 10 else NO_ID
             for index in topic.partition_indexes:

@@ -127,15 +127,30 @@ class GroupOffsets:
 
     async def fetch_all(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Everything that is committed."""
+        return (await self.fetch_all_each()).all()
+
+    async def fetch_all_each(self) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        """The same, with an outcome per partition. Topics that are gone have none."""
         group = OffsetFetchRequest.Group(group_id=self._group_id, topics=None)
         request = OffsetFetchRequest(group_id=self._group_id, topics=None, groups=[group], require_stable=True)
         # Before topics had ids in it: the answer then names topics that this client has never heard of.
         answer = await self._coordinator.call(
-            request, OffsetFetchResponse, error_of=_first_fetch_error, at_most=_FETCH_BY_ID_SINCE - 1
+            request, OffsetFetchResponse, error_of=_group_error, at_most=_FETCH_BY_ID_SINCE - 1
         )
-        check(_first_fetch_error(answer))
-        found = ((partition, place) for partition, place, code in _places(answer, {}) if not code)
-        return {partition: place for partition, place in found if place.offset >= 0}
+        check(_group_error(answer))
+        outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
+        for partition, place, code in _places(answer, {}):
+            if code and code not in _STALE_TOPIC:
+                outcomes.failed[partition] = ApiError(code)
+            elif not code and place.offset >= 0:
+                outcomes.found[partition] = place
+        passing = [partition for partition, error in outcomes.failed.items() if self._cluster.passes(error)]
+        later = await self.fetch(passing)
+        for partition in passing:
+            del outcomes.failed[partition]
+        outcomes.found.update({partition: place for partition, place in later.found.items() if place is not None})
+        outcomes.failed.update(later.failed)
+        return outcomes
 
     async def fetch(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
         """What is committed; None where nothing is."""
@@ -233,11 +248,6 @@ def _common_error(answer: OffsetCommitResponse) -> ErrorCode:
 def _group_error(answer: OffsetFetchResponse) -> ErrorCode:
     codes = [answer.error_code, *(group.error_code for group in answer.groups)]
     return next((error_code(code) for code in codes if code), ErrorCode.NONE)
-
-
-def _first_fetch_error(answer: OffsetFetchResponse) -> ErrorCode:
-    codes = (code for _, _, code in _places(answer, {}) if code and code not in _STALE_TOPIC)
-    return _group_error(answer) or next(codes, ErrorCode.NONE)
 
 
 def _is_stale_topic(error: Exception) -> bool:

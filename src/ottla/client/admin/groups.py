@@ -8,17 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.client.admin.asking import ask_every_broker, one_by_one, told
+from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
 from ottla.client.errors import check
-from ottla.client.fetching import ReadOptions
 from ottla.client.group_metadata import GroupMetadata
 from ottla.client.metadata import TopicInfo
-from ottla.client.offsets import bounds_each
+from ottla.client.offsets import Bounds, bounds_each
 from ottla.client.outcomes import Outcomes
-from ottla.client.ranges import RangeReader, Span
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -180,14 +179,16 @@ class Groups:
     async def lag_each(
         self, group_id: str, partitions: Iterable[TopicPartition] = ()
     ) -> Outcomes[TopicPartition, PartitionLag]:
-        """The same, with an outcome per partition: a leader that is away does not take the others' lag with it."""
-        committed = await self.offsets(group_id)
-        wanted = sorted({*committed, *partitions})
+        """The same, with an outcome per partition: neither a leader that is away nor records that cannot be read take
+        the others' lag with them."""
+        stored = await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch_all_each()
+        committed = stored.found
+        wanted = sorted({*committed, *partitions} - stored.failed.keys())
         known = {topic.name: topic.partition_count for topic in await self._topics()}
         there = [each for each in wanted if each.partition < known.get(each.topic, 0)]  # of topics that still exist
         bounds = await bounds_each(self._cluster, there)
         lags: dict[TopicPartition, PartitionLag] = {}
-        unread: list[Span] = []
+        unread: dict[TopicPartition, Bounds] = {}
         for partition in (each for each in there if each in bounds.found):
             place, (start, end) = committed.get(partition), bounds.found[partition]
             # What retention has deleted before it was read is still owed, but has no time any more.
@@ -197,30 +198,19 @@ class Groups:
                 partition, place.offset if place else None, end, records, 0.0 if records == 0 else None
             )
             if place is not None and begin < end:
-                unread.append(Span(*partition, begin, end))
-        for partition, timestamp in (await self._first_times(unread)).items():
-            waited_ms = max(self._cluster.options.now_ms() - timestamp, 0)
-            lags[partition] = lags[partition]._replace(seconds=waited_ms / 1000)
-        return Outcomes(lags, bounds.failed)
+                unread[partition] = Bounds(begin, end)
+        times = await first_times(self._cluster, unread)
+        for partition, timestamp in times.found.items():
+            if timestamp is not None:
+                waited_ms = max(self._cluster.options.now_ms() - timestamp, 0)
+                lags[partition] = lags[partition]._replace(seconds=waited_ms / 1000)
+        failed = stored.failed | bounds.failed | times.failed
+        return Outcomes({at: lag for at, lag in lags.items() if at not in failed}, failed)
 
     async def _topics(self) -> list[TopicInfo]:
         answer, _ = await self._cluster.refresh(None)
         found = (self._cluster.metadata.topics.get(each.name or "") for each in answer.topics)
         return [each for each in found if each is not None]
-
-    async def _first_times(self, spans: Iterable[Span]) -> dict[TopicPartition, int]:
-        """The timestamp of the first record of each span; one small fetch for all partitions of a broker."""
-        waiting = {TopicPartition(span.topic, span.partition): span for span in spans}
-        times: dict[TopicPartition, int] = {}
-        if not waiting:
-            return times
-        options = ReadOptions(max_partition_bytes=1)  # a broker gives one batch at least
-        async with RangeReader(self._cluster, list(waiting.values()), options) as reader:
-            async for record in reader:
-                times.setdefault(TopicPartition(record.topic, record.partition), record.timestamp)
-                if len(times) == len(waiting):
-                    break
-        return times
 
     def _coordinator(self, group_id: str) -> Coordinator:
         return Coordinator(self._cluster, group_id, CoordinatorKind.GROUP, shared=True)

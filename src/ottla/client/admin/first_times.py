@@ -1,0 +1,61 @@
+"""When the first record of a stretch of a partition was written, for many partitions at once.
+
+Rules:
+- One small fetch serves all partitions of a broker, and each is asked until its first record has come.
+- Every partition has its own outcome: None where the stretch has no record (any more).
+- What retention deletes meanwhile is not a failure: the stretch then begins where the log does.
+"""
+
+from collections.abc import Mapping
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import OffsetOutOfRange, TopicRecreated
+from ottla.client.fetching import Cursor, Fetched, Fetcher, ReadOptions, decode_batch
+from ottla.client.offsets import Bounds
+from ottla.client.outcomes import Outcomes
+from ottla.model.ids import TopicPartition
+
+_ONE_BATCH = ReadOptions(max_partition_bytes=1)  # a broker gives one batch at least
+
+
+async def first_times(
+    cluster: Cluster, stretches: Mapping[TopicPartition, Bounds]
+) -> Outcomes[TopicPartition, int | None]:
+    """The timestamp of the first record of each."""
+    outcomes: Outcomes[TopicPartition, int | None] = Outcomes()
+    left = {partition: Cursor(partition, start, end) for partition, (start, end) in stretches.items()}
+    fetcher = Fetcher(cluster, _ONE_BATCH)
+    try:
+        while left:
+            fetcher.start(left.values())
+            await fetcher.wait()
+            for fetched in fetcher.collect():
+                partition = fetched.cursor.partition
+                try:
+                    time_ms = _first_time(fetched)
+                except OffsetOutOfRange as error:
+                    if isinstance(error, TopicRecreated) or error.start_offset <= error.offset:
+                        outcomes.failed[partition] = error
+                    else:
+                        left[partition] = Cursor(partition, error.start_offset, fetched.cursor.end)
+                except Exception as error:  # whatever is wrong with these records, the others' are not concerned
+                    outcomes.failed[partition] = error
+                else:
+                    if time_ms is not None:
+                        outcomes.found[partition] = time_ms
+                if partition not in outcomes.failed and left[partition].done:
+                    outcomes.found.setdefault(partition, None)
+                if partition in outcomes.found or partition in outcomes.failed:
+                    del left[partition]
+    finally:
+        await fetcher.close()
+    return outcomes
+
+
+def _first_time(fetched: Fetched) -> int | None:
+    if fetched.error is not None:
+        raise fetched.error
+    for raw in fetched.batches:
+        for record in decode_batch(raw):
+            return record.timestamp
+    return None
