@@ -26,6 +26,7 @@ from ottla.client.faces import Face
 from ottla.client.transaction import Transaction
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import Resource, ResourceType
+from ottla.testing.broker import Broker
 
 # In one worker, which starts that Kafka once.
 KAFKA = pytest.mark.compat
@@ -74,6 +75,57 @@ def test_nothing_is_missing() -> None:
         assert wanted - internal <= set(dir(face)), (face, shown)
         for name in wanted - internal - {"close"}:
             assert vars(face)[name].method is vars(shown)[name], "under its own name"
+
+
+def test_what_was_posted_is_delivered_when_the_block_fails(ottla_broker: Broker) -> None:
+    """A consumer commits up to the record that failed, so what was posted for those before it has to be there."""
+    name = fresh_name()
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.admin.topics.create(name, 2, 1)
+        client.send_all(name, [(None, b"%d" % number) for number in range(10)])
+
+    def copy() -> None:
+        with Blocking(ottla_broker.bootstrap, ProducerOptions(linger_ms=60_000)) as client:
+            for record in client.read(name):
+                if record.offset == 3:
+                    raise ValueError("a bad record")
+                client.post(copied, record.value)
+
+    with Blocking(ottla_broker.bootstrap) as client:
+        copied = fresh_name()
+        client.admin.topics.create(copied, 1, 1)
+        with pytest.raises(ValueError, match="a bad record"):
+            copy()
+        assert len(list(client.read(copied))) >= 3
+
+
+def test_threads_that_use_a_client_first_share_one_producer(ottla_broker: Broker) -> None:
+    name, threads_at_once, rounds = fresh_name(), 8, 10
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.admin.topics.create(name, 1, 1)
+    for _ in range(rounds):
+        with Blocking(ottla_broker.bootstrap) as client:
+            barrier = threading.Barrier(threads_at_once)
+
+            def post(client: Blocking = client, barrier: threading.Barrier = barrier) -> None:
+                barrier.wait()
+                client.post(name, b"v")
+
+            threads = [threading.Thread(target=post) for _ in range(threads_at_once)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    with Blocking(ottla_broker.bootstrap) as client:
+        assert len(list(client.read(name))) == threads_at_once * rounds
+
+
+def test_a_client_that_is_closed_refuses(ottla_broker: Broker) -> None:
+    client = Blocking(ottla_broker.bootstrap)
+    client.close()
+    client.close()
+    with pytest.raises(RuntimeError, match="the client is closed"):
+        client.post("t", b"v")
 
 
 def test_iterating_and_committing(client: Blocking, topic: str) -> None:

@@ -17,6 +17,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import DeliveryFailed
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.producer import Producer, ProducerOptions
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.compress import Codec
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -274,21 +275,48 @@ def test_close_delivers_and_a_closed_producer_refuses() -> None:
     with_producer(test, linger_ms=60_000)
 
 
-def test_an_error_in_the_block_discards_what_waits() -> None:
+async def leave_block(broker: ScriptedBroker, error: BaseException, chosen: ProducerOptions) -> None:
+    """Post a record and leave the producer's block with an exception."""
+    async with Producer(options(broker), chosen) as producer:
+        await producer.post("t", b"v")
+        raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("mine"), asyncio.CancelledError("mine"), KeyboardInterrupt("mine")])
+def test_what_was_posted_is_delivered_whatever_ends_the_block(error: BaseException) -> None:
     async def run() -> None:
         async with ScriptedBroker() as broker:
-            ScriptedPartitions(broker)
-            futures = []
+            logs = ScriptedPartitions(broker)
+            with pytest.raises(type(error), match="mine"):
+                await leave_block(broker, error, ProducerOptions(linger_ms=60_000))
+            assert logs.values() == [b"v"]
 
-            async def block() -> None:
-                async with Producer(options(broker), ProducerOptions(linger_ms=60_000)) as producer:
-                    futures.append(await producer.enqueue("t", b"v"))
-                    raise RuntimeError("mine")
+    asyncio.run(run())
 
-            with pytest.raises(RuntimeError, match="mine"):
-                await block()
-            assert isinstance(futures[0].exception(), DeliveryFailed)
-            assert not broker.of(ProduceRequest)
+
+def test_what_cannot_be_delivered_when_the_block_fails_is_told() -> None:
+    async def run() -> None:
+        async with ScriptedBroker() as broker:
+            logs = ScriptedPartitions(broker)
+            logs.script.append(ErrorCode.POLICY_VIOLATION)
+            with pytest.raises(ApiError, match="POLICY_VIOLATION") as raised:
+                await leave_block(broker, RuntimeError("mine"), ProducerOptions())
+            assert isinstance(raised.value.__context__, RuntimeError)
+
+    asyncio.run(run())
+
+
+def test_an_interrupted_block_waits_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "INTERRUPTED_DELIVERY_MAX_MS", 50)
+
+    async def run() -> None:
+        async with ScriptedBroker() as broker:
+            logs = ScriptedPartitions(broker)
+            broker.answers[ProduceRequest] = lambda request: None  # silence
+            with pytest.raises(asyncio.CancelledError) as raised:
+                await leave_block(broker, asyncio.CancelledError(), ProducerOptions())
+            assert "not all records were acknowledged within 50 ms" in raised.value.__notes__[0]
+            assert not logs.values()
 
     asyncio.run(run())
 

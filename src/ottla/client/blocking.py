@@ -10,13 +10,15 @@ Rules:
 - It adds nothing: every call is one call of the asyncio client, named and typed by it (see `faces`).
 - The loop runs in a thread of its own from the first call to `close`. So what the client does by itself (heartbeats,
   batches that leave after `linger_ms`, automatic retries) goes on while the caller does something else.
-- Calls may come from any thread but that one.
+- Calls may come from any thread but that one; what is made on first use is made in the loop, so that it is made once.
 """
 
 import asyncio
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -36,6 +38,7 @@ from ottla.client.share_consumer import ShareConsumer
 from ottla.client.share_options import ShareOptions
 
 T = TypeVar("T")
+_CLOSED = "the client is closed"
 
 
 class Blocking(Face[Producer]):
@@ -49,6 +52,7 @@ class Blocking(Face[Producer]):
         self._producer_options = producer
         self._producer: Producer | None = None
         self._consumers: list[Consumer | ShareConsumer] = []
+        self._is_closing = False
 
     def __enter__(self) -> "Blocking":
         return self
@@ -56,22 +60,29 @@ class Blocking(Face[Producer]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(discard=error is not None)
+        self._close(lambda producer: producer.close_after(error))
 
     def close(self, *, discard: bool = False) -> None:
-        """Close the consumers, deliver what waits (unless it is to be discarded), then close everything."""
+        """Deliver what waits (unless it is to be discarded), close the consumers, then close everything."""
+        self._close(lambda producer: producer.close(discard=discard))
+
+    def _close(self, close_producer: Callable[[Producer], Coroutine[Any, Any, None]]) -> None:
         error = sys.exception()
 
+        async def close_consumer(
+            consumer: Consumer | ShareConsumer, _: object, failure: BaseException | None, *__: object
+        ) -> None:
+            await close_after(consumer, error or failure)
+
         async def close() -> None:
-            try:
+            # What the consumers commit last may have been handled by posting: so the posted records come first.
+            self._is_closing = True
+            async with AsyncExitStack() as stack:
+                stack.push_async_callback(self.cluster.close)
                 for consumer in self._consumers:
-                    await close_after(consumer, error)
-            finally:
-                try:
-                    if self._producer is not None:
-                        await self._producer.close(discard=discard)
-                finally:
-                    await self.cluster.close()
+                    stack.push_async_exit(partial(close_consumer, consumer))
+                if self._producer is not None:
+                    stack.push_async_callback(close_producer, self._producer)
 
         if not self._loop.is_closed:
             try:
@@ -110,9 +121,11 @@ class Blocking(Face[Producer]):
                 self.run(stop())
 
     def _make(self, kind: Callable[[], T]) -> T:
-        """An object that belongs to the loop is made in it."""
+        """An object that belongs to the loop is made in it, one at a time and not beside `close`."""
 
         async def make() -> T:
+            if self._is_closing:
+                raise RuntimeError(_CLOSED)
             return kind()
 
         return self.run(make())
@@ -126,8 +139,11 @@ class Blocking(Face[Producer]):
     @property
     def inner(self) -> Producer:
         """The producer, made when it is first needed."""
+        return self._producer or self._make(self._make_producer)
+
+    def _make_producer(self) -> Producer:
         if self._producer is None:
-            self._producer = self._make(lambda: Producer(self.cluster, self._producer_options))
+            self._producer = Producer(self.cluster, self._producer_options)
         return self._producer
 
     def send_all(self, topic: str, pairs: Iterable[tuple[bytes | None, bytes | None]]) -> list[RecordMetadata]:
@@ -151,15 +167,21 @@ class Blocking(Face[Producer]):
 
     def consumer(self, options: ConsumerOptions | None = None) -> BlockingConsumer:
         """A consumer of this client's cluster."""
-        made = self._make(lambda: Consumer(self.cluster, options))
-        self._consumers.append(made)
-        return BlockingConsumer(self, made)
+
+        def make() -> Consumer:
+            self._consumers.append(made := Consumer(self.cluster, options))
+            return made
+
+        return BlockingConsumer(self, self._make(make))
 
     def share_consumer(self, options: ShareOptions) -> BlockingShareConsumer:
         """A share consumer of this client's cluster."""
-        made = self._make(lambda: ShareConsumer(self.cluster, options))
-        self._consumers.append(made)
-        return BlockingShareConsumer(self, made)
+
+        def make() -> ShareConsumer:
+            self._consumers.append(made := ShareConsumer(self.cluster, options))
+            return made
+
+        return BlockingShareConsumer(self, self._make(make))
 
     def read(
         self,
@@ -200,16 +222,17 @@ class _LoopThread:
         self.is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._changing = threading.Lock()  # a call is taken before the loop ends, or refused
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         if threading.current_thread() is self._thread:
             call.close()
             raise RuntimeError("called from a callback in the client's own loop, which would wait for itself")
-        if self.is_closed:
-            call.close()
-            raise RuntimeError("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(call, self._started())
+        with self._changing:
+            if self.is_closed:
+                call.close()
+                raise RuntimeError(_CLOSED)
+            future = asyncio.run_coroutine_threadsafe(call, self._started())
         try:
             return future.result()
         finally:
@@ -217,20 +240,23 @@ class _LoopThread:
                 future.cancel()  # the caller was interrupted
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                # A daemon: a program that forgets to close the client must still be able to end.
-                self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="ottla", daemon=True)
-                self._thread.start()
-            return self._loop
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            # A daemon: a program that forgets to close the client must still be able to end.
+            self._thread = threading.Thread(target=self._serve, args=(self._loop,), name="ottla", daemon=True)
+            self._thread.start()
+        return self._loop
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             runner.get_loop().run_forever()
 
     def close(self) -> None:
-        self.is_closed = True
-        if self._loop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        with self._changing:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._thread is not None:
             self._thread.join()

@@ -12,9 +12,11 @@ Rules:
   topic that is not known yet; both together up to `max_block_ms`. A broker that is away holds up no call: what is known
   of a topic stays good for choosing a partition, and the sender looks for the leaders.
 - With a `transactional_id` every record belongs to a transaction: see `transaction`.
+- What was taken is delivered, also when an exception ends the block: see `__aexit__`.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -22,7 +24,7 @@ from types import TracebackType
 from ottla.client.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue, ProducerId, RecordMetadata
 from ottla.client.accumulator import headers_size_bytes as size_of_headers
 from ottla.client.cluster import Cluster
-from ottla.client.errors import BufferFull, DeliveryFailed, TopicUnknown, check
+from ottla.client.errors import BufferFull, ClientError, DeliveryFailed, TopicUnknown, check
 from ottla.client.hot_keys import SALT_HEADER, Salter
 from ottla.client.metadata import NoPartition, TopicInfo
 from ottla.client.options import ClientOptions
@@ -40,6 +42,8 @@ from ottla.records.record import Headers
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 __all__ = ["Producer", "ProducerOptions"]
+
+log = logging.getLogger(__name__)
 
 
 class Producer:
@@ -75,13 +79,32 @@ class Producer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close(discard=error is not None)
+        """Deliver what waits, whatever ended the block: a consumer may have committed the records that led to it. A
+        transaction cannot be completed any more once the block has failed: what waits of it is discarded."""
+        await self.close_after(error)
 
-    async def close(self, *, discard: bool = False) -> None:
-        """Deliver what waits (unless it is to be discarded) and stop."""
+    async def close_after(self, error: BaseException | None) -> None:
+        """Close, while this exception is on its way. What could not be delivered is raised, with that exception as its
+        context; an interruption (a cancelled task, Ctrl-C) waits a bounded time, and stays what it is, with a note."""
+        discard = error is not None and self._transactions is not None
+        if error is None or isinstance(error, Exception):
+            await self.close(discard=discard)
+            return
+        try:
+            await self.close(discard=discard, timeout_ms=limits.INTERRUPTED_DELIVERY_MAX_MS)
+        except (ApiError, ClientError) as failure:
+            error.add_note(f"records that were posted before were not delivered: {failure}")
+            log.warning("the producer was interrupted, and posted records were not delivered: %s", failure)
+
+    async def close(self, *, discard: bool = False, timeout_ms: float | None = None) -> None:
+        """Deliver what waits (unless it is to be discarded) and stop. What is not delivered within `timeout_ms`, or
+        within the delivery timeout, fails."""
         try:
             if not discard and not self._sender.closed:
-                await self.flush()
+                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                    await self.flush()
+        except TimeoutError:
+            raise DeliveryFailed(f"not all records were acknowledged within {timeout_ms} ms of closing") from None
         finally:
             await self._sender.close()
             if self._transactions is not None:

@@ -11,6 +11,8 @@ CLIENT_TOPICS_MAX = 100_000
 # Calls under way at the same time of an operation over many groups, transactional ids or topics that has no request for
 # several of them.
 CLIENT_CALLS_AT_ONCE = 64
+# How long a producer goes on delivering what it has taken when its task is cancelled, or its program interrupted.
+INTERRUPTED_DELIVERY_MAX_MS = 10_000
 # Partitions one hot key is spread over, keys watched for being hot, and keys that may be found so by one producer.
 SALT_SHARDS_MAX = 1_024
 HOT_KEY_COUNTERS_MAX = 100_000
