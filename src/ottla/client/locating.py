@@ -64,8 +64,16 @@ class Locating:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, group: GroupOffsets, places: list[Place]) -> None:
-        partitions = [place.partition for place in places]
-        ids, outcomes = await group.fetch_with_ids(partitions)
+        try:
+            await self._find(group, places)
+        except Exception as defect:  # whoever has no position must hear of it, or would wait for ever
+            for place in [each for each in places if each in self._waiting and self._waiting[each] is None]:
+                if place.cursor is None:
+                    self._fail(place, defect)
+                self._ask_again(place)
+
+    async def _find(self, group: GroupOffsets, places: list[Place]) -> None:
+        ids, outcomes = await group.fetch_with_ids([place.partition for place in places])
         for place in places:
             error = outcomes.failed.get(place.partition)
             if place.cursor is not None:
@@ -74,7 +82,7 @@ class Locating:
                 self._begin(place, outcomes.found[place.partition], ids[place.partition.topic])
             else:
                 if self._cluster.passes(error):
-                    place.failure = error
+                    place.failure, place.is_told = error, True
                 else:
                     self._fail(place, error)
                 self._ask_again(place)
