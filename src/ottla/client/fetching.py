@@ -130,7 +130,10 @@ class Fetcher:
                 request, names = self._request(wanted, hurried)
                 self._spawn(self._fetch(node_id, wanted, request, names), wanted, node_id)
         for node_id, wanted in timed.items():
-            self._spawn(self._find_offsets(node_id, wanted), wanted)
+            times = {each.partition: (each.time or LATEST, self._epoch_of(each.partition)) for each in wanted}
+            for cursor in wanted:
+                cursor.topic_id = self._cluster.metadata.topics[cursor.partition.topic].topic_id  # which said who leads
+            self._spawn(self._find_offsets(node_id, wanted, times), wanted)
 
     async def wait(self, timeout_s: float | None = None) -> None:
         """Until there is something to collect or to start, or the time is over."""
@@ -341,11 +344,10 @@ class Fetcher:
 
     # --- questions beside it ------------------------------------------------------------------------------------
 
-    async def _find_offsets(self, node_id: int, cursors: list[Cursor]) -> list[Fetched]:
+    async def _find_offsets(
+        self, node_id: int, cursors: list[Cursor], wanted: Mapping[TopicPartition, tuple[Time, int]]
+    ) -> list[Fetched]:
         """Positions of cursors that have a time instead."""
-        wanted = {each.partition: (each.time or LATEST, self._epoch_of(each.partition)) for each in cursors}
-        for cursor in cursors:
-            cursor.topic_id = self._cluster.metadata.topics[cursor.partition.topic].topic_id  # which said who leads
         asked = await ask_leader(self._cluster, node_id, wanted, read_committed=self.options.read_committed)
         found: list[Fetched] = []
         for cursor in cursors:
