@@ -2,7 +2,7 @@
 committed position is behind what was handed out. And every partition is read by itself."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,16 +10,17 @@ from tests.client.memory_cluster import (
     HANG_UP,
     LEAVE_OUT,
     SAY_NOTHING,
-    MemoryBrokers,
     MemoryClient,
     What,
-    damaged,
     run,
 )
+from tests.client.memory_reading import BAD, GOOD, always, brokers_with, options, places, read
 
-from ottla.client import ClientError, Consumer, ConsumerOptions, RangeReader, Span, TopicPartition
+from ottla.client import Consumer, RangeReader, Span, TopicPartition
+from ottla.client.commits import GroupOffsets
 from ottla.client.errors import NoOffset, OffsetOutOfRange
-from ottla.client.fetched import RawBatch, decode_batch
+from ottla.client.fetching import Cursor, Fetcher, ReadOptions
+from ottla.client.offsets import EARLIEST
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.wire.message import Request
 from ottla.wire.messages.fetch import FetchRequest
@@ -27,45 +28,6 @@ from ottla.wire.messages.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
-
-GOOD, BAD = TopicPartition("good", 0), TopicPartition("bad", 0)
-
-
-def options(**changes: Any) -> ConsumerOptions:
-    chosen = {"group_id": "g", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 100}
-    return ConsumerOptions(**(chosen | changes))  # type: ignore[arg-type]
-
-
-def brokers_with(**topics: int) -> MemoryBrokers:
-    """Topics of one partition, each led by the same node, with so many records."""
-    brokers = MemoryBrokers()
-    for name, count in topics.items():
-        brokers.make(name, 1)
-        brokers.topics[name].partitions[0].append(count)
-    return brokers
-
-
-def always(brokers: MemoryBrokers, api: type[Request], what: What, partition: TopicPartition) -> None:
-    brokers.fault = lambda request: (what, partition.__eq__) if isinstance(request, api) else None
-
-
-async def read(consumer: Consumer, count: int, timeout_ms: float = 1_000) -> list[tuple[TopicPartition, int]]:
-    """So many records, whatever `poll` raises in between; all that come within a minute of virtual time."""
-    loop = asyncio.get_running_loop()
-    until_s = loop.time() + 60
-    found: list[tuple[TopicPartition, int]] = []
-    while len(found) < count and loop.time() < until_s:
-        try:
-            for partition, records in (await consumer.poll(timeout_ms=timeout_ms)).items():
-                found += [(partition, record.offset) for record in records]
-        except (ApiError, ClientError):
-            await asyncio.sleep(0.1)
-    return found
-
-
-def places(partition: TopicPartition, count: int) -> list[tuple[TopicPartition, int]]:
-    return [(partition, offset) for offset in range(count)]
-
 
 FAULTS: list[What] = [
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -215,6 +177,66 @@ def test_what_does_not_pass_is_raised_after_what_is_good() -> None:
     run(test)
 
 
+def test_what_passes_is_not_raised_with_what_does_not() -> None:
+    """Defect: the caller heard of an offset that is about to be decided, instead of the one that nobody may choose."""
+
+    async def test() -> None:
+        brokers = brokers_with(good=20, bad=10)
+        no_reset = options(auto_offset_reset="none")
+        async with MemoryClient(brokers) as cluster, Consumer(cluster, no_reset) as consumer:
+            always(brokers, OffsetFetchRequest, ErrorCode.UNSTABLE_OFFSET_COMMIT, GOOD)
+            consumer.assign([GOOD, BAD])
+            for _ in range(3):
+                with pytest.raises(NoOffset, match="bad-0") as told:
+                    await consumer.poll(timeout_ms=60_000)
+                assert "other" not in str(told.value)
+            assert str(ErrorCode.UNSTABLE_OFFSET_COMMIT.name) in str(consumer.failures()[GOOD])
+
+    run(test)
+
+
+def test_a_defect_in_looking_for_positions_is_told_and_they_are_looked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        brokers = brokers_with(good=20)
+        asked = GroupOffsets.fetch_with_ids
+        defects = [KeyError("a defect")]
+
+        async def fetch_with_ids(self: GroupOffsets, partitions: Any) -> Any:
+            found = await asked(self, partitions)
+            if defects:
+                raise defects.pop()
+            return found
+
+        monkeypatch.setattr(GroupOffsets, "fetch_with_ids", fetch_with_ids)
+        async with MemoryClient(brokers) as cluster, Consumer(cluster, options()) as consumer:
+            consumer.assign([GOOD])
+            with pytest.raises(KeyError, match="a defect"):
+                await consumer.poll(timeout_ms=60_000)
+            assert await read(consumer, 20) == places(GOOD, 20)
+
+    run(test)
+
+
+def test_a_topic_that_goes_while_its_offsets_are_asked_for_is_no_defect() -> None:
+    """A Metadata answer may come between the decision whom to ask and the question."""
+
+    async def test() -> None:
+        brokers = brokers_with(good=20)
+        async with MemoryClient(brokers) as cluster:
+            await cluster.refresh(["good"])
+            fetcher = Fetcher(cluster, ReadOptions())
+            fetcher.start([Cursor(GOOD, EARLIEST)])
+            cluster.metadata.deleted("good")
+            await fetcher.wait()
+            (found,) = fetcher.collect()
+            assert (found.error, found.next_offset, found.cursor.topic_id) == (None, 0, brokers.topics["good"].id)
+            await fetcher.close()
+
+    run(test)
+
+
 def test_an_unanswered_offset_is_no_missing_offset() -> None:
     """Whoever took it for one would go to where the options say, and skip what was committed."""
 
@@ -307,86 +329,5 @@ def test_a_reader_goes_on_behind_what_it_handed_out() -> None:
                 await records.aclose()
             assert seen == list(range(40))
             assert [record.offset async for record in reader] == []
-
-    run(test)
-
-
-# --- records that cannot be read
-
-
-def poisoned() -> MemoryBrokers:
-    """The second batch of one of two topics cannot be decoded, although it is whole."""
-    brokers = brokers_with(good=10, bad=10)
-    for partition in (GOOD, BAD):
-        brokers.log(partition).append(5)
-    log = brokers.log(BAD)
-    log.batches[-1] = (10, damaged(log.batches[-1][1], is_whole=True))
-    log.append(5)
-    return brokers
-
-
-def offsets_of(batches: Sequence[RawBatch]) -> list[tuple[TopicPartition, int]]:
-    """What stands for `pyarrow.RecordBatch` here."""
-    return [(raw.partition, record.offset) for raw in batches for record in decode_batch(raw)]
-
-
-@pytest.mark.parametrize("way", ["poll", "iterate", "arrow"])
-def test_records_that_cannot_be_read_take_no_other_with_them(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.client.consumer.converter", lambda: offsets_of)
-
-    async def take(consumer: Consumer) -> list[tuple[TopicPartition, int]]:
-        if way == "poll":
-            found = await consumer.poll(timeout_ms=5_000)
-            return [(partition, record.offset) for partition, records in found.items() for record in records]
-        if way == "iterate":
-            record = await anext(consumer)
-            return [(TopicPartition(record.topic, record.partition), record.offset)]
-        return await anext(consumer.arrow())  # type: ignore[return-value]
-
-    async def test() -> None:
-        brokers = poisoned()
-        async with MemoryClient(brokers) as cluster, Consumer(cluster, options()) as consumer:
-            consumer.assign([BAD, GOOD])
-            seen: list[tuple[TopicPartition, int]] = []
-            failures: list[str] = []
-            while len(seen) < 25 or len(failures) < 2:
-                try:
-                    seen += await take(consumer)
-                except ApiError as error:
-                    failures.append(str(error))
-            assert sorted(seen) == [*places(BAD, 10), *places(GOOD, 15)]
-            assert [each for each in seen if each[0] == GOOD] == places(GOOD, 15)
-            assert (consumer.position(BAD), consumer.position(GOOD)) == (10, 15)
-            assert all("bad-0" in each for each in failures)
-            consumer.seek(BAD, 15)
-            while len(seen) < 30:
-                seen += await take(consumer)
-            assert seen[25:] == [(BAD, offset) for offset in range(15, 20)]
-
-    run(test)
-
-
-@pytest.mark.parametrize("way", ["records", "arrow"])
-def test_a_reader_hands_out_what_can_be_read(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ottla.client.ranges.converter", lambda: offsets_of)
-
-    async def test() -> None:
-        async with MemoryClient(poisoned()) as cluster:
-            reader = RangeReader(cluster, [Span("bad", 0), Span("good", 0)])
-            seen: list[tuple[TopicPartition, int]] = []
-
-            async def read_all() -> None:
-                if way == "arrow":
-                    async for columns in reader.arrow():
-                        seen.extend(columns)  # type: ignore[arg-type]
-                else:
-                    async for record in reader:
-                        seen.append((TopicPartition(record.topic, record.partition), record.offset))  # noqa: PERF401 - as they come
-
-            for _ in range(2):
-                with pytest.raises(ApiError, match="bad-0"):
-                    await read_all()
-                assert sorted(seen) == [*places(BAD, 10), *places(GOOD, 15)]
-                assert reader.positions() == {BAD: 10, GOOD: 15}
 
     run(test)

@@ -73,7 +73,7 @@ class Gathering:
 
 def has_gathered(places: Mapping[TopicPartition, Place], rows_min: int, enough_bytes: int) -> bool:
     """Whether a consumer's places hold enough rows, or so many bytes each that no more are fetched for now."""
-    open_places = [place for place in places.values() if not place.paused]
+    open_places = [place for place in places.values() if place.is_open]
     rows = sum(place.buffered_rows for place in open_places)
     return rows >= rows_min or all(place.buffered_bytes >= enough_bytes for place in open_places)
 
@@ -81,7 +81,7 @@ def has_gathered(places: Mapping[TopicPartition, Place], rows_min: int, enough_b
 def pick_batches(places: dict[TopicPartition, Place], rows_min: int) -> list[RawBatch]:
     """What is there, up to about `rows_min` rows; the place that had enough comes last next time. No position moves."""
     gathering = Gathering(rows_min)
-    for place in [each for each in places.values() if not each.paused]:
+    for place in [each for each in places.values() if each.is_open]:
         for raw in place.batches():
             if gathering.add(raw):
                 places[place.partition] = places.pop(place.partition)

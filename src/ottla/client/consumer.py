@@ -176,24 +176,36 @@ class Consumer(Closing):
         self, max_records: int | None = None, timeout_ms: float = 1_000
     ) -> dict[TopicPartition, list[ConsumedRecord]]:
         """Records by partition, as soon as there are any; nothing when the time is over."""
-        self._handing.come_back()
-        self._supply.raise_failure()
+        await self._come_back()
         if not await self._ready(timeout_ms):
             return {}
-        places = [place for place in self._ownership.places.values() if not place.paused]
+        places = [place for place in self._ownership.places.values() if place.is_open]
         records_max = self.options.max_poll_records if max_records is None else max_records
         handed = self._handing.hand_out(places, records_max)
         self._handed_out(handed.found, handed.failed)
+        if not handed.found:
+            await self._raise_failure()
         return handed.found
+
+    async def _come_back(self) -> None:
+        """The caller is here again. It has handled what it got, and hears of what failed meanwhile."""
+        self._handing.come_back()
+        await self._raise_failure()
+
+    async def _raise_failure(self) -> None:
+        """Tell the caller what it has not heard of. Fetches and heartbeats get a turn before: the caller may do nothing
+        but poll again."""
+        if self._supply.has_news and not self._closed:
+            self._supply.start()
+            await asyncio.sleep(0)
+            self._supply.raise_failure()
 
     def _handed_out(self, partitions: Iterable[TopicPartition], failed: Mapping[TopicPartition, Exception]) -> None:
         """Others come first next time. What failed is told now if nothing was handed out, or else by the next call."""
         for partition, error in failed.items():
-            self._supply.fail(self._ownership.places[partition], error)
+            self._supply.set_aside(self._ownership.places[partition], error)
         for partition in {**dict.fromkeys(partitions), **failed}:
             self._ownership.put_last(partition)
-        if not partitions:
-            self._supply.raise_failure()
         self._supply.start()  # the brokers work while the caller does
 
     def __aiter__(self) -> "Consumer":
@@ -211,8 +223,7 @@ class Consumer(Closing):
         return self._handing.next_record()
 
     async def _next_handing(self) -> None:
-        self._handing.come_back()
-        self._supply.raise_failure()
+        await self._come_back()
         try:
             while not await self._ready(None):
                 pass
@@ -222,7 +233,7 @@ class Consumer(Closing):
             raise
         failed: dict[TopicPartition, Exception] = {}
         for place in self._ownership.places.values():
-            if place.has_records and not place.paused:
+            if place.has_records and place.is_open:
                 try:
                     self._handing.begin(place, self.options.max_poll_records)
                 except Exception as error:
@@ -231,6 +242,7 @@ class Consumer(Closing):
                     self._handed_out([place.partition], failed)
                     return
         self._handed_out([], failed)
+        await self._raise_failure()
 
     def _stop_handing(self) -> None:
         if sys.exception() is None:
@@ -254,8 +266,7 @@ class Consumer(Closing):
         convert, places = converter(), self._ownership.places
         enough = partial(has_gathered, places, rows_min, self.options.max_partition_fetch_bytes)
         while True:
-            self._handing.come_back()
-            self._supply.raise_failure()
+            await self._come_back()
             try:
                 await self._ready(None)
                 await self._ready(linger_ms, enough)
@@ -275,6 +286,8 @@ class Consumer(Closing):
             self._hand_out_batches(batches, failed)
             if columns is not None:
                 yield columns
+            else:
+                await self._raise_failure()
 
     def _hand_out_batches(self, batches: list[RawBatch], failed: Mapping[TopicPartition, Exception]) -> None:
         places = self._ownership.places
@@ -282,13 +295,11 @@ class Consumer(Closing):
         for raw in batches:
             places[raw.partition].hand_out_batch()
         for partition, error in failed.items():
-            self._supply.fail(places[partition], error)
-        if not batches:
-            self._supply.raise_failure()
+            self._supply.set_aside(places[partition], error)
         self._supply.start()
 
     def _has_records(self) -> bool:
-        return any(place.has_records and not place.paused for place in self._ownership.places.values())
+        return any(place.has_records and place.is_open for place in self._ownership.places.values())
 
     async def _ready(self, timeout_ms: float | None, is_enough: Callable[[], bool] | None = None) -> bool:
         """Do what is due until there are records to hand out (or `is_enough` of them), or the time is over."""
@@ -307,11 +318,12 @@ class Consumer(Closing):
             if is_enough():
                 return True
             if not self._has_records():
-                self._supply.raise_failure()
+                await self._raise_failure()
             self._supply.start()
             # Even without a deadline one looks around now and then: automatic commits are due by time.
             wait_s = 1.0 if deadline_s is None else min(1.0, deadline_s - loop.time())
             if wait_s <= 0:
+                await asyncio.sleep(0)  # whoever polls without waiting lets the loop run, too
                 return False
             try:
                 async with asyncio.timeout(wait_s):

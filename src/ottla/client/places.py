@@ -33,6 +33,7 @@ class Place:
         "cursor",
         "failure",
         "high_watermark",
+        "is_set_aside",
         "is_told",
         "last_stable_offset",
         "leader_epoch",
@@ -48,7 +49,9 @@ class Place:
         self.leader_epoch = NO_EPOCH  # of the last record handed out, or as committed
         self.failure: Exception | None = None
         self.is_told = False  # whether the caller has heard of the failure
-        self.tries = 0  # to find out where the group left off
+        # Whether what comes next could not be read a moment ago: meanwhile it does not count as records.
+        self.is_set_aside = False
+        self.tries = 0  # to find out where the group left off, or to read what comes next
         self.committed: int | None = None  # what this consumer knows to be committed
         # What the caller wanted to be committed since the last move, whatever became of it.
         self.asked: int | None = None
@@ -72,6 +75,7 @@ class Place:
         self.tries = 0
         self.cursor = None if position is None else Cursor(self.partition, position, topic_id=topic_id)
         self.failure = None
+        self.is_set_aside = False
         self._batches.clear()
         self._next_offsets.clear()
         self._decoded = []
@@ -82,7 +86,8 @@ class Place:
         """Keep what arrived, unless the place has moved since it was asked for."""
         if fetched.cursor is not self.cursor:
             return
-        self.failure = None
+        if not self.has_records:  # or else it was asked for before what is there turned out to be unreadable
+            self.failure = None
         if self.position is None:
             self.position = fetched.next_offset  # which was looked for
             return
@@ -109,6 +114,11 @@ class Place:
     def has_records(self) -> bool:
         return bool(self._batches or self._decoded)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its records may be handed out."""
+        return not (self.paused or self.is_set_aside)
+
     def take(self, records_max: int) -> tuple[list[ConsumedRecord], int]:
         """Records to hand out, of one batch, and where the position is after the last of them. The position itself does
         not move: whoever hands them out moves it."""
@@ -126,10 +136,8 @@ class Place:
                 return found[:records_max], found[records_max].offset
             self._decoded = []
             next_offset = self._next_offsets.popleft()
-            if found:
+            if found or not self._batches:
                 return found, next_offset
-            if not self._batches:
-                self.position = next_offset
 
     def hand_out(self, records: list[ConsumedRecord], next_offset: int) -> None:
         """Records that were taken are the caller's now."""

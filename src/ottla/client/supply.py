@@ -6,9 +6,12 @@ Rules:
 - What passes is waited out, and the place's `failure` says what it is meanwhile. What does not pass is told to the
   caller once for every time that it happens (`raise_failure`), after what is good was handed out; then it is tried
   again.
+- A place whose next records cannot be read is set aside for a while after every try: whoever polls again and again
+  waits for the records of the others meanwhile, and lets the loop run.
 - A position that the log does not have is reset, if the options say where to.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -36,13 +39,15 @@ class Supply:
         places: dict[TopicPartition, Place],
         wake: Callable[[object], None],
     ) -> None:
+        self._cluster = cluster
         self._options = options
         self._places = places
+        self._wake = wake
         self._fetcher = Fetcher(
             cluster, options.read_options(), patient=True, wake=wake, rack_id=options.client_rack or ""
         )
         self._locating = Locating(cluster, group, options.reset, self.fail, wake)
-        self._has_news = False  # failures of which the caller has not heard
+        self.has_news = False  # failures of which the caller has not heard
 
     async def close(self) -> None:
         await self._locating.close()
@@ -86,13 +91,25 @@ class Supply:
     def fail(self, place: Place, error: Exception) -> None:
         """Something is wrong with a place that the caller has to know."""
         place.failure, place.is_told = error, False
-        self._has_news = True
+        self.has_news = True
+
+    def set_aside(self, place: Place, error: Exception) -> None:
+        """The next records of this place cannot be read."""
+        self.fail(place, error)
+        place.is_set_aside = True
+        place.tries += 1
+        wait_s = self._cluster.options.backoff_ms(place.tries) / 1000
+        asyncio.get_running_loop().call_later(wait_s, self._try_again, place)
+
+    def _try_again(self, place: Place) -> None:
+        place.is_set_aside = False
+        self._wake(None)
 
     def raise_failure(self) -> None:
         """Tell the caller what it has not heard of: the first of it, by whose text it knows how many there are."""
-        if not self._has_news:
+        if not self.has_news:
             return
-        self._has_news = False
+        self.has_news = False
         untold = [each for each in self._places.values() if each.failure is not None and not each.is_told]
         for place in untold:
             place.is_told = True
