@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.client.consuming import LIVELY, fresh_name, options_of, partitions_of, run, topic_with
+from tests.client.sharing import share_group
 
 from ottla.client import Cluster, Consumer, ConsumerOptions, ShareConsumer, ShareOptions, TopicPartition
 from ottla.client.admin import Admin
@@ -284,6 +285,35 @@ def test_a_caller_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch:
                     way()
                 seen += way()
             assert seen == list(range(len(seen))) and len(seen) > 6
+
+
+@pytest.mark.parametrize("mode", ["implicit", "explicit"])
+def test_a_sharer_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+    """Defect: the next poll accepted what nobody had got."""
+    with Blocking(broker.bootstrap) as client:
+        topic = client.run(topic_with(client.cluster, 1, COUNT))
+        group = client.run(share_group(client.cluster))
+        run_it = client.run
+
+        def interrupted(call: Any) -> Any:
+            found = run_it(call)
+            if found:
+                monkeypatch.setattr(client, "run", run_it)
+                raise KeyboardInterrupt
+            return found
+
+        with client.share_consumer(ShareOptions(group, acknowledgement_mode=mode)) as consumer:
+            consumer.subscribe([topic])
+            seen: list[tuple[int, int]] = []
+            for way in (lambda: consumer.poll(5, 10_000), lambda: [next(consumer)]):
+                monkeypatch.setattr(client, "run", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    way()
+                for delivery in way():
+                    seen.append((delivery.offset, delivery.delivery_count))
+                    delivery.accept()
+            assert seen == [(offset, 1) for offset in range(6)]
+            assert consumer.commit() == {}
 
 
 # --- what arrived is not lost beside a failure -----------------------------------------------------------------------

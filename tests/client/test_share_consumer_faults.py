@@ -90,6 +90,39 @@ def test_a_partition_that_cannot_be_kept_takes_no_other_with_it(
     run(broker.bootstrap, test)
 
 
+def test_failures_are_raised_between_the_records_and_do_not_pile_up(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defect: as long as there were records, nobody heard of a partition that failed, and each failure was kept."""
+    kept = ShareConsumer._keep
+    bad: list[tuple[ShareSession, Any]] = []
+
+    def keep(self: ShareConsumer, session: ShareSession, fetched: Any) -> bool:
+        if fetched.partition.partition == 2:
+            return kept(self, session, fetched)
+        bad.append((session, fetched))
+        raise KeyError(len(bad))
+
+    monkeypatch.setattr(ShareConsumer, "_keep", keep)
+
+    async def test(cluster: Cluster) -> None:
+        topic = await topic_with(cluster, 3, 4)
+        async with sharer(cluster, await share_group(cluster), topic) as consumer:
+
+            async def come() -> list[object]:
+                try:
+                    return [(await anext(consumer)).offset]
+                except KeyError as error:
+                    return [*error.args]
+
+            assert [*await come(), len(bad)] == [0, 2]
+            for _ in range(99):
+                consumer._keep_what_is_good(*bad[0])
+            assert [await come() for _ in range(5)] == [[101], [1], [2], [2], [3]]
+
+    run(broker.bootstrap, test)
+
+
 def test_lost_answers(broker: Broker) -> None:
     """The connection breaks in the middle of a fetch that had locked records: they come again."""
 

@@ -113,10 +113,10 @@ class BlockingShareConsumer(_Closing[ShareConsumer]):
     """`ShareConsumer` for code without a loop. Deliveries are acknowledged as they are: that never waits."""
 
     subscribe = calls(ShareConsumer.subscribe)
-    poll = waits(ShareConsumer.poll)
+    poll = waits(ShareConsumer.poll, interrupted=ShareConsumer.not_received)
     not_handled = calls(ShareConsumer.not_handled)
     commit = waits(ShareConsumer.commit)
-    _next = waits(ShareConsumer.__anext__)
+    _next = waits(ShareConsumer.__anext__, interrupted=ShareConsumer.not_received)
 
     def __enter__(self) -> "BlockingShareConsumer":
         return self

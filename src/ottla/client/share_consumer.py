@@ -11,7 +11,8 @@ Rules:
   locked, so nothing is fetched ahead. Heartbeats and acknowledgements run by themselves.
 - Deliveries may be acknowledged in any order, from several tasks or threads, while others poll. Only in implicit mode
   does a poll (or the next turn of an iteration, or a commit) accept what was handed out before.
-- What is good is handed out; what is wrong with a partition is raised when nothing else is left to hand out.
+- What is good is handed out first; what is wrong is raised by the call after it, or by the same if there is nothing
+  good. Of every partition (and every broker) the last failure is kept, and each is raised in its turn.
 - What the broker makes of acknowledgements, partition by partition, is told to `on_acknowledged`, and those of a commit
   are its result as well. A refused one (its lock had run out) means that somebody else gets the record: at least once,
   as promised.
@@ -77,9 +78,10 @@ class ShareConsumer(Closing):
         self._fetching: dict[int, asyncio.Task[None]] = {}  # by node
         self._flushing: dict[asyncio.Task[None], None] = {}
         self._looking: asyncio.Task[None] | None = None  # for leaders
-        self._failures: deque[Exception] = deque()
+        self._failures: dict[TopicPartition | int, Exception] = {}  # not raised yet; by partition, or by node
+        self._is_failure_next = False  # the last call handed out records, and left a failure for the next one
         self._buffer: deque[Delivery] = deque()  # fetched, not handed out
-        self._handed: list[Delivery] = []  # implicit mode: to be accepted by the next poll
+        self._handed: list[Delivery] = []  # by the last call; in implicit mode accepted by the next one
         self._owing: dict[ShareSession, None] = {}  # those with acknowledgements that have not left
         self._refused: dict[TopicPartition, ApiError] = {}  # since the last commit
         self._failed = 0  # fetches in a row that came to nothing
@@ -134,8 +136,7 @@ class ShareConsumer(Closing):
         records_max = self.options.max_poll_records if max_records is None else max_records
         self._accept_handed()
         found = await self._next(records_max, records_max, self._loop.time() + timeout_ms / 1000)
-        if self.options.is_implicit:
-            self._handed = found[:]
+        self._handed = found[:]
         return found
 
     def __aiter__(self) -> "ShareConsumer":
@@ -151,8 +152,7 @@ class ShareConsumer(Closing):
             if self._closed:
                 raise StopAsyncIteration from None
             raise
-        if self.options.is_implicit:
-            self._handed = found[:]
+        self._handed = found
         return found[0]
 
     async def _next(self, records_max: int, fetched_max: int, deadline_s: float) -> list[Delivery]:
@@ -162,9 +162,10 @@ class ShareConsumer(Closing):
                 raise ClientError("the share consumer is closed")
             self._wakened.clear()
             self._membership.polled()
-            found = self._take(records_max)
+            found = [] if self._is_failure_next else self._take(records_max)
+            self._is_failure_next = bool(found and self._failures)
             if not found and self._failures:
-                raise self._failures.popleft()
+                raise self._failures.pop(next(iter(self._failures)))
             left_s = deadline_s - self._loop.time()
             if found or left_s <= 0:
                 return found
@@ -187,14 +188,20 @@ class ShareConsumer(Closing):
 
     def _accept_handed(self) -> None:
         handed, self._handed = self._handed, []
-        for delivery in handed:
-            if delivery.acknowledgement is None:
-                delivery.accept()
+        if self.options.is_implicit:
+            for delivery in handed:
+                if delivery.acknowledgement is None:
+                    delivery.accept()
 
     def not_handled(self) -> None:
         """What was handed out last could not be handled: in implicit mode no poll or commit accepts it. It is released
         when this consumer is closed, or when its lock runs out."""
         self._handed = []
+
+    def not_received(self) -> None:
+        """Nobody got what the last call returned, because its caller was interrupted: it comes first again."""
+        handed, self._handed = self._handed, []
+        self._buffer.extendleft(each for each in reversed(handed) if each.acknowledgement is None)
 
     # --- acknowledging ------------------------------------------------------------------------------------------
 
@@ -353,7 +360,7 @@ class ShareConsumer(Closing):
         try:
             return self._keep(session, fetched)
         except Exception as error:
-            self._failures.append(error)
+            self._failures[fetched.partition] = error
             return False
 
     def _keep(self, session: ShareSession, fetched: Fetched) -> bool:
@@ -362,7 +369,7 @@ class ShareConsumer(Closing):
         code = error_code(answer.error_code)
         if code:
             if not code.retriable and code != ErrorCode.UNKNOWN_TOPIC_ID:
-                self._failures.append(ApiError(code, answer.error_message))
+                self._failures[partition] = ApiError(code, answer.error_message)
             self.cluster.metadata.mark_stale(partition.topic)
             return False
         found = acquired_of(partition, answer, check_crc=self.options.check_crcs)
@@ -373,13 +380,13 @@ class ShareConsumer(Closing):
                 session.acknowledge_ranges(name, offsets, kind)
                 self._owe(session)
         if found.error is not None:
-            self._failures.append(found.error)
+            self._failures[partition] = found.error
         return True
 
     def _fetched(self, node_id: int, task: "asyncio.Task[None]") -> None:
         del self._fetching[node_id]
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._failures.append(error)  # type: ignore[arg-type]
+            self._failures[node_id] = error  # type: ignore[assignment]
         self._wake()
 
     # --- plumbing -----------------------------------------------------------------------------------------------
