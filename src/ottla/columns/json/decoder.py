@@ -16,6 +16,7 @@ from ottla.columns.codec import Decoded
 from ottla.columns.json.numbers import read_hard
 from ottla.columns.json.program import program_of
 from ottla.columns.json.run import Scratch, run
+from ottla.columns.json.scan import LINES_AHEAD
 from ottla.columns.json.types import arrow_type
 from ottla.columns.payloads import Payloads
 from ottla.columns.push import undo
@@ -66,7 +67,8 @@ class JsonDecoder:
         """Memory that stays unused is never touched, so room for the worst case costs address space only."""
         largest = int((given.ends - given.begins).max(initial=0))
         largest = max(largest, 0)
-        lines = largest // 2 + 2  # a value has a byte, and one before the next
+        # A value has a byte, and one before the next or behind it; but brackets that stay open have one byte each.
+        lines = largest // 2 + min(largest, JSON_DEPTH_MAX) + LINES_AHEAD
         nodes = len(self._code.lines) + len(self._code.fields)
         return Scratch(
             tape=np.empty((lines, 4), np.int64),

@@ -19,6 +19,8 @@ KIND, BEGIN, END, AFTER = range(4)
 NULL, FALSE, TRUE, NUMBER, STRING, ARRAY, OBJECT = range(7)
 
 NOT_JSON = np.int64(-1)
+# So many lines are free on the tape whenever a value begins: for itself, and for a name within or behind it.
+LINES_AHEAD = 2
 
 _QUOTE, _BACKSLASH, _COMMA, _COLON = 34, 92, 44, 58
 
@@ -210,13 +212,17 @@ def leaf(text: Bytes, at: Any, end: Any, tape: Longs, line: Any, chars: Bytes, u
 
 @compiled
 def scan(text: Bytes, at: Any, end: Any, tape: Longs, chars: Bytes, around: Longs) -> bool:
-    """Fill the tape; False if the text is no JSON. `around` is room for the containers around a value."""
+    """Fill the tape; False if the text is no JSON. `around` is room for the containers around a value.
+
+    The tape is long enough for any text of its size. Should it not be, the text counts as bad: nothing is ever written
+    behind the tape's end.
+    """
     line = np.int64(0)
     used = np.int64(0)
     depth = np.int64(0)
     while True:
         at = blanks(text, at, end)
-        if at >= end:
+        if at >= end or line + LINES_AHEAD > len(tape):
             return False
         byte = text[at]
         if byte == 123 or byte == 91:
