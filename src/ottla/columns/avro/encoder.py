@@ -41,18 +41,20 @@ class AvroEncoder:
         ends = np.zeros(len(columns) + 1, np.int32)
         stack = np.zeros(2 * program.depth + 2, np.int64)
         before = frozen_bytes(prefix)
-        to = np.empty(len(given.a8) + len(columns) * (len(prefix) + 16) + 64, np.uint8)
+        # Offsets have 32 bits, so there is never more room than they can count.
+        likely = len(given.a8) + len(columns) * (len(prefix) + 16) + 64
+        to = np.empty(min(likely, INT32_MAX), np.uint8)
         row = 0
         while True:
             row, why, place = write(program.code, given, before, to, ends, stack, row)
             if why == NO_ROOM:
-                to = np.concatenate([to, np.empty(len(to), np.uint8)])
+                if len(to) == INT32_MAX:
+                    raise Mismatch("the payloads of this batch are too large: write fewer rows at once")
+                to = np.concatenate([to, np.empty(min(len(to), INT32_MAX - len(to)), np.uint8)])
             elif why:
                 raise Mismatch(f"row {row}: {program.paths[place] or 'the value'} {REASONS[why]}")
             else:
                 break
-            if len(to) > INT32_MAX:
-                raise Mismatch("the payloads of this batch are too large: write fewer rows at once")
         validity = None
         if columns.null_count:
             validity = pa.py_buffer(np.packbits(columns.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
