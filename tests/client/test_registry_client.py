@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ottla.client.registry import Registered, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
+from ottla.model.limits import REGISTRY_WAITS_IN_VAIN_MAX
 from ottla.schemas.schema import InvalidSchema, Reference, SchemaType, Source
 
 
@@ -96,15 +97,31 @@ def test_trouble_that_passes_is_waited_out_and_refusals_are_not(server: Any) -> 
         made.by_id(5)
     assert refused.value.status == 404
     with pytest.raises(RegistryError, match="40403"):
-        made.by_id(6)
+        made.by_id(5)
     asked = [path for _, path, _, _ in server.asked]
-    assert (asked.count("/schemas/ids/5"), asked.count("/schemas/ids/6")) == (2, 1)  # it was behind, or it was not
+    assert asked.count("/schemas/ids/5") == 3  # once more for an instance that is behind; then it is known to be none
 
 
 def test_an_instance_that_is_behind_is_asked_again(server: Any) -> None:
     missing = (404, {"error_code": 40403, "message": "Schema 5 not found"})
     server.answers["/schemas/ids/5"] = [missing, (200, {"schema": '"long"'})]
     assert client(server.url).by_id(5) == Source('"long"')
+
+
+def test_an_id_that_never_was_does_not_use_up_the_patience_for_others(server: Any) -> None:
+    missing = (404, {"error_code": 40403})
+    made = client(server.url)
+    for number in range(REGISTRY_WAITS_IN_VAIN_MAX - 1):
+        with pytest.raises(RegistryError, match="40403"):
+            made.by_id(1000 + number)
+    for later in range(1, 20):  # those that come late do not count
+        server.answers[f"/schemas/ids/{later}"] = [missing, (200, {"schema": '"long"'})]
+        assert made.by_id(later) == Source('"long"')
+    for number in (2000, 2001):
+        with pytest.raises(RegistryError, match="40403"):
+            made.by_id(number)
+    asked = [path for _, path, _, _ in server.asked]
+    assert (asked.count("/schemas/ids/2000"), asked.count("/schemas/ids/2001")) == (2, 1)  # enough is enough
 
 
 def test_what_stays_broken_is_said(server: Any) -> None:

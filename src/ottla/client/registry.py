@@ -5,8 +5,9 @@ Rules:
 - What cannot be answered now (no connection, 429, 5xx) is tried again, a bounded number of times; the registry's own
   refusals are raised as they are.
 - A schema never changes under its id or version, so what was fetched once is kept (bounded, oldest out first).
-- An instance may be behind the one that gave out an id a moment ago. So the first id that is not found is asked for
-  again, a moment later; from then on the registry knows all that was registered before it was first asked.
+- An instance may be behind the one that gave out an id a moment ago. So an id that is not found is asked for once
+  more, a moment later. Only ids that are not found then, either, are counted: after a bounded number of them none is
+  waited for any more, so that a topic full of ids that never were does not cost a moment for each.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
 
-from ottla.model.limits import REGISTRY_ANSWER_BYTES_MAX, REGISTRY_REFERENCES_MAX, REGISTRY_SCHEMAS_CACHED_MAX
+from ottla.model.limits import (
+    REGISTRY_ANSWER_BYTES_MAX,
+    REGISTRY_REFERENCES_MAX,
+    REGISTRY_SCHEMAS_CACHED_MAX,
+    REGISTRY_WAITS_IN_VAIN_MAX,
+)
 from ottla.schemas.schema import InvalidSchema, Reference, SchemaType, Source
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -90,7 +96,7 @@ class SchemaRegistry:
     def __init__(self, options: RegistryOptions) -> None:
         self.options = options
         self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._waited = False  # for an instance that was behind
+        self._in_vain: set[str] = set()  # the paths that were waited for, and not found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SchemaRegistry, (self.options,)
@@ -159,11 +165,15 @@ class SchemaRegistry:
         try:
             return self._ask("GET", path)
         except RegistryError as error:
-            if not error.is_not_found or self._waited:
+            if not error.is_not_found or path in self._in_vain or len(self._in_vain) == REGISTRY_WAITS_IN_VAIN_MAX:
                 raise
-        self._waited = True
         self._pause(self.options.behind_s)
-        return self._ask("GET", path)
+        try:
+            return self._ask("GET", path)
+        except RegistryError as error:
+            if error.is_not_found:
+                self._in_vain.add(path)
+            raise
 
     def _keep(self, key: tuple[Any, ...], found: Any) -> None:
         self._kept[key] = found

@@ -37,6 +37,8 @@ QUERY_PARAMETERS_MAX = 1_000
 RULE_NAME_CHARS_MAX = 256
 # What our client keeps of a schema registry: schemas by id and version; most jobs use a handful.
 REGISTRY_SCHEMAS_CACHED_MAX = 1_000
+# Ids for which our client waits in vain, a second each: an instance may be behind, but junk may name any id.
+REGISTRY_WAITS_IN_VAIN_MAX = 8
 # An answer of a schema registry: schemas are texts of kilobytes.
 REGISTRY_ANSWER_BYTES_MAX = 64 * MIB
 # References, theirs included, that one schema may need: more is a circle or an attack.
