@@ -9,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.partitions import ScriptedPartitions
 from tests.client.scripted import ScriptedBroker, api_versions
+from tests.support.waiting import WAIT_S
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import OffsetOutOfRange
+from ottla.client.errors import ClientError, OffsetOutOfRange
 from ottla.client.offsets import EARLIEST, LATEST, Time
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.ranges import RangeReader, ReadOptions, Span
 from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
 from ottla.records.build import build_batch
 from ottla.records.compress import Codec
 from ottla.records.control import EndTxnMarker, end_txn_batch
@@ -26,7 +28,7 @@ from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 Test = Callable[[ScriptedPartitions, Cluster, ScriptedBroker], Awaitable[None]]
 
 
-def with_cluster(test: Test, partitions: int = 1) -> None:
+def with_cluster(test: Test, partitions: int = 1, api_timeout_ms: int = 100) -> None:
     async def run() -> None:
         async with ScriptedBroker() as broker:
             logs = ScriptedPartitions(broker, partitions)
@@ -34,7 +36,7 @@ def with_cluster(test: Test, partitions: int = 1) -> None:
                 parse_bootstrap(broker.bootstrap),
                 retry_backoff_ms=1,
                 retry_backoff_max_ms=2,
-                api_timeout_ms=100,
+                api_timeout_ms=api_timeout_ms,
                 rng=random.Random(1),
             )
             async with Cluster(options) as cluster:
@@ -253,3 +255,87 @@ def test_unknown_topic_and_partition() -> None:
             await offsets(cluster, Span("t", 7))
 
     with_cluster(test)
+
+
+PATIENT_MS = 3_600_000
+
+
+@pytest.mark.parametrize("span", [Span("t", 7), Span("t", 7, 0, 5), Span("t", 7, EARLIEST, 5), Span("t", 7, 0, None)])
+def test_a_partition_that_does_not_exist_is_refused_at_once(span: Span) -> None:
+    """It used to be looked for until the patience for brokers that are away was over, twice."""
+
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        async with asyncio.timeout(WAIT_S):
+            with pytest.raises(ApiError, match="topic 't' has 1 partitions, there is no 7"):
+                await offsets(cluster, span)
+
+    with_cluster(test, api_timeout_ms=PATIENT_MS)
+
+
+def test_an_end_beyond_the_log_is_refused_behind_what_is_there() -> None:
+    """It used to be waited for, without a word."""
+
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [6, 4])
+        async with asyncio.timeout(WAIT_S), RangeReader(cluster, [Span("t", 0, 3, 10**9)]) as reader:
+            records = aiter(reader)
+            assert [(await anext(records)).offset for _ in range(7)] == list(range(3, 10))
+            with pytest.raises(OffsetOutOfRange, match=r"offset 1000000000 of t-0 does not .* yet: the log ends at 10"):
+                await anext(records)
+        assert reader.positions() == {TopicPartition("t", 0): 10}
+
+    with_cluster(test, api_timeout_ms=PATIENT_MS)
+
+
+def test_a_leader_that_does_not_know_yet_how_far_the_log_is_committed_is_asked() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        fill(logs, [5])
+        logs.append(0, bytes(build_batch([Record(-1, 1, None, b"later")])))
+        behind = [5, 5]
+
+        def lagging(request: FetchRequest, version: int) -> FetchResponse:
+            answer = logs.fetch(request, version)
+            part = answer.responses[0].partitions[0]
+            if behind:
+                part.high_watermark, part.records = behind.pop(), b""
+            return answer
+
+        broker.answers[FetchRequest] = lagging
+        async with asyncio.timeout(WAIT_S):
+            assert await offsets(cluster, Span("t", 0, 5, 6)) == [5]
+        assert not behind
+
+    with_cluster(test)
+
+
+def test_a_reader_takes_an_address() -> None:
+    async def run() -> None:
+        async with ScriptedBroker() as broker:
+            logs = ScriptedPartitions(broker, 1)
+            fill(logs, [2, 3])
+            async with RangeReader(broker.bootstrap, [Span("t", 0)]) as reader:
+                assert [record.offset async for record in reader] == list(range(5))
+                fill(logs, [1])
+                assert [record.offset async for record in reader] == []  # on the same connections, from where it was
+            with pytest.raises(ClientError, match="closed"):
+                await reader._cluster.any_connection()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("span", "why"),
+    [
+        (Span("t", 0, 5, 2), "starts at 5, behind its end 2"),
+        (Span("t", -1), "numbered from 0: there is no -1"),
+        (Span("t", 0, -3), "start must be an offset, 0 or more, not -3: EARLIEST and LATEST"),
+        (Span("t", 0, "yesterday"), "start must be an offset or a Time .* not str"),  # type: ignore[arg-type]
+        (Span("t", 0, 0, 1.5), "end must be an offset or a Time .* not float"),  # type: ignore[arg-type]
+        (Span("t", 0, None), "start must be an offset or a Time .* not None"),  # type: ignore[arg-type]
+        (Span(None, 0), "the name of a topic and a number, not None and 0"),  # type: ignore[arg-type]
+        ("t", "a list of Span, not of str"),
+    ],
+)
+def test_what_is_no_span(span: Span, why: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=why):
+        RangeReader("127.0.0.1:9", [span])

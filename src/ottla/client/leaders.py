@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
-from ottla.client.cluster import Cluster
+from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import ClientError
+from ottla.client.metadata import NoPartition
 from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.client.settling import settle
 from ottla.model.errors import ApiError
@@ -34,6 +35,12 @@ async def ask_leaders(
 async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask: Ask[V]) -> Outcomes[TopicPartition, V]:
     names = dict.fromkeys(each.topic for each in partitions)
     topics = await outcomes_of({name: cluster.topic(name) for name in names})
+    smaller = {
+        name for name, index in partitions if name in topics.found and topics.found[name].partition(index) is None
+    }
+    for name in smaller:  # as far as is known: a partition may have been added since
+        cluster.metadata.mark_stale(name)
+    topics.add(await outcomes_of({name: cluster.topic(name) for name in smaller}))
     outcomes: Outcomes[TopicPartition, V] = Outcomes()
     by_leader: dict[int, dict[TopicPartition, int]] = {}
     for partition in partitions:
@@ -42,6 +49,9 @@ async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask:
             if info is None:
                 raise topics.failed[partition.topic]
             node_id, epoch = info.leader(partition.partition)
+        except NoPartition as error:
+            is_new = cluster.metadata.is_new(partition.topic, asyncio.get_running_loop().time())
+            outcomes.failed[partition] = error if is_new else Absent(error.code, error.message)
         except (ApiError, ClientError) as error:
             if info is not None:
                 cluster.metadata.mark_stale(partition.topic)

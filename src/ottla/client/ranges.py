@@ -7,7 +7,8 @@ Rules:
 - A span that fails takes nothing from the others: they are read to their end, and then the failure is raised. (Those
   that are followed for ever have no end: it is raised when only they are left.)
 - Records before the wanted start and from the wanted end on are dropped.
-- An offset that the log no longer has (or does not have yet) is `OffsetOutOfRange`, never a silent jump.
+- An offset that the log no longer has (or does not have yet) is `OffsetOutOfRange`, never a silent jump. So is an end
+  beyond the log's end: told when all that is there was handed out, and nothing has come for `max_wait_ms`.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
@@ -15,12 +16,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.arrow import LINGER_MS, ROWS_MIN, Convert, Gathering, converter, convertible
+from ottla.client.checks import checked_options, checked_partition, kind_of
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, OffsetOutOfRange
 from ottla.client.fetched import ConsumedRecord, Cursor, Fetched, RawBatch, ReadOptions, decode_batch
 from ottla.client.fetching import Fetcher
-from ottla.client.offsets import EARLIEST, LATEST, Time, out_of_range, resolve_each
+from ottla.client.offsets import EARLIEST, LATEST, Time, bounds_each, out_of_range, resolve_each
+from ottla.client.options import ClientOptions
 from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
@@ -46,19 +49,27 @@ class Span(NamedTuple):
 class RangeReader(Closing):
     """Reads spans: `async with RangeReader(cluster, [Span("topic", 0)]) as reader: async for record in reader: ...`."""
 
-    def __init__(self, cluster: Cluster, spans: Iterable[Span], options: ReadOptions | None = None) -> None:
-        self._cluster = cluster
-        self._spans = list(spans)
-        self.options = options or ReadOptions()
+    def __init__(
+        self,
+        cluster: Cluster | str | Sequence[str] | ClientOptions,
+        spans: Iterable[Span],
+        options: ReadOptions | None = None,
+    ) -> None:
+        self.options = checked_options(options, ReadOptions)
+        self._spans = [_checked(span) for span in spans]
+        self._owns_cluster = not isinstance(cluster, Cluster)
+        self._cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
         self._ends: dict[TopicPartition, int | None] = {}  # of spans whose place was found
         self._positions: dict[TopicPartition, int] = {}
         self._failed: dict[TopicPartition, Exception] = {}
         self._handed: ConsumedRecord | None = None  # the last record, of a batch that was not handed out to its end
-        self._fetcher = Fetcher(cluster, self.options)
+        self._fetcher = Fetcher(self._cluster, self.options)
 
     async def close(self) -> None:
-        """Stop fetching."""
+        """Stop fetching, and close the connections unless they are those of a `Cluster` that was given."""
         await self._fetcher.close()
+        if self._owns_cluster:
+            await self._cluster.close()
 
     def positions(self) -> dict[TopicPartition, int]:
         """Per partition the offset behind all that was handed out."""
@@ -159,15 +170,34 @@ class RangeReader(Closing):
                 await self._fetcher.wait(wait_s)
                 found: list[Fetched] = []
                 for fetched in self._fetcher.collect():
-                    if fetched.error is None:
+                    error = fetched.error or await self._beyond_end(fetched)
+                    if error is None:
                         found.append(fetched)
                     else:
-                        self._failed[fetched.cursor.partition] = fetched.error
+                        self._failed[fetched.cursor.partition] = error
                 if found:
                     self._start(cursors)  # the broker works while the caller does
                 yield found
         finally:
-            await self.close()
+            await self._fetcher.close()
+
+    async def _beyond_end(self, fetched: Fetched) -> Exception | None:
+        """What to say of an end that the log does not reach, when there is nothing left before it. A new leader may not
+        know at first how far the log is committed, therefore it is asked for the end before it counts."""
+        cursor = fetched.cursor
+        if (
+            fetched.batches
+            or cursor.end is None
+            or not (0 <= fetched.high_watermark <= cursor.position and fetched.high_watermark < cursor.end)
+        ):
+            return None
+        try:
+            bounds = (await bounds_each(self._cluster, [cursor.partition])).all()[cursor.partition]
+        except (ApiError, ClientError) as error:
+            return error
+        if cursor.end <= bounds.end:
+            return None
+        return OffsetOutOfRange(cursor.partition, cursor.end, bounds.start, bounds.end)
 
     def _tell(self) -> None:
         """What could be read was handed out: now for what could not."""
@@ -207,3 +237,20 @@ class RangeReader(Closing):
                     self._failed[partition] = error
             else:
                 self._positions[partition], self._ends[partition] = start, end
+
+
+def _checked(span: Span) -> Span:
+    """The span, or what is wrong with it."""
+    if not isinstance(span, Span):
+        raise TypeError(f"a RangeReader takes a list of Span, not of {kind_of(span)}")
+    checked_partition((span.topic, span.partition))
+    for name, place in (("start", span.start), ("end", span.end)):
+        if isinstance(place, Time) or (name == "end" and place is None):
+            continue
+        if not isinstance(place, int):
+            raise TypeError(f"{name} must be an offset or a Time (in milliseconds), not {kind_of(place)}")
+        if place < 0:
+            raise ValueError(f"{name} must be an offset, 0 or more, not {place}: EARLIEST and LATEST name the ends")
+    if isinstance(span.start, int) and isinstance(span.end, int) and span.start > span.end:
+        raise ValueError(f"the span of {span.topic}-{span.partition} starts at {span.start}, behind its end {span.end}")
+    return span

@@ -139,6 +139,9 @@ class Topics:
         answer = await self._cluster.call(request, CreatePartitionsResponse, repeatable=False)
         for name in totals:
             self._cluster.metadata.mark_stale(name)
+        for each in answer.results:
+            if not each.error_code and not validate_only:
+                self._cluster.metadata.made(each.name, asyncio.get_running_loop().time())
         return told(totals, [(each.name, None, each.error_code, each.error_message) for each in answer.results])
 
     # --- look ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,115 @@
+"""What the caller got wrong, in one clear line: the wrong type where a topic, a partition, a record or options belong.
+
+Rules:
+- A `TypeError` or `ValueError` says what is needed and what came instead, where the mistake is made.
+- Nothing here runs for every record: a record is looked at only when it could not be encoded.
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from ottla.model import limits
+from ottla.model.ids import TopicPartition
+from ottla.model.names import check_topic_name
+
+Options = TypeVar("Options")
+_BYTES = (bytes, bytearray, memoryview)
+
+
+def kind_of(thing: object) -> str:
+    """Its type, as a message names it."""
+    return "None" if thing is None else type(thing).__name__
+
+
+def checked_options(options: Options | None, kind: type[Options]) -> Options:
+    """The options, or the defaults; a mapping of settings is none."""
+    if options is None:
+        return kind()
+    if not isinstance(options, kind):
+        raise TypeError(f"options must be {kind.__name__}(...), not {kind_of(options)}")
+    return options
+
+
+def checked_topic(topic: object) -> None:
+    """Raise unless it may name a topic."""
+    if not isinstance(topic, str):
+        raise TypeError(f"topic must be a name, not {kind_of(topic)}")
+    check_topic_name(topic)
+
+
+def checked_partition(partition: Any) -> TopicPartition:
+    """A partition that somebody wants to read, from a pair."""
+    if isinstance(partition, str) or not isinstance(partition, tuple) or len(partition) != 2:
+        raise TypeError(f'a partition is TopicPartition("topic", 0), not {partition!r}')
+    topic, index = partition
+    if not isinstance(topic, str) or not isinstance(index, int):
+        raise TypeError(f"a partition is the name of a topic and a number, not {topic!r} and {index!r}")
+    if index < 0:
+        raise ValueError(f"the partitions of {topic!r} are numbered from 0: there is no {index}")
+    return TopicPartition(topic, index)
+
+
+def checked_partitions(partitions: Iterable[Any]) -> list[TopicPartition]:
+    """The partitions that somebody wants to read."""
+    if isinstance(partitions, str | TopicPartition):
+        raise TypeError(f'a list of TopicPartition("topic", 0) is needed, not {partitions!r}')
+    return [checked_partition(each) for each in partitions]
+
+
+def explained(
+    error: Exception, topic: object, value: object, key: object, headers: Any, partition: object, timestamp: object
+) -> Exception:
+    """Why a record cannot be encoded, if that is the caller's mistake; or else the error itself."""
+    if not isinstance(topic, str):
+        return TypeError(f"topic must be a name, not {kind_of(topic)}")
+    for name, content in (("value", value), ("key", key)):
+        if content is not None and not isinstance(content, _BYTES):
+            return TypeError(_not_bytes(name, content))
+    if partition is not None and not isinstance(partition, int):
+        return TypeError(f"partition must be a number or None, not {kind_of(partition)}")
+    if timestamp is not None and not isinstance(timestamp, int):
+        return TypeError(f"timestamp must be a whole number of milliseconds, not {kind_of(timestamp)}")
+    return TypeError(why) if (why := _headers_problem(headers)) is not None else error
+
+
+def _headers_problem(headers: Any) -> str | None:
+    pairs = 'headers must be pairs of a name and bytes, as in [("source", b"web")]'
+    if isinstance(headers, dict):
+        return f"{pairs}, not a dict: pass its items()"
+    if isinstance(headers, str | bytes) or not isinstance(headers, Iterable):
+        return f"{pairs}, not {kind_of(headers)}"
+    for each in headers:
+        if not isinstance(each, tuple | list) or len(each) != 2:
+            return f"{pairs}, not {each!r}"
+        name, content = each
+        if not isinstance(name, str):
+            return f"the name of a header must be str, not {kind_of(name)}"
+        if content is not None and not isinstance(content, _BYTES):
+            return _not_bytes(f"the value of header {name!r}", content)
+    return None
+
+
+def _not_bytes(name: str, content: object) -> str:
+    hint = ": encode it" if isinstance(content, str) else ""
+    return f"{name} must be bytes or None, not {kind_of(content)}{hint}"
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def check_numbers(options: object, *names: str, at_least: int = 0, at_most: int = limits.INT32_MAX) -> None:
+    """Raise unless all these settings are numbers in the range."""
+    for name in names:
+        number = getattr(options, name)
+        if not isinstance(number, int | float) or isinstance(number, bool):
+            raise TypeError(f"{name} must be a number, not {kind_of(number)}")
+        if not at_least <= number <= at_most:
+            raise ValueError(f"{name} must be from {at_least} to {at_most}, not {number}")
+
+
+def check_texts(options: object, *names: str) -> None:
+    """Raise unless all these settings are text, or None."""
+    for name in names:
+        text = getattr(options, name)
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"{name} must be a str, not {kind_of(text)}")
