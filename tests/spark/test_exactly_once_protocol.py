@@ -426,7 +426,7 @@ def test_what_tasks_return_does_not_grow_with_their_number() -> None:
     lost = tuple(part(task) for task in range(1_000))
     taken = OpenTransaction("ottla-spark/s/driver", 1, 2, True)
     state = Prepared(Decision(RUN, 5, 1_000, lost, earlier=(("other", 1),) * 32), lost)
-    ticket = Ticket("s", taken, state, 0, passing=False)
+    ticket = Ticket("s", taken, state, 0, passing=False, made_ms=0)
     messages = [written(ticket, RUN, 5, task, part(task)) for task in range(1_000)]
     assert messages[0].ticket is ticket
     assert max(len(pickle.dumps(each)) for each in messages[1:]) < 1_000

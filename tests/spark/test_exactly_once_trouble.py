@@ -6,12 +6,12 @@ A broker in the test's process, whose clock and faults are the test's.
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.spark.sinking import Sink
+from tests.spark.sinking import Sink, lose
 
 from ottla.client.blocking import Blocking
 from ottla.spark.sink import driver, log
 from ottla.spark.sink.faults import Step
-from ottla.spark.sink.protocol import Refused
+from ottla.spark.sink.protocol import Refused, Unfinished
 from ottla.testing.broker import Broker
 
 At = Callable[[Step, Callable[[], object]], None]
@@ -77,16 +77,31 @@ def test_one_transaction_that_cannot_be_ended_keeps_back_no_other(sink: Sink, br
     assert sink.visible() == list(range(30))
 
 
-def test_a_batch_that_takes_longer_than_its_transactions(sink: Sink, broker: Broker) -> None:
+def test_transactions_that_somebody_ended_did_not_time_out(sink: Sink) -> None:
+    """Another attempt of the task, say, which looked before and took its id after this one began."""
+    ticket = sink.prepare()
+    written = sink.write(ticket, 0, 0, 0, 10)
+    lose(sink.client, written.part)
+    with pytest.raises(Unfinished, match=r"tasks \[0\] ended before batch 0 could be decided, .*another attempt"):
+        sink.commit(written)
+    sink.run_batch(0, (0, 10))
+    assert sink.visible() == list(range(10))
+
+
+def test_a_batch_that_takes_longer_than_its_transactions(
+    sink: Sink, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is not decided. So it may even give other rows when it is run again."""
     ticket = sink.prepare()
     early = sink.write(ticket, 0, 0, 0, 10)
     broker.clock.advance("16m")
+    monkeypatch.setattr(driver, "wall_clock_ms", lambda: ticket.made_ms + 960_000)
     late = sink.write(ticket, 0, 1, 10, 20)
     with pytest.raises(Refused) as refusal:
         sink.commit(early, late)
     assert "the transactions of tasks [0] ended before batch 0 could be decided" in str(refusal.value)
-    assert "kafka.transaction.timeout.ms" in str(refusal.value)
+    assert "960000 ms after it began (kafka.transaction.timeout.ms=900000)" in str(refusal.value)
+    assert not isinstance(refusal.value, Unfinished), "it would last as long again"
     assert not sink.is_open(late), "rows that nobody will commit hold up readers"
     sink.run_batch(0, (0, 7), (7, 20))
     assert sink.visible() == list(range(20))

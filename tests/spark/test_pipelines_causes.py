@@ -240,15 +240,17 @@ def test_a_registry_that_is_not_ready_passes_and_one_that_refuses_lasts() -> Non
     assert str(refused) == "the schema registry answered 409: the schema is incompatible with an earlier one"
 
 
-def test_a_batch_that_the_sink_says_to_run_again_is_run_again() -> None:
-    def cause(what: str) -> causes.Cause:
-        told = TEXTS["badpartition"].replace("ottla.spark.sink.schema.BadRows", "ottla.spark.sink.protocol.Refused")
-        return cause_of(told.replace("Partition 7 of topic probe.copies is not in the range [0, 1)", what))
+def test_a_batch_that_another_run_finishes_is_run_again() -> None:
+    """The class decides, whatever the sentence is."""
 
-    assert cause("could not be committed yet. Nothing is lost: run the query again, which commits them").passes
-    assert cause("nothing of the batch is written: run it again, with smaller batches or a longer timeout").passes
-    assert not cause("nothing else is written before they are: run that query again, from its checkpoint").passes
-    assert cause("another driver has taken over the sink 's' (or its id has expired)").kind is Kind.FENCED
+    def cause(error: str) -> causes.Cause:
+        told = TEXTS["badpartition"].replace("sink.schema.BadRows", f"sink.protocol.{error}")
+        return cause_of(told.replace("Partition 7 of topic probe.copies is not in the range [0, 1)", "run it again"))
+
+    assert [cause(error).kind for error in ("Refused", "Unfinished", "TakenOver")] == [
+        *(Kind.REFUSED, Kind.UNFINISHED, Kind.FENCED)
+    ]
+    assert [cause(error).passes for error in ("Refused", "Unfinished", "TakenOver")] == [False, True, True]
 
 
 def test_exceptions_of_this_process_are_said_in_the_same_way() -> None:

@@ -35,6 +35,7 @@ class Kind(Enum):
     WORKER_LOST = "a worker is lost", True, "if it comes again: is there enough memory?"
     DISK_FULL = "a disk is full", True, "make room where the checkpoints are"
     FENCED = "another writer took over", True
+    UNFINISHED = "a batch was not finished", True
     SHARED = "another query uses the same checkpoint", False, "give each query a checkpoint of its own"
     UNANSWERED = "a service that the code calls is away", True
     SPARK_BUSY = "Spark was not ready", True
@@ -70,6 +71,8 @@ _CLASSES = {
     "ottla.spark.loss.DataLoss": Kind.DATA_LOSS,
     "ottla.spark.lookup.TopicMissing": Kind.NO_TOPIC,
     "ottla.spark.sink.protocol.Refused": Kind.REFUSED,
+    "ottla.spark.sink.protocol.Unfinished": Kind.UNFINISHED,
+    "ottla.spark.sink.protocol.TakenOver": Kind.FENCED,
     "ottla.spark.sink.schema.BadRows": Kind.DATA,
     "MemoryError": Kind.WORKER_LOST,
 }
@@ -82,9 +85,6 @@ _UNANSWERED = re.compile(
 _REGISTRY_BUSY = re.compile(r"the schema registry answered (?:5|429)")
 _API_ERROR = re.compile(r"(?P<code>[A-Z][A-Z_]+): ")
 _FENCED = ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "UNKNOWN_PRODUCER_ID", "INVALID_PRODUCER_ID_MAPPING")
-# What the sink itself says: a start helps, or another has it now.
-_RUN_AGAIN = ("run the query again", "run it again")
-_TAKEN_OVER = "has taken over the sink"
 # By words, in Java's accounts.
 _WORDS: tuple[tuple[str, Kind], ...] = (
     (r"No space left on device|Disk quota exceeded|not enough space", Kind.DISK_FULL),
@@ -201,8 +201,6 @@ def _kind(account: Account) -> tuple[Kind, bool]:
 def _of_python(error: str, what: str) -> tuple[Kind, bool]:
     if error in _CLASSES:
         kind = _CLASSES[error]
-        if kind is Kind.REFUSED:
-            return (Kind.FENCED, True) if _TAKEN_OVER in what else (kind, any(each in what for each in _RUN_AGAIN))
         return kind, kind.passes
     if error.startswith(("ottla.model.errors.", "ottla.client.errors.")):
         return _of_broker(what)

@@ -21,6 +21,7 @@ from uuid import uuid4
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.client.handover import REFUSED, Untold
+from ottla.client.options import wall_clock_ms
 from ottla.client.outcomes import Outcomes
 from ottla.client.producer import Producer
 from ottla.client.producer_options import ProducerOptions
@@ -35,6 +36,8 @@ from ottla.spark.sink.protocol import (
     Part,
     Prepared,
     Refused,
+    TakenOver,
+    Unfinished,
     decide,
     finished,
     is_new,
@@ -58,6 +61,7 @@ class Ticket:
     state: Prepared
     batch: int  # of batch writes; streams have their own number
     passing: bool  # a batch write without a name: nobody will ask for its state
+    made_ms: int  # before any task began
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,9 @@ async def _prepare(settings: WriteSettings) -> Ticket:
             pass
     taken, state = found
     reach(Step.PREPARE_READY)
-    return Ticket(sink, taken, state, _batch_of(settings, state), passing=settings.sink_id is None)
+    return Ticket(
+        sink, taken, state, _batch_of(settings, state), passing=settings.sink_id is None, made_ms=wall_clock_ms()
+    )
 
 
 async def _take(
@@ -118,7 +124,7 @@ async def _take(
 
 
 def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
-    """The parts that were lost. Refused when it is not known of all of them."""
+    """The parts that were lost. Refused (or Unfinished) when it is not known of all of them."""
     lost = [part for part, committed in ends.found.items() if not committed]
     if decision is None or not ends.failed:
         return lost
@@ -127,7 +133,7 @@ def _lost(decision: Decision | None, ends: Outcomes[Part, bool]) -> list[Part]:
     text = f"batch {decision.batch} is decided, but {count} of its {total} transactions, of tasks {tasks}, "
     if any(isinstance(each, Untold) for each in ends.failed.values()):
         raise Refused(f"{text}ended, and nobody can tell any more whether they were committed: {error}") from error
-    raise Refused(
+    raise Unfinished(
         f"{text}could not be committed yet: {error}. Nothing is lost: run the query again, which commits them"
     ) from error
 
@@ -160,7 +166,7 @@ async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: i
         raise Refused(f"the tasks of batch {batch} do not belong together")
     async with Cluster(settings.client(f"{ticket.sink}-driver")) as cluster:
         try:
-            decision = await _decision(cluster, ticket, messages, batch)
+            decision = await _decision(cluster, settings, ticket, messages, batch)
         except Refused:
             await transactions.abort(cluster, _parts(messages))
             raise
@@ -169,7 +175,7 @@ async def _commit(settings: WriteSettings, messages: Sequence[Written], batch: i
 
 
 async def _decision(
-    cluster: Cluster, ticket: Ticket, messages: Sequence[Written], batch: int | None
+    cluster: Cluster, settings: WriteSettings, ticket: Ticket, messages: Sequence[Written], batch: int | None
 ) -> Decision | None:
     """What is to be written down. Refused, if the batch cannot be decided."""
     first = messages[0]
@@ -186,16 +192,30 @@ async def _decision(
     if over and not await transactions.is_held(cluster, ticket.taken):
         raise _taken_over(ticket, decision)
     if over:
-        raise Refused(
-            f"the transactions of tasks {[part.task for part in over]} ended before batch {first.batch} could be "
-            "decided: they were open for longer than kafka.transaction.timeout.ms. Nothing of the batch is written: "
-            "run it again, with smaller batches or a longer timeout"
-        )
+        raise _ended(over, first.batch, wall_clock_ms() - ticket.made_ms, settings.transaction_timeout_ms)
     return decision
 
 
-def _taken_over(ticket: Ticket, decision: Decision) -> Refused:
+def _ended(over: Sequence[Part], batch: int, lasted_ms: int, timeout_ms: int) -> Refused:
+    """Transactions that cannot have timed out yet were ended by somebody; the same batch would hardly meet them again.
+    A batch that lasts too long will do so again."""
+    what = (
+        f"the transactions of tasks {[part.task for part in over]} ended before batch {batch} could be decided, "
+        f"{lasted_ms} ms after it began"
+    )
+    if lasted_ms < timeout_ms:
+        return Unfinished(
+            f"{what}: another attempt of the task took its transactional id, or somebody aborted them. Nothing of the "
+            "batch is written: run it again"
+        )
     return Refused(
+        f"{what} (kafka.transaction.timeout.ms={timeout_ms}). Nothing of the batch is written: run it again, with "
+        "smaller batches or a longer timeout"
+    )
+
+
+def _taken_over(ticket: Ticket, decision: Decision) -> TakenOver:
+    return TakenOver(
         f"another driver has taken over the sink {ticket.sink!r} (or its transactional id has expired): batch "
         f"{decision.batch} is not this one's to decide any more. Only one query may use a sink.id, and only one driver "
         "a checkpoint"
@@ -235,9 +255,9 @@ async def _end(cluster: Cluster, decision: Decision) -> None:
     ends.add(await transactions.commit(cluster, decision.parts[1:]))
     lost = _lost(decision, ends)
     if lost:
-        raise Refused(
+        raise Unfinished(
             f"batch {decision.batch} is decided, but the transactions of tasks {[part.task for part in lost]} ended "
-            "before they were committed (they timed out): run the query again, which writes them again"
+            "before they were committed: run the query again, which writes them again"
         )
 
 

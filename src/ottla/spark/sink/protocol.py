@@ -88,6 +88,14 @@ class Refused(RuntimeError):
     """The batch cannot be written without rows getting lost or written twice."""
 
 
+class Unfinished(Refused):
+    """Another run of the same batch makes good what is missing, with nothing changed by anybody."""
+
+
+class TakenOver(Refused):
+    """Another driver has the sink now."""
+
+
 def to_bytes(decision: Decision) -> bytes:
     """As it lies in the log."""
     return json.dumps({"form": _FORM, **asdict(decision)}, separators=(",", ":")).encode()
@@ -194,7 +202,7 @@ def check_rewritten(lost: Part, rows: int, size_bytes: int) -> None:
     if (rows, size_bytes) != (lost.rows, lost.size_bytes):
         raise Refused(
             f"task {lost.task} had {lost.rows} rows ({lost.size_bytes} bytes) when its batch was decided, and has "
-            f"{rows} ({size_bytes} bytes) now: its transaction was lost (it timed out before it was committed), and "
+            f"{rows} ({size_bytes} bytes) now: its transaction was lost (it ended before it was committed), and "
             "cannot be made up for, because the query does not give the same rows again"
         )
 
