@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from ottla.cli import output
 from ottla.cli.app import app
 from ottla.client.blocking import Blocking
+from ottla.client.options import wall_clock_ms
+from ottla.spark.pipelines.status import Board
 
 pytestmark = [pytest.mark.spark]
 
@@ -41,6 +43,12 @@ def topics(node: OttlaNode) -> None:
     with Blocking(node.bootstrap) as client:
         for name in ("errors.orders", "errors.copies"):
             client.admin.topics.create(name, 1)
+
+
+@pytest.fixture
+def client(node: OttlaNode) -> Iterator[Blocking]:
+    with Blocking(node.bootstrap) as made:
+        yield made
 
 
 @pytest.fixture
@@ -78,13 +86,16 @@ def test_what_is_right_is_not_complained_about(check: Check) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_a_topic_that_is_not_there(check: Check, command: str) -> None:
+def test_a_topic_that_is_not_there(check: Check, client: Blocking, command: str) -> None:
     no_source = PYTHON.replace("errors.orders", "errors.order")
     assert check(no_source, command=command) == ["shop.py:7: copies: there is no topic 'errors.order' to read from"]
     no_target = SQL.replace("errors.copies", "errors.copy")
     assert check(no_target, name="shop.sql", command=command) == [
         "shop.sql:4: errors.copy: there is no topic 'errors.copy' to write to: ottla topic create errors.copy"
     ]
+    if command == "run":
+        told = Board(client).all(wall_clock_ms())["shop"]
+        assert told.state == "failed" and "there is no topic 'errors.copy' to write to" in str(told.error)
 
 
 @pytest.mark.parametrize(

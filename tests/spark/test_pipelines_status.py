@@ -1,5 +1,6 @@
 """What is told about pipelines, and what pipelines are told: through a topic of a real node. No Spark."""
 
+import contextlib
 import os
 import socket
 from asyncio import Future
@@ -20,6 +21,7 @@ from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.herald import Herald, impatient
 from ottla.spark.pipelines.load import Pipeline
 from ottla.spark.pipelines.replay import parse_from
+from ottla.spark.pipelines.starting import starting
 from ottla.spark.pipelines.status import TOPIC, Board, Heard, Status
 from ottla.testing.broker import Broker
 
@@ -230,3 +232,32 @@ def test_where_a_replay_begins(client: Blocking) -> None:
     assert parse_from("2026-01-31T12:00:00+00:00", client, NOW).time_ms == 1_769_860_800_000
     with pytest.raises(ValueError, match="neither earliest"):
         parse_from("yesterday", client, NOW)
+
+
+def test_why_a_start_failed_is_told_unless_a_run_goes_on(client: Blocking) -> None:
+    board = Board(client)
+    said: list[dict[str, Any]] = []
+    identity = Status("shop", "new", "starting", host="here", checkpoint="/c")
+
+    def start(before: Status | None, *then: Status) -> Status:
+        with contextlib.suppress(PipelineError), starting(client, identity, before, said.append):
+            for each in then:
+                board.publish(each)
+            raise PipelineError("there is no topic 'x'", "shop.py", 7)
+        return board.all(NOW)["shop"]
+
+    found = start(None)
+    assert (found.state, found.error, found.host) == ("failed", "shop.py:7: there is no topic 'x'", "here")
+    assert said == [{"event": "failed", "pipeline": "shop", "error": found.error}]
+    last = replace(running("shop"), state="stopped", generation=3, late={"/c": 5})
+    board.publish(last)
+    found = start(last)
+    assert (found.state, found.generation, found.late) == ("failed", 3, {"/c": 5}), "the next run needs them"
+
+    now_ms = wall_clock_ms()
+    elsewhere = replace(running("shop", "r2"), host="elsewhere", updated_ms=now_ms)
+    board.publish(elsewhere)
+    assert start(elsewhere) == elsewhere, "it goes on"
+    claimed = replace(running("shop", "r3"), state="failed", error="told by itself")
+    assert start(elsewhere, claimed).error == "told by itself"
+    assert len(said) == 2

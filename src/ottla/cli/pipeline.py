@@ -90,16 +90,19 @@ def run(
     Exit code 0: it has stopped, or (--once) done its work. 1: an error that lasts. 75: one that may pass, but did not
     within its restarts: start it again later.
     """
-    from ottla.cli.pipeline_view import events
+    from ottla.cli.pipeline_view import events, print_event
 
     parts = _spark_parts()
     with parts.failures():
         loaded = parts.load(file, name)
         where = checkpoint or str(file.resolve().parent / ".ottla" / loaded.name)
         with parts.client(bootstrap) as client:
-            parts.previous_run(client, loaded.name, force=force)  # before Spark is started for nothing
+            before = parts.previous_run(client, loaded.name, force=force)  # before Spark is started for nothing
             replay = parts.replay(from_, client)
-            with parts.session(loaded.name, master, remote, conf, bootstrap, registry) as spark:
+            with (
+                parts.start(loaded, client, where, file, before, print_event if as_json else _ignore),
+                parts.session(loaded.name, master, remote, conf, bootstrap, registry) as spark,
+            ):
                 built = parts.build(loaded, spark, replay)
                 problems = parts.problems(built, spark, client)
                 if problems:
@@ -161,6 +164,10 @@ def stop(
                 raise CommandError(f"pipeline {name} was told to stop, and has not yet")
             time.sleep(0.3)
     done(f"pipeline {name} has stopped" if wait else f"pipeline {name} was told to stop")
+
+
+def _ignore(event: dict[str, Any]) -> None:
+    """Said on stderr anyway."""
 
 
 def _statuses(bootstrap: str) -> dict[str, Status]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -28,6 +29,7 @@ from ottla.spark.pipelines.load import Pipeline, load
 from ottla.spark.pipelines.replay import From, parse_from
 from ottla.spark.pipelines.restarts import Policy
 from ottla.spark.pipelines.run import Event, Runner, Settings, previous_run
+from ottla.spark.pipelines.starting import starting
 from ottla.spark.pipelines.status import Status
 from ottla.spark.progress import unwatch
 from ottla.spark.session import session as make_session
@@ -47,6 +49,7 @@ __all__ = [
     "runner",
     "session",
     "settings",
+    "start",
 ]
 
 settings = Settings
@@ -132,14 +135,30 @@ def runner(
     on_event: Callable[[Event], None],
 ) -> Runner:
     where: Any = getattr(spark, "sparkContext", None) if hasattr(spark, "_jsparkSession") else None
-    identity = Status(
+    identity = _identity(pipeline, file, where.master if where is not None else "connect")
+    return Runner(pipeline, spark, using, chosen, run_id=identity.run, identity=identity, on_event=on_event)
+
+
+def start(
+    pipeline: Pipeline,
+    using: Blocking,
+    checkpoint: str,
+    file: Path,
+    before: Status | None,
+    on_event: Callable[[Event], None],
+) -> contextlib.AbstractContextManager[None]:
+    """Around all that comes before the run: why it failed is in the pipeline's status."""
+    return starting(using, replace(_identity(pipeline, file, ""), checkpoint=checkpoint), before, on_event)
+
+
+def _identity(pipeline: Pipeline, file: Path, spark: str) -> Status:
+    return Status(
         name=pipeline.name,
-        run="",
+        run=uuid4().hex,
         state="starting",
         file=str(file.resolve()),
         host=socket.gethostname(),
         pid=os.getpid(),
-        spark=where.master if where is not None else "connect",
+        spark=spark,
         started_ms=wall_clock_ms(),
     )
-    return Runner(pipeline, spark, using, chosen, run_id=uuid4().hex, identity=identity, on_event=on_event)

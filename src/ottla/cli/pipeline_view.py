@@ -24,7 +24,7 @@ _COLUMNS = ("query", "batch", "rows", "in/s", "done/s", "lag", "behind", "waterm
 def events(name: str, *, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
     """What takes the events of a run: JSON on stdout, a live table on a terminal, else lines on stderr."""
     if as_json:
-        yield _print_json
+        yield print_event
     elif err().is_terminal:
         with _Live(name) as live:
             yield live.take
@@ -32,7 +32,8 @@ def events(name: str, *, as_json: bool) -> Iterator[Callable[[dict[str, Any]], N
         yield _print_line
 
 
-def _print_json(event: dict[str, Any]) -> None:
+def print_event(event: dict[str, Any]) -> None:
+    """As a line of JSON, on stdout."""
     sys.stdout.write(json.dumps(event, default=str) + "\n")
     sys.stdout.flush()
 
