@@ -177,6 +177,29 @@ def test_a_record_read_twice_goes_through() -> None:
     assert merge.push(records[0]) == [records[0]]
 
 
+def test_records_of_one_number_are_all_handed_on() -> None:
+    """Somebody made two records of each one, and passed its headers on."""
+    read = [each for log in written([b"hot"] * 40, 4, salter(hot={b"hot": 4})).values() for each in log]
+    doubled = [each._replace(offset=2 * each.offset + n, value=2 * each.value + n) for each in read for n in (0, 1)]
+    merge: SaltedMerge[Read] = SaltedMerge(held_max=len(doubled))
+    found, most = [], 0
+    for record in doubled:  # one partition after the other
+        found += merge.push(record)
+        most = max(most, merge.held)
+    assert sorted(each.value for each in found) == list(range(80))
+    assert most > 40 and merge.held == 0 == merge.gaps
+    evens = [each.value for each in found if each.value % 2 == 0]
+    assert evens == sorted(evens), "each of the two streams is in order"
+
+
+def test_a_record_read_twice_while_it_is_held_is_held_once() -> None:
+    first, second, third = written([b"hot"] * 3, 1, salter(hot={b"hot": 1}))[0]
+    merge: SaltedMerge[Read] = SaltedMerge()
+    assert merge.push(first) == [first]
+    assert merge.push(third) == merge.push(third) == [] and merge.held == 1
+    assert merge.push(second) == [second, third]
+
+
 def test_sources_are_forgotten_in_time() -> None:
     merge: SaltedMerge[Read] = SaltedMerge(sources_max=2)
     for seed in range(5):

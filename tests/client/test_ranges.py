@@ -74,6 +74,14 @@ def test_exactly_the_range(data: st.DataObject) -> None:
     with_cluster(test)
 
 
+def test_two_spans_of_one_partition_are_refused() -> None:
+    async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
+        with pytest.raises(ValueError, match="one span of a partition, not two of t-0"):
+            RangeReader(cluster, [Span("t", 0, 0, 10), Span("t", 1), Span("t", 0, 50, 60)])
+
+    with_cluster(test)
+
+
 def test_places_by_time() -> None:
     async def test(logs: ScriptedPartitions, cluster: Cluster, broker: ScriptedBroker) -> None:
         fill(logs, [5, 5])

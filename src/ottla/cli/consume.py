@@ -156,7 +156,7 @@ async def _spans(
     from ottla.model.ids import TopicPartition
 
     known = [each.index for each in (await cluster.topic(topic)).partitions]
-    wanted = partitions or known
+    wanted = list(dict.fromkeys(partitions)) or known
     missing = sorted(set(wanted) - set(known))
     if missing:
         raise CommandError(f"topic {topic} has {len(known)} partitions, there is no {missing[0]}")

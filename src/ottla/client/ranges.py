@@ -6,6 +6,7 @@ Rules:
   begins there.
 - A span that fails takes nothing from the others: they are read to their end, and then the failure is raised. (Those
   that are followed for ever have no end: it is raised when only they are left.)
+- A reader has one span of a partition: its positions are by partition. Two of one partition take two readers.
 - Records before the wanted start and from the wanted end on are dropped.
 - An offset that the log no longer has (or does not have yet) is `OffsetOutOfRange`, never a silent jump. So is an end
   beyond the log's end: told when all that is there was handed out, and nothing has come for `max_wait_ms`.
@@ -56,7 +57,7 @@ class RangeReader(Closing):
         options: ReadOptions | None = None,
     ) -> None:
         self.options = checked_options(options, ReadOptions)
-        self._spans = [_checked(span) for span in spans]
+        self._spans = _by_partition(spans)
         self._owns_cluster = not isinstance(cluster, Cluster)
         self._cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
         self._ends: dict[TopicPartition, int | None] = {}  # of spans whose place was found
@@ -217,8 +218,7 @@ class RangeReader(Closing):
 
     async def _open(self) -> None:
         """Turn times into offsets, of spans of which that has not been done."""
-        spans = {TopicPartition(each.topic, each.partition): each for each in self._spans}
-        new = {partition: span for partition, span in spans.items() if partition not in self._ends}
+        new = {partition: span for partition, span in self._spans.items() if partition not in self._ends}
         starts = await resolve_each(self._cluster, [(partition, span.start) for partition, span in new.items()])
         ends = await resolve_each(
             self._cluster,
@@ -237,6 +237,17 @@ class RangeReader(Closing):
                     self._failed[partition] = error
             else:
                 self._positions[partition], self._ends[partition] = start, end
+
+
+def _by_partition(spans: Iterable[Span]) -> dict[TopicPartition, Span]:
+    """The spans, or what is wrong with them."""
+    found: dict[TopicPartition, Span] = {}
+    for span in spans:
+        partition = TopicPartition(_checked(span).topic, span.partition)
+        if partition in found:
+            raise ValueError(f"a reader reads one span of a partition, not two of {partition}: make a reader for each")
+        found[partition] = span
+    return found
 
 
 def _checked(span: Span) -> Span:

@@ -7,7 +7,9 @@ Semantics:
 - Records of one key and one source leave in the order of their numbers. One that arrives early is held until those
   before it have come. A source begins with number 0, or, when the reading started in the middle, with the lowest number
   seen once every shard has shown one (a shard's numbers only grow).
-- A number that was seen already (a record read twice) goes through at once.
+- A number that was handed on already goes through at once. One that is held already joins those that wait with it:
+  whoever made several records of one and passed its headers on made several of one number. (The same record, read
+  twice while it is held, is held once.)
 - Memory: at most `held_max` records are held in all; one more, and the longest waiting key and source stops waiting for
   what is missing (`gaps` counts that) and hands on what it has, in order. At most `sources_max` keys and sources are
   remembered; the one that was quiet for longest is forgotten.
@@ -17,7 +19,7 @@ Semantics:
 """
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from ottla.client.hot_keys import SALT_HEADER, Salt
@@ -55,18 +57,22 @@ _Name = tuple[str, bytes, int]  # topic, key, source
 class _Stream(Generic[R]):
     """The records of one key by one source."""
 
-    __slots__ = ("expected", "held", "lowest", "shards")
+    __slots__ = ("count", "expected", "held", "lowest", "shards")
 
     def __init__(self, shards: int) -> None:
         self.shards = shards
         self.expected: int | None = None  # the number that leaves next; None until the beginning is known
-        self.held: dict[int, R] = {}
+        self.held: dict[int, dict[tuple[int, int], R]] = {}  # number -> (partition, offset) -> record
+        self.count = 0  # of the records held
         self.lowest: dict[int, int] = {}  # shard -> the first number it showed, until the beginning is known
 
     def take(self, salt: Salt, record: R) -> list[R]:
         if self.expected is not None and salt.number < self.expected:
             return [record]
-        self.held[salt.number] = record
+        same = self.held.setdefault(salt.number, {})
+        self.count -= len(same)
+        same[record.partition, record.offset] = record
+        self.count += len(same)
         if self.expected is None:
             self.lowest.setdefault(salt.shard, salt.number)
             if salt.number == 0:
@@ -79,17 +85,27 @@ class _Stream(Generic[R]):
         """Everything that waits for nothing any more."""
         found: list[R] = []
         while self.expected is not None and self.expected in self.held:
-            found.append(self.held.pop(self.expected))
+            found += self._let_go(self.expected)
             self.expected += 1
         return found
 
     def give_up(self) -> list[R]:
         """Everything, in order, whatever may be missing."""
         numbers = sorted(self.held)
-        found = [self.held.pop(number) for number in numbers]
+        found = [record for number in numbers for record in self._let_go(number)]
         if numbers:
             self.expected = numbers[-1] + 1
         return found
+
+    def records(self) -> Iterator[R]:
+        """Those that are held."""
+        for same in self.held.values():
+            yield from same.values()
+
+    def _let_go(self, number: int) -> list[R]:
+        same = self.held.pop(number)
+        self.count -= len(same)
+        return list(same.values())
 
 
 class SaltedMerge(Generic[R]):
@@ -112,7 +128,7 @@ class SaltedMerge(Generic[R]):
 
     def held_offsets(self) -> dict[TopicPartition, int]:
         """Per partition the offset of the first record that was read but not handed on."""
-        return _first_offsets((each for name in self._waiting for each in self._streams[name].held.values()), {})
+        return _first_offsets((each for name in self._waiting for each in self._streams[name].records()), {})
 
     def push(self, record: R) -> list[R]:
         """Take one record; the result is what may be handed on now, in order."""
@@ -124,9 +140,9 @@ class SaltedMerge(Generic[R]):
         if stream is None:
             stream = _Stream(salt.shards)
         self._streams[name] = stream
-        before = len(stream.held)
+        before = stream.count
         found = stream.take(salt, record)
-        self._held += len(stream.held) - before
+        self._held += stream.count - before
         if not stream.held:
             self._waiting.pop(name, None)
         else:
