@@ -45,6 +45,26 @@ class OffsetAndMetadata(NamedTuple):
     metadata: str = ""
 
 
+def checked_offset(partition: TopicPartition, offset: int) -> int:
+    """An offset that a caller gave: a negative one would mean nothing, and let the group begin elsewhere."""
+    if offset < 0:
+        raise ValueError(f"an offset of {TopicPartition(*partition)} is 0 or more, not {offset}")
+    return offset
+
+
+def asked_positions(
+    offsets: Mapping[TopicPartition, int | tuple[int, int, str]],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    """Positions that a caller wants to be committed."""
+    asked = {
+        TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else OffsetAndMetadata(*place)
+        for partition, place in offsets.items()
+    }
+    for partition, place in asked.items():
+        checked_offset(partition, place.offset)
+    return asked
+
+
 class GroupOffsets:
     """The offsets that one group keeps at its coordinator."""
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from ottla.client.arrow import LINGER_MS, ROWS_MIN, converter, convertible, has_gathered, pick_batches
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
-from ottla.client.commits import GroupOffsets, OffsetAndMetadata
+from ottla.client.commits import GroupOffsets, OffsetAndMetadata, checked_offset
 from ottla.client.committing import Committer
 from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
 from ottla.client.coordinator import Coordinator, CoordinatorKind
@@ -354,6 +354,7 @@ class Consumer(Closing):
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Go on from this offset."""
+        checked_offset(partition, offset)
         self._handing.stop()
         self._place(partition).move(offset)
         self._wake()

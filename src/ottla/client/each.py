@@ -6,7 +6,7 @@ The consumer's own methods of the same names raise if one partition failed.
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.cluster import Cluster
-from ottla.client.commits import OffsetAndMetadata
+from ottla.client.commits import OffsetAndMetadata, asked_positions
 from ottla.client.committing import Committer
 from ottla.client.offsets import EARLIEST, LATEST, OffsetAndTime, Time, list_offsets_each, resolve_each
 from ottla.client.outcomes import Outcomes
@@ -38,13 +38,7 @@ class Each:
         """Store these positions (or all present ones); `found` are those that were stored."""
         committer = self._group()
         places: Sequence[Place] = list(self._places.values())
-        if offsets is None:
-            wanted = committer.positions(places)
-        else:
-            wanted = {
-                TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else place
-                for partition, place in offsets.items()
-            }
+        wanted = committer.positions(places) if offsets is None else asked_positions(offsets)
         return await committer.commit(wanted, places)
 
     async def committed(

@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from ottla.client.accumulator import ProducerId
 from ottla.client.cluster import Cluster
+from ottla.client.commits import OffsetAndMetadata, asked_positions
 from ottla.client.connection import Connection
 from ottla.client.coordinator import Coordinator, CoordinatorKind
 from ottla.client.errors import ClientError, ProducerFenced, TransactionAborted, UnsupportedApi, error_code
@@ -332,7 +333,8 @@ class Transactions:
     async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
         """Commit positions of a group with the transaction."""
         self.check_open()
-        if not offsets:
+        positions = asked_positions(offsets)
+        if not positions:
             return
         producer_id, epoch = self._sender.identity
         self._written = True
@@ -354,7 +356,7 @@ class Transactions:
             generation_id=group.generation_id,
             member_id=group.member_id,
             group_instance_id=group.group_instance_id,
-            topics=_offset_topics(offsets),
+            topics=_offset_topics(positions),
         )
         coordinator = self._groups.get(group.group_id)
         if coordinator is None:
@@ -457,10 +459,9 @@ def _offset_errors(answer: TxnOffsetCommitResponse) -> Errors:
     }
 
 
-def _offset_topics(offsets: Offsets) -> list[TxnOffsetCommitRequest.Topic]:
+def _offset_topics(positions: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TxnOffsetCommitRequest.Topic]:
     topics: dict[str, TxnOffsetCommitRequest.Topic] = {}
-    for (name, index), position in sorted(offsets.items(), key=lambda each: each[0]):
-        offset, leader_epoch, metadata = (position, -1, "") if isinstance(position, int) else position
+    for (name, index), (offset, leader_epoch, metadata) in sorted(positions.items()):
         topics.setdefault(name, TxnOffsetCommitRequest.Topic(name=name, partitions=[])).partitions.append(
             TxnOffsetCommitRequest.Topic.Partition(
                 partition_index=index,

@@ -11,7 +11,7 @@ from ottla.client.admin.asking import ask_every_broker, one_by_one, told
 from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
-from ottla.client.commits import GroupOffsets, OffsetAndMetadata
+from ottla.client.commits import GroupOffsets, OffsetAndMetadata, asked_positions
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
 from ottla.client.errors import check
 from ottla.client.group_metadata import GroupMetadata
@@ -132,10 +132,7 @@ class Groups:
         self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
         """The same, with an outcome per partition: what was stored."""
-        places = {
-            partition: place if isinstance(place, OffsetAndMetadata) else OffsetAndMetadata(place)
-            for partition, place in offsets.items()
-        }
+        places = asked_positions(offsets)
         member_id, generation = _NOBODY
         return await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).commit(
             places, GroupMetadata(group_id, generation, member_id, None)
