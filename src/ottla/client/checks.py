@@ -49,6 +49,15 @@ def checked_partition(partition: Any) -> TopicPartition:
     return TopicPartition(topic, index)
 
 
+def checked_offset(partition: TopicPartition, offset: Any) -> int:
+    """An offset that a caller gave: a negative one would mean nothing, and let the group begin elsewhere."""
+    if not isinstance(offset, int):
+        raise TypeError(f"an offset of {TopicPartition(*partition)} must be a number, not {kind_of(offset)}")
+    if offset < 0:
+        raise ValueError(f"an offset of {TopicPartition(*partition)} is 0 or more, not {offset}")
+    return offset
+
+
 def checked_partitions(partitions: Iterable[Any]) -> list[TopicPartition]:
     """The partitions that somebody wants to read."""
     if isinstance(partitions, str | TopicPartition):

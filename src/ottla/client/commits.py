@@ -13,6 +13,7 @@ Rules:
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from ottla.client.checks import checked_offset
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator
 from ottla.client.errors import ClientError, CommitFailed, check, error_code
@@ -43,13 +44,6 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
-
-
-def checked_offset(partition: TopicPartition, offset: int) -> int:
-    """An offset that a caller gave: a negative one would mean nothing, and let the group begin elsewhere."""
-    if offset < 0:
-        raise ValueError(f"an offset of {TopicPartition(*partition)} is 0 or more, not {offset}")
-    return offset
 
 
 def asked_positions(

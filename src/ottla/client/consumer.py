@@ -27,9 +27,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.client.arrow import LINGER_MS, ROWS_MIN, converter, convertible, has_gathered, pick_batches
+from ottla.client.checks import checked_offset
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
-from ottla.client.commits import GroupOffsets, OffsetAndMetadata, checked_offset
+from ottla.client.commits import GroupOffsets, OffsetAndMetadata
 from ottla.client.committing import Committer
 from ottla.client.consumer_options import ConsumerOptions, RebalanceListener
 from ottla.client.coordinator import Coordinator, CoordinatorKind
