@@ -1,14 +1,19 @@
 """Rows that cannot be written, without Spark: each is one clear line, and none is taken for written."""
 
+import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from ottla.client.blocking import Blocking
-from ottla.model.errors import ApiError
+from ottla.client.errors import TopicUnknown
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.spark.pipelines.causes import Kind, cause_of
 from ottla.spark.sink import driver, task
+from ottla.spark.sink import rows as rows_module
 from ottla.spark.sink.schema import BadRows
 from ottla.spark.sink.settings import WriteSettings, write_settings
 from ottla.testing.broker import Broker
@@ -87,3 +92,35 @@ def test_rows_that_nobody_acknowledged_are_not_taken_for_written(broker: Broker,
         assert fault.hits
     finally:
         broker.heal()
+
+
+async def never(*_: object, **__: object) -> Any:
+    await asyncio.Future()
+
+
+async def absent(*_: object, **__: object) -> Any:
+    return None, {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def leaderless(*_: object, **__: object) -> Any:
+    raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+@pytest.mark.parametrize(
+    ("topic", "refresh", "kind"),
+    [
+        (never, never, Kind.BROKER_AWAY),
+        (never, leaderless, Kind.BROKER_AWAY),
+        (leaderless, never, Kind.BROKER_BUSY),
+        (never, absent, Kind.DATA),
+    ],
+)
+def test_a_broker_that_does_not_answer_is_no_missing_topic(
+    topic: Any, refresh: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "_ASK_S", 0.01)
+    client: Any = SimpleNamespace(cluster=SimpleNamespace(topic=topic, refresh=refresh))
+    producer: Any = SimpleNamespace(options=SimpleNamespace(max_block_ms=10, batch_size_bytes=1))
+    with pytest.raises((TopicUnknown, ApiError, BadRows)) as raised:
+        asyncio.run(rows_module.RowSender(client, producer, "t", lambda: 0)._find("t"))
+    assert cause_of(raised.value).kind is kind

@@ -11,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from ottla.client.accumulator import RecordMetadata
 from ottla.client.blocking import Blocking
+from ottla.client.errors import ClientError, TopicUnknown
 from ottla.client.metadata import NO_LEADER, TopicInfo
 from ottla.client.producer import Producer
 from ottla.model import limits
@@ -39,6 +41,9 @@ from ottla.records.build_columns import (
 from ottla.records.scan import Bytes
 from ottla.spark.sink.columns import bytes_column, header_columns, partition_column
 from ottla.spark.sink.schema import BadRows
+
+# How long a broker may take to say whether there is a topic, after nobody has told for long.
+_ASK_S = 5.0
 
 
 class RowSender:
@@ -120,19 +125,31 @@ class RowSender:
             await self._producer.post_encoded(TopicPartition(topic, int(row[PARTITION])), records, future)
 
     async def _find(self, topic: str) -> TopicInfo:
-        max_block_ms = self._producer.options.max_block_ms
+        """BadRows if there is no such topic; a broker that does not answer is another matter, which may pass."""
+        within = f"{self._producer.options.max_block_ms} ms"
         try:
-            async with asyncio.timeout(max_block_ms / 1000):
+            async with asyncio.timeout(self._producer.options.max_block_ms / 1000):
                 return await self._client.cluster.topic(topic, auto_create=True)
         except TimeoutError:
-            pass
+            if not await self._is_absent(topic):
+                raise TopicUnknown(f"nothing known of topic {topic!r} within {within}") from None
         except ApiError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                if error.code.retriable:
+                    raise
                 raise BadRows(f"rows cannot be written to topic {topic!r}: {error.text}") from error
         raise BadRows(
-            f"Topic {topic} not present in metadata after {max_block_ms} ms: create it, or let brokers do so "
+            f"Topic {topic} not present in metadata after {within}: create it, or let brokers do so "
             "(auto.create.topics.enable)"
         )
+
+    async def _is_absent(self, topic: str) -> bool:
+        """Whether a broker answers now, and says that there is no such topic."""
+        with contextlib.suppress(TimeoutError, ClientError, ApiError):
+            async with asyncio.timeout(_ASK_S):
+                _, errors = await self._client.cluster.refresh([topic])
+                return errors.get(topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return False
 
     def _encode(self, info: TopicInfo, batch: pa.RecordBatch) -> EncodedRows:
         rows, count = batch.num_rows, info.partition_count
