@@ -1,7 +1,10 @@
-"""Outputs that are not topics alone: through a topic, Parquet, JDBC; and a checkpoint that is gone."""
+"""Which columns records are made of; outputs that are not topics alone: through a topic, Parquet, JDBC; and a
+checkpoint that is gone."""
 
+import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from tests.support.node import OttlaNode
 
 from ottla import spark as ottla
 from ottla.client.blocking import Blocking
+from ottla.spark.checkpoints import sink_id
 
 pytestmark = [pytest.mark.spark]
 
@@ -46,6 +50,58 @@ def words(node: OttlaNode, spark: Any, request: pytest.FixtureRequest) -> Any:
 def run(output: Any, checkpoint: Path) -> None:
     query = output.start(checkpoint=str(checkpoint), trigger="once")
     assert query.awaitTermination(120)
+
+
+PLACED = "shop string, topic string, partition int, timestamp string, cents int"
+
+
+@pytest.mark.parametrize("mode", ["json", "avro"])
+def test_a_column_is_of_the_record_or_in_the_value(spark: Any, mode: str) -> None:
+    """Whatever it is called: where a row came from is not where it goes, and nothing is left out."""
+    from pyspark.sql import functions as F
+
+    frame = spark.createDataFrame([("s", "books", 7, "now", 3)], PLACED)
+    told: dict[str, Any] = {"bootstrap": "localhost:1"} | ({} if mode == "json" else {"format": mode})
+    made = ottla.to(frame, "t", key="shop", **told).frame
+    assert sorted(made.columns) == ["key", "value"]
+    (row,) = made.collect()
+    value = json.loads(row.value) if mode == "json" else row.value.asDict()
+    assert value == {"shop": "s", "topic": "books", "partition": 7, "timestamp": "now", "cents": 3}
+    # What was read, with the place of its record.
+    read = frame.selectExpr("shop key", "struct(cents) value", "topic", "partition", "0L offset")
+    assert ottla.to(read, "t", **told).frame.columns == ["key", "value"]
+    # Where it goes, if that is asked for; dead letters beside it go where their keys say.
+    assert ottla.to(read, "t", partition="partition % 4", **told).frame.first().partition == 3
+    if mode == "json":
+        text = read.withColumn("value", F.lit("x"))
+        both = ottla.to(text, "t", partition="partition % 4", dead={"dead": text}, **told).frame
+        assert sorted((each.topic, each.partition) for each in both.collect()) == [("dead", None), ("t", 3)]
+
+
+@pytest.mark.parametrize("format", [None, "avro"])
+def test_a_row_is_deleted_where_that_is_said_and_not_where_it_is_unknown(spark: Any, format: str | None) -> None:
+    frame = spark.createDataFrame([("1", "u"), ("2", "d"), ("3", None)], "key string, op string")
+    made = ottla.to_changelog(frame, "t", key="key", deleted="op = 'd'", bootstrap="localhost:1", format=format)
+    assert {each.key: each.value is None for each in made.frame.collect()} == {"1": False, "2": True, "3": False}
+
+
+class Metadata:
+    """A session that reads the metadata of a checkpoint wherever it is."""
+
+    def __init__(self) -> None:
+        self.read = self
+
+    def text(self, path: str) -> "Metadata":
+        return self
+
+    def collect(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(value='{"id": "q"}')]
+
+
+def test_a_sink_has_one_name_however_its_checkpoint_is_written() -> None:
+    spellings = ("/c/k", "/c/k/", "file:/c/k", "file:///c/k/", "/c/./k")
+    assert {sink_id(Metadata(), each, "out") for each in spellings} == {"/c/k#q#out"}  # type: ignore[arg-type]
+    assert sink_id(Metadata(), "s3a://c/k/", "late") == "s3a://c/k#q#late"  # type: ignore[arg-type]
 
 
 def test_a_stream_goes_through_a_topic(words: Words, tmp_path: Path) -> None:

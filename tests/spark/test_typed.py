@@ -204,6 +204,17 @@ def test_text_is_written_of_columns_whose_text_is_beyond_doubt() -> None:
         bytes_out.apply(pa.record_batch({"value": pa.array([b"x", b"\xff"])}))
 
 
+def test_columns_that_say_nothing_else_of_the_record_are_fields_of_the_value() -> None:
+    columns = {"id": [1], "timestamp": ["now"], "topic": ["elsewhere"], "partition": pa.array([0], pa.int32())}
+    frame = pa.record_batch(columns)
+    for topic, in_value in (("t", ["id", "timestamp", "topic"]), (None, ["id", "timestamp"])):
+        made = typed_output({"value.format": "json"}, frame.schema, topic)
+        assert made is not None
+        (row,) = made.apply(frame).to_pylist()
+        assert list(json.loads(row.pop("value"))) == in_value
+        assert sorted([*row, *in_value]) == ["id", "partition", "timestamp", "topic"], "each column is in one place"
+
+
 def test_plain_payloads_need_no_registry() -> None:
     made = typed_columns({"Value.Format": "avro", "value.schema": json.dumps(V1)}, ["orders"])
     assert made is not None

@@ -9,15 +9,17 @@ Rules:
 import json
 from typing import TYPE_CHECKING, Any
 
+from ottla.spark.sink.checkpoint import one_spelling
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def sink_id(spark: "SparkSession", checkpoint: str, part: str) -> str:
     """The name, in the exactly-once protocol, of a sink that a query writes to batch by batch. The query must have been
-    started once."""
+    started once. It is the same however the checkpoint's place is written."""
     (metadata,) = spark.read.text(f"{checkpoint}/metadata").collect()
-    return f"{checkpoint}#{json.loads(metadata.value)['id']}#{part}"
+    return f"{one_spelling(checkpoint)}#{json.loads(metadata.value)['id']}#{part}"
 
 
 def finished_batches(spark: "SparkSession", checkpoint: str) -> int:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 MODES = ("append", "update", "complete")
-# What the sink takes from columns of their own; everything else is the value.
-_OWN_COLUMNS = ("key", "value", "headers", "topic", "partition")
+# The columns that are a record's own; where there is no column `value`, all others are the value.
+_RECORD_COLUMNS = ("key", "headers")
 _DLQ = "ottla.dlq."
 
 
@@ -98,6 +98,7 @@ def to(
     *,
     key: "Column | str | None" = None,
     value: "Column | str | None" = None,
+    partition: "Column | str | None" = None,
     format: str | None = None,
     mode: str = "append",
     dead: "Mapping[str, DataFrame] | None" = None,
@@ -107,12 +108,14 @@ def to(
 ) -> Output:
     """Into a topic, exactly once. Kafka Streams: `to`.
 
-    `key` and `value` are columns or expressions; without `value` it is the column of that name, else all other columns:
-    as JSON, or encoded by the registry's schema with `format` (avro, json, protobuf). `dead`: other records (see
-    `dead_letters`) that go to other topics within the same query, by topic.
+    `key` and `value` are columns or expressions; without them they are the columns of these names. Without a column
+    `value` all columns but `key` and `headers` are the value: as JSON, or encoded by the registry's schema with
+    `format` (avro, json, protobuf). Records go to the partition of their key, or to `partition`, if that is given (a
+    column, an expression): a column of that name says where a record came from, and is one like any other. `dead`:
+    other records (see `dead_letters`) that go to other topics within the same query, by topic.
     """
     told = {"kafka.bootstrap.servers": bootstrap_of(frame.sparkSession, bootstrap)}
-    rows = _records(frame, key, value, typed=format is not None)
+    rows = _records(frame, key, value, partition, typed=format is not None)
     if format is not None:
         told["value.format"] = format
         address = registry_of(frame.sparkSession, registry)
@@ -145,15 +148,13 @@ def to_changelog(
     `toStream().to` of a table.
 
     For an aggregation with mode `update` each micro-batch writes the keys that changed. `deleted` says which rows
-    delete their key. Read it back with `table(topic)`.
+    delete their key; where it is null, the row does not. Read it back with `table(topic)`.
     """
     from pyspark.sql import functions as F
 
     if deleted is not None:
-        gone = F.expr(deleted) if isinstance(deleted, str) else deleted
-        own = value if value is not None else "value" if "value" in frame.columns else _as_json(frame, _OWN_COLUMNS)
-        frame = frame.withColumn("_value", F.when(~gone, F.expr(own) if isinstance(own, str) else own))
-        value = "_value"
+        gone = F.coalesce(_column(deleted), F.lit(False))
+        value = F.when(~gone, _value(frame, value, typed=options.get("format") is not None))
     return to(frame, topic, key=key, value=value, mode=mode, **options)
 
 
@@ -208,28 +209,41 @@ def dead_letters(records: "DataFrame", reason: "Column | str", *, by: str = "spa
 
 
 def _records(
-    frame: "DataFrame", key: "Column | str | None", value: "Column | str | None", *, typed: bool
+    frame: "DataFrame",
+    key: "Column | str | None",
+    value: "Column | str | None",
+    partition: "Column | str | None",
+    *,
+    typed: bool,
 ) -> "DataFrame":
     """Columns as the sink wants them."""
     from pyspark.sql import functions as F
 
-    if value is None and "value" not in frame.columns and not typed:
-        value = _as_json(frame, _OWN_COLUMNS)
-    columns = {name: F.col(name) for name in frame.columns if typed or name in ("key", "value", "headers", "partition")}
+    columns = {name: F.col(name) for name in _RECORD_COLUMNS if name in frame.columns}
+    columns["value"] = _value(frame, value, typed=typed)
     if key is not None:
-        columns["key"] = F.expr(key) if isinstance(key, str) else key
-    if value is not None:
-        columns["value"] = F.expr(value) if isinstance(value, str) else value
-    # A table has topic, partition, offset of where it was read: they are not where it goes.
-    if "offset" in frame.columns and not typed:
-        columns.pop("partition", None)
+        columns["key"] = _column(key)
+    if partition is not None:
+        columns["partition"] = _column(partition).cast("int")
     return frame.select(*(column.alias(name) for name, column in columns.items()))
 
 
-def _as_json(frame: "DataFrame", without: Sequence[str]) -> "Column":
+def _value(frame: "DataFrame", value: "Column | str | None", *, typed: bool) -> "Column":
+    """The value that was asked for; else the column of that name; else all columns together."""
     from pyspark.sql import functions as F
 
-    return F.to_json(F.struct(*(F.col(f"`{name}`") for name in frame.columns if name not in without)))
+    if value is not None:
+        return _column(value)
+    if "value" in frame.columns:
+        return F.col("value")
+    together = F.struct(*(F.col(f"`{name}`") for name in frame.columns if name not in _RECORD_COLUMNS))
+    return together if typed else F.to_json(together)
+
+
+def _column(given: "Column | str") -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.expr(given) if isinstance(given, str) else given
 
 
 def _with_dead(rows: "DataFrame", topic: str, dead: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -238,14 +252,16 @@ def _with_dead(rows: "DataFrame", topic: str, dead: "Mapping[str, DataFrame]") -
     def shaped(frame: "DataFrame", name: str) -> "DataFrame":
         headers = F.col("headers") if "headers" in frame.columns else F.lit(None)
         key = F.col("key") if "key" in frame.columns else F.lit(None)
+        partition = F.col("partition") if "partition" in frame.columns else F.lit(None)
         return frame.select(
             key.cast("binary").alias("key"),
             F.col("value").cast("binary").alias("value"),
             headers.cast("array<struct<key:string,value:binary>>").alias("headers"),
             F.lit(name).alias("topic"),
+            partition.cast("int").alias("partition"),
         )
 
     found = shaped(rows, topic)
     for name, letters in dead.items():
-        found = found.unionByName(shaped(letters, name))
+        found = found.unionByName(shaped(letters.drop("partition"), name))
     return found

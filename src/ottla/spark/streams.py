@@ -97,8 +97,10 @@ def dedup(stream: "DataFrame", *by: str, within: str, time: str = "timestamp") -
     """Only the first record of each `by`, for records that are at most `within` apart in event time. Kafka Streams: a
     processor with a window store.
 
-    State is kept for `within` after the newest time seen; a copy that comes later than that is a new record. Which of
-    several copies in one micro-batch is the first is not defined.
+    Copies that are further apart may count as new records. A record that is older than the newest time seen by more
+    than `within` cannot be told from a copy: it is dropped even if it is the only one of its key (`late_to` keeps such
+    records). So `within` has to be as long as records may be out of order. Which of several copies in one micro-batch
+    is the first is not defined.
     """
     return stream.withWatermark(time, within).dropDuplicatesWithinWatermark(list(by))
 

@@ -25,8 +25,6 @@ from ottla.schemas.framing import schema_mark
 from ottla.schemas.schema import Source
 from ottla.spark.typed_options import TYPES, SideSettings, of_side, registry_of
 
-# Columns that the writer uses itself.
-OWN = ("key", "value", "headers", "topic", "partition", "timestamp")
 _SIDES = ("key", "value")
 
 
@@ -53,11 +51,11 @@ class Written:
 class TypedOutput:
     """Encodes typed columns to `key` and/or `value`. Picklable."""
 
-    def __init__(self, schema: pa.Schema, sides: Mapping[str, Written]) -> None:
+    def __init__(self, schema: pa.Schema, sides: Mapping[str, Written], topic: str | None) -> None:
         self._sides = dict(sides)
         self._gathers = "value" in sides and "value" not in schema.names
-        self._fields = [each.name for each in _value_fields(schema)] if self._gathers else []
-        others = [each for each in schema if not self._gathers or each.name in OWN]
+        self._fields = [each.name for each in _value_fields(schema, topic)] if self._gathers else []
+        others = [each for each in schema if each.name not in self._fields]
         made = [each.with_type(pa.binary()) if each.name in sides else each for each in others]
         self._schema = pa.schema([*made, pa.field("value", pa.binary())] if self._gathers else made)
 
@@ -84,8 +82,8 @@ def typed_output(options: Mapping[str, str], schema: pa.Schema, topic: str | Non
     """As the options say; None if neither `key.format` nor `value.format` is set.
 
     `schema` is that of the DataFrame in Arrow. The value is the column `value`; without one, all columns that the
-    writer does not use itself (key, headers, topic, partition, timestamp) are the fields of the value. `topic`: the
-    one written to, if the options name it (it makes the subjects' default names).
+    writer does not use itself (see `_value_fields`) are the fields of the value. `topic`: the one written to, if the
+    options name it (it makes the subjects' default names).
     """
     given = {name.lower(): value for name, value in options.items()}
     formats = {name: given.get(f"{name}.format", "raw").strip().lower() for name in _SIDES}
@@ -96,14 +94,14 @@ def typed_output(options: Mapping[str, str], schema: pa.Schema, topic: str | Non
     for name, format in formats.items():
         if format == "raw":
             continue
-        of = _type_of(name, schema)
+        of = _type_of(name, schema, topic)
         if format == "string":
             _check_text(name, of)
             sides[name] = Written(name, None)
             continue
         settings = of_side(name, format, given, [topic] if topic else [])
         sides[name] = _written(settings, of, registry)
-    return TypedOutput(schema, sides)
+    return TypedOutput(schema, sides, topic)
 
 
 def unwritable(options: Mapping[str, str], schema: pa.Schema, topic: str) -> list[str]:
@@ -115,7 +113,7 @@ def unwritable(options: Mapping[str, str], schema: pa.Schema, topic: str) -> lis
         format = given.get(f"{name}.format", "raw").strip().lower()
         if format == "raw":
             continue
-        of = _type_of(name, schema)
+        of = _type_of(name, schema, topic)
         if format == "string":
             _check_text(name, of)
             continue
@@ -172,15 +170,18 @@ def _fixed(settings: SideSettings, registry: SchemaRegistry | None) -> tuple[Sou
     return found.source, found.schema_id
 
 
-def _type_of(name: str, schema: pa.Schema) -> pa.DataType:
+def _type_of(name: str, schema: pa.Schema, topic: str | None) -> pa.DataType:
     if name in schema.names:
         return schema.field(name).type
     if name == "value":
-        fields = _value_fields(schema)
+        fields = _value_fields(schema, topic)
         if fields:
             return pa.struct(fields)
     raise ValueError(f"{name}.format is set, but there is no column for the {name}")
 
 
-def _value_fields(schema: pa.Schema) -> list[pa.Field]:
-    return [each for each in schema if each.name not in OWN]
+def _value_fields(schema: pa.Schema, topic: str | None) -> list[pa.Field]:
+    """The fields of a value that has no column of its own: all columns that say nothing else of the record. (The column
+    `topic` does not where the option `topic` says where all rows go.)"""
+    own = ("key", "headers", "partition") if topic is not None else ("key", "headers", "partition", "topic")
+    return [each for each in schema if each.name not in own]

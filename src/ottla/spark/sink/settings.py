@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from ottla.model import limits
 from ottla.records.compress import Codec
 from ottla.spark.kafka_settings import KafkaSettings, parse_kafka_settings
 from ottla.spark.options import OptionError, Use, parse_options, whole
+from ottla.spark.sink.checkpoint import one_spelling
 
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _LEVELS = {Codec.GZIP: "gzip", Codec.LZ4: "lz4", Codec.ZSTD: "zstd"}
@@ -77,16 +77,6 @@ class WriteSettings:
             raise OptionError(str(error)) from None
 
 
-def _one_spelling(location: str | None) -> str | None:
-    """The same for a place however it is written: what names a sink must not change with a slash."""
-    if location is None:
-        return None
-    scheme, colon, rest = location.partition(":")
-    if colon and scheme.isalnum() and scheme.lower() != "file":
-        return location.rstrip("/")
-    return os.path.abspath("/" + rest.lstrip("/") if colon and scheme.lower() == "file" else location)
-
-
 def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSettings:
     """Read and check all options of a write."""
     options = parse_options(given, Use.WRITE)
@@ -98,9 +88,9 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
         if kafka.get(name) is not None:
             raise OptionError(f"Kafka option '{name}' is not supported: {why}")
     exactly_once = (options["delivery"] or ("exactly_once" if streaming else "at_least_once")) == "exactly_once"
-    sink_id = options["sink.id"]
+    sink_id, checkpoint = options["sink.id"], options["checkpointLocation"]
     if exactly_once and streaming and sink_id is None:
-        sink_id = _one_spelling(options["checkpointLocation"])
+        sink_id = one_spelling(checkpoint) if checkpoint else None
         if sink_id is None:
             raise OptionError(
                 "delivery=exactly_once needs a name for the sink that stays the same when the query is restarted: set "
