@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ottla.client.errors import ClientError, ConnectionLost, OffsetOutOfRange
-from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.client.outcomes import Outcomes, named, outcomes_of
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 
@@ -36,6 +36,23 @@ def test_an_error_keeps_what_it_knows():
     with pytest.raises(OffsetOutOfRange, match=r"offset 7 of b-0 .* \(and 2 others failed\)$") as told:
         Outcomes({}, {B: OffsetOutOfRange(B, 7, 0, 5), A: GONE, C: GONE}).all()
     assert (told.value.offset, told.value.end_offset, told.value.partition) == (7, 5, B)
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "told"),
+    [
+        (TopicPartition("t", 1), "offset 7 of t-10 is gone", "t-1: offset 7 of t-10 is gone"),
+        (TopicPartition("t", 1), "offset 7 of my.t-1 is gone", "t-1: offset 7 of my.t-1 is gone"),
+        ("t", "topic t.new is gone", "t: topic t.new is gone"),
+        ("t", "it has no leader", "t: it has no leader"),
+        ("t", "there is no topic 't'", "there is no topic 't'"),
+        (TopicPartition("t", 1), "nobody leads t-1.", "nobody leads t-1."),
+        (3, "broker 3 is away", "broker 3 is away"),
+        (3, "broker 31 is away", "3: broker 31 is away"),
+    ],
+)
+def test_a_part_is_named_by_its_whole_name(part: object, text: str, told: str):
+    assert str(named(ClientError(text), part, 0)) == told
 
 
 def test_later_outcomes_replace_earlier_ones():

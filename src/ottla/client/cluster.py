@@ -8,11 +8,15 @@ Rules:
   itself alone is its own purpose, and gives it back with `disconnect`.
 - What any broker may answer is asked of another one too, when the first takes long and nothing can come of that.
 - A call is repeated within `api_timeout_ms` when nothing can have been applied, or when it is safe to repeat
-  (`repeatable`), or when the broker said that the error passes.
+  (`repeatable`), or when the broker said that the error passes. Calls that are part of an operation have what is left
+  of its time (`patience`), and no time of their own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+import math
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from functools import partial
 from typing import TypeVar
@@ -33,6 +37,8 @@ T = TypeVar("T")
 
 # A broker that has not answered, or not let us in, for so long may be dead: another one is asked as well.
 _STAGGER_MS = 1_000
+# When the operation that this call is part of is over, by the loop's clock.
+_OVER_AT_S: ContextVar[float] = ContextVar("over_at_s", default=math.inf)
 
 
 class Purpose(Enum):
@@ -188,21 +194,32 @@ class Cluster(Closing):
 
         A cluster that was never reached fails at once: more often the address is wrong than the broker late.
         """
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self.options.api_timeout_ms / 1000
         tries = 0
-        while True:
-            try:
-                return await attempt()
-            except (ClientError, ApiError) as error:
-                if not self.passes(error, repeatable=repeatable):
-                    raise
-                failure = error
-            tries += 1
-            wait_s = (self.options.seeking_ms(tries) if seeking else self.options.backoff_ms(tries)) / 1000
-            if loop.time() + wait_s >= deadline_s:
-                raise failure
-            await asyncio.sleep(wait_s)
+        with self.patience() as over_at_s:
+            while True:
+                try:
+                    return await attempt()
+                except (ClientError, ApiError) as error:
+                    if not self.passes(error, repeatable=repeatable):
+                        raise
+                    failure = error
+                tries += 1
+                wait_s = (self.options.seeking_ms(tries) if seeking else self.options.backoff_ms(tries)) / 1000
+                if asyncio.get_running_loop().time() + wait_s >= over_at_s:
+                    raise failure
+                await asyncio.sleep(wait_s)
+
+    @contextmanager
+    def patience(self) -> Iterator[float]:
+        """Until when (by the loop's clock) what is done inside may be repeated: for `api_timeout_ms`, or for as long as
+        the operation may that it is part of."""
+        own_s = asyncio.get_running_loop().time() + self.options.api_timeout_ms / 1000
+        over_at_s = min(own_s, _OVER_AT_S.get())
+        before = _OVER_AT_S.set(over_at_s)
+        try:
+            yield over_at_s
+        finally:
+            _OVER_AT_S.reset(before)
 
     def passes(self, error: Exception, *, repeatable: bool = True) -> bool:
         """Whether another attempt may go better (and may be made: if it is not `repeatable`, it must not be applied
@@ -245,6 +262,8 @@ class Cluster(Closing):
         return await asyncio.shield(asking)
 
     async def _ask_for_topic(self, name: str, auto_create: bool) -> TopicInfo:
+        _OVER_AT_S.set(math.inf)  # several operations wait for it: it has a time of its own
+
         async def attempt() -> TopicInfo:
             _, errors = await self.refresh([name], auto_create=auto_create)
             code = errors.get(name, ErrorCode.NONE)

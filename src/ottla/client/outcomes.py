@@ -12,6 +12,7 @@ Rules:
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -63,7 +64,7 @@ async def outcomes_of(work: Mapping[K, Awaitable[V]]) -> Outcomes[K, V]:
 def named(error: Exception, part: object, others: int) -> Exception:
     """The same error, in whose text the part and the number of others that failed are named."""
     text = error.text if isinstance(error, ApiError) else str(error)
-    told = text if str(part) in text else f"{part}: {text}"
+    told = text if _names(text, str(part)) else f"{part}: {text}"
     if others:
         told += f" (and {others} other{'s' if others > 1 else ''} failed)"
     if told == text or not isinstance(error, (ApiError, ClientError)):
@@ -77,3 +78,8 @@ def named(error: Exception, part: object, others: int) -> Exception:
         copy.args = (told,)
     copy.__cause__ = error
     return copy
+
+
+def _names(text: str, part: str) -> bool:
+    """Whether the text speaks of this part, and not of another whose name begins or ends like it."""
+    return re.search(rf"(?<![\w.-]){re.escape(part)}(?![\w-]|\.\w)", text) is not None

@@ -19,22 +19,21 @@ async def settle(
     is_over: Callable[[Exception], bool] = lambda error: False,
 ) -> Outcomes[K, V]:
     """The outcome of every part. Those whose failure passes (unless it `is_over` for them all the same) are asked for
-    again, without the others, until `api_timeout_ms` are over."""
+    again, without the others, until `api_timeout_ms` are over; so are the calls of an attempt."""
 
     def is_asked_again(error: Exception | None) -> bool:
         return error is not None and cluster.passes(error) and not is_over(error)
 
-    loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + cluster.options.api_timeout_ms / 1000
     outcomes: Outcomes[K, V] = Outcomes()
     left = list(dict.fromkeys(parts))
     tries = 0
-    while left:
-        outcomes.add(await attempt(left))
-        left = [part for part in left if is_asked_again(outcomes.failed.get(part))]
-        tries += 1
-        wait_s = cluster.options.seeking_ms(tries) / 1000
-        if not left or loop.time() + wait_s >= deadline_s:
-            break
-        await asyncio.sleep(wait_s)
+    with cluster.patience() as over_at_s:
+        while left:
+            outcomes.add(await attempt(left))
+            left = [part for part in left if is_asked_again(outcomes.failed.get(part))]
+            tries += 1
+            wait_s = cluster.options.seeking_ms(tries) / 1000
+            if not left or asyncio.get_running_loop().time() + wait_s >= over_at_s:
+                break
+            await asyncio.sleep(wait_s)
     return outcomes
