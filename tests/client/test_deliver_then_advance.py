@@ -289,6 +289,25 @@ def test_questions_have_an_outcome_per_partition() -> None:
     run(test)
 
 
+def test_one_request_asks_who_leads_all_topics() -> None:
+    async def test() -> None:
+        brokers = brokers_with(**{f"t{number}": 1 for number in range(300)})
+        asked: list[int] = []
+
+        def note(request: Request) -> None:
+            if isinstance(request, MetadataRequest):
+                asked.append(len(request.topics or ()))
+
+        brokers.fault = note  # type: ignore[assignment]
+        everywhere = [*(TopicPartition(name, 0) for name in brokers.topics), BAD]
+        async with MemoryClient(brokers) as cluster, Consumer(cluster, options()) as consumer:
+            ends = await consumer.each.end_offsets(everywhere)
+            assert (ends.found, [*ends.failed]) == (dict.fromkeys(everywhere[:-1], 1), [BAD])
+            assert asked.count(301) == 1 and len(asked) <= 2, "the brokers, perhaps, and all topics"
+
+    run(test)
+
+
 # --- ranges
 
 

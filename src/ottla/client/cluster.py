@@ -14,7 +14,7 @@ Rules:
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
@@ -27,6 +27,7 @@ from ottla.client.errors import ClientError, NotConnected, UnsupportedApi, check
 from ottla.client.first_of import first_of
 from ottla.client.metadata import Metadata, TopicInfo
 from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.message import Request, Response
@@ -266,22 +267,51 @@ class Cluster(Closing):
 
         async def attempt() -> TopicInfo:
             _, errors = await self.refresh([name], auto_create=auto_create)
-            code = errors.get(name, ErrorCode.NONE)
-            is_coming = auto_create or self.metadata.is_new(name, asyncio.get_running_loop().time())
-            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_coming:
-                # Retriable in Kafka's table (a broker may lag behind); but to wait a minute for a topic that nobody
-                # is about to create helps no one.
-                raise Absent(code, f"there is no topic {name!r}")
-            check(code)
-            found = self.metadata.topics.get(name)
-            if found is None or not found.partitions:
-                raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r} has no partitions yet")
-            return found
+            return self._told_of(name, errors, is_coming=auto_create)
 
         try:
             return await self.retry(attempt, seeking=True)
         finally:
             del self._refreshing[name]
+
+    async def topics(self, names: Iterable[str]) -> Outcomes[str, TopicInfo]:
+        """The metadata of each topic. One request asks for all that are not fresh; what passes is the caller's to wait
+        for."""
+        outcomes: Outcomes[str, TopicInfo] = Outcomes()
+        asked: list[str] = []
+        for name in names:
+            known = self.fresh_topic(name)
+            if known is None:
+                asked.append(name)
+            else:
+                outcomes.found[name] = known
+        if not asked:
+            return outcomes
+        try:
+            _, errors = await self.refresh(asked)
+        except (ClientError, ApiError) as error:
+            outcomes.failed.update(dict.fromkeys(asked, error))
+            return outcomes
+        for name in asked:
+            try:
+                outcomes.found[name] = self._told_of(name, errors)
+            except ApiError as error:
+                outcomes.failed[name] = error
+        return outcomes
+
+    def _told_of(self, name: str, errors: Mapping[str, ErrorCode], *, is_coming: bool = False) -> TopicInfo:
+        """What the last answer said of a topic; `is_coming`: somebody makes it just now."""
+        code = errors.get(name, ErrorCode.NONE)
+        is_coming = is_coming or self.metadata.is_new(name, asyncio.get_running_loop().time())
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not is_coming:
+            # Retriable in Kafka's table (a broker may lag behind); but to wait a minute for a topic that nobody is
+            # about to create helps no one.
+            raise Absent(code, f"there is no topic {name!r}")
+        check(code)
+        found = self.metadata.topics.get(name)
+        if found is None or not found.partitions:
+            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r} has no partitions yet")
+        return found
 
     async def leader(self, partition: TopicPartition, *, auto_create: bool = False) -> tuple[int, int]:
         """(node id, leader epoch) of the partition's leader; LEADER_NOT_AVAILABLE while it has none."""

@@ -1,4 +1,7 @@
-"""Asking the leaders of partitions: each is asked once for all that it leads, all at the same time."""
+"""Asking the leaders of partitions: each is asked once for all that it leads, all at the same time.
+
+Who leads is asked for once, for all topics of which it is not known.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -7,7 +10,7 @@ from typing import TypeVar
 from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import ClientError
 from ottla.client.metadata import NoPartition
-from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.client.outcomes import Outcomes
 from ottla.client.settling import settle
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
@@ -33,14 +36,13 @@ async def ask_leaders(
 
 
 async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask: Ask[V]) -> Outcomes[TopicPartition, V]:
-    names = dict.fromkeys(each.topic for each in partitions)
-    topics = await outcomes_of({name: cluster.topic(name) for name in names})
-    smaller = {
+    topics = await cluster.topics(dict.fromkeys(each.topic for each in partitions))
+    smaller = dict.fromkeys(
         name for name, index in partitions if name in topics.found and topics.found[name].partition(index) is None
-    }
+    )
     for name in smaller:  # as far as is known: a partition may have been added since
         cluster.metadata.mark_stale(name)
-    topics.add(await outcomes_of({name: cluster.topic(name) for name in smaller}))
+    topics.add(await cluster.topics(smaller))
     outcomes: Outcomes[TopicPartition, V] = Outcomes()
     by_leader: dict[int, dict[TopicPartition, int]] = {}
     for partition in partitions:
