@@ -103,7 +103,22 @@ def _not_bytes(name: str, content: object) -> str:
     return f"{name} must be bytes or None, not {kind_of(content)}{hint}"
 
 
-# --- settings -------------------------------------------------------------------------------------------------------
+# --- settings of topics and other resources -------------------------------------------------------------------------
+
+# The value of a setting: Kafka's are all text; None for its default.
+Setting = str | int | float | None
+
+
+def setting_text(name: str, value: Setting) -> str | None:
+    """The value as it is sent."""
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, int | float):
+        raise TypeError(f"the value of {name} must be text or a number, not {kind_of(value)}")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- options of clients ---------------------------------------------------------------------------------------------
 
 
 def check_numbers(options: object, *names: str, at_least: int = 0, at_most: int = limits.INT32_MAX) -> None:
@@ -112,8 +127,10 @@ def check_numbers(options: object, *names: str, at_least: int = 0, at_most: int 
         number = getattr(options, name)
         if not isinstance(number, int | float) or isinstance(number, bool):
             raise TypeError(f"{name} must be a number, not {kind_of(number)}")
-        if not at_least <= number <= at_most:
-            raise ValueError(f"{name} must be from {at_least} to {at_most}, not {number}")
+        if number < at_least:
+            raise ValueError(f"{name} has to be at least {at_least}, not {number}")
+        if number > at_most:
+            raise ValueError(f"{name} has to be at most {at_most}, not {number}")
 
 
 def check_texts(options: object, *names: str) -> None:

@@ -27,7 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.client.arrow import LINGER_MS, ROWS_MIN, converter, convertible, has_gathered, pick_batches
-from ottla.client.checks import checked_offset
+from ottla.client.checks import checked_offset, checked_options, checked_partitions
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.commits import GroupOffsets, OffsetAndMetadata
@@ -60,7 +60,7 @@ class Consumer(Closing):
     def __init__(
         self, cluster: Cluster | str | Sequence[str] | ClientOptions, options: ConsumerOptions | None = None
     ) -> None:
-        self.options = options or ConsumerOptions()
+        self.options = checked_options(options, ConsumerOptions)
         self._owns_cluster = not isinstance(cluster, Cluster)
         self.cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
         self._ownership = Ownership(self._commit_before_revoking)
@@ -149,7 +149,7 @@ class Consumer(Closing):
         if self._membership is not None:
             raise ValueError("a consumer subscribes or has partitions assigned, not both")
         self._handing.stop()
-        wanted = dict.fromkeys(TopicPartition(*each) for each in partitions)
+        wanted = dict.fromkeys(checked_partitions(partitions))
         places = self._ownership.places
         for partition in [each for each in places if each not in wanted]:
             places.pop(partition).move(None)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ottla.client.assign import ASSIGNORS
+from ottla.client.checks import check_numbers, check_texts
 from ottla.client.fetching import ReadOptions
 from ottla.client.offsets import EARLIEST, LATEST, Time
 from ottla.model import limits
@@ -21,7 +22,7 @@ class ConsumerOptions:
     group_instance_id: str | None = None
     group_protocol: str = "classic"
     # Classic groups: in order of preference. As in Java, a member is cooperative when all its assignors are.
-    assignors: tuple[str, ...] = ("range", "cooperative-sticky")
+    assignors: Sequence[str] = ("range", "cooperative-sticky")
     # KIP-848: the server's assignor ("uniform", "range"), None for the group's own choice.
     group_remote_assignor: str | None = None
     session_timeout_ms: int = 45_000
@@ -48,13 +49,21 @@ class ConsumerOptions:
         for name, value, allowed in choices:
             if value not in allowed:
                 raise ValueError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
+        if isinstance(self.assignors, str):
+            raise TypeError(f"assignors is a tuple of names, as ({self.assignors!r},), not a str")
         unknown = [name for name in self.assignors if name not in ASSIGNORS]
         if unknown or not self.assignors:
             raise ValueError(f"assignors are some of {', '.join(ASSIGNORS)}, not {', '.join(unknown) or 'none'}")
+        check_texts(self, "group_id", "group_instance_id", "group_remote_assignor", "client_rack")
+        check_numbers(self, "auto_commit_interval_ms", "fetch_max_wait_ms", "fetch_min_bytes")
+        check_numbers(
+            self,
+            *("max_poll_records", "session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms"),
+            *("fetch_max_bytes", "max_partition_fetch_bytes"),
+            at_least=1,
+        )
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError("heartbeat_interval_ms has to be less than session_timeout_ms")
-        if self.max_poll_records < 1:
-            raise ValueError("max_poll_records has to be at least 1")
 
     @property
     def reset(self) -> Time | None:

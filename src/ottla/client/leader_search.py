@@ -5,8 +5,9 @@ Rules:
   partition leaves it by itself, and is looked for again by its own count of tries: one without a leader, or of a topic
   that does not exist, holds up no other.
 - A partition whose leader failed is looked for at once, and after a moment once more if that brought nothing new.
-- What will not pass is told (`failed`). A topic that does not exist may be made again: whoever is `patient` waits for
-  it, and the log says so once. Anybody else is told after as many tries as `api_timeout_ms` allow.
+- What will not pass is told (`failed`). A topic (or a partition of it) that does not exist may be made again: whoever
+  is `patient` waits for it, and the log says so once. Anybody else is told after as many tries as `api_timeout_ms`
+  allow.
 """
 
 import asyncio
@@ -16,7 +17,9 @@ from collections.abc import Callable, Iterable
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError
 from ottla.client.fetched import Cursor
+from ottla.client.metadata import NoPartition
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,7 @@ class LeaderSearch:
         self._failed = failed
         self._due_s: dict[Cursor, float] = {}
         self._looked: dict[Cursor, None] = {}  # at least once, since the failure
-        self._missing: dict[str, None] = {}  # topics of which the log has said so
+        self._missing: dict[str | TopicPartition, None] = {}  # topics and partitions of which the log has said so
         self._joined = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -125,7 +128,9 @@ class LeaderSearch:
         if code or info is None:
             raise ApiError(code)
         self._missing.pop(name, None)
-        return info.leader(index)
+        leader = info.leader(index)
+        self._missing.pop(cursor.partition, None)
+        return leader
 
     def _settle(self, cursor: Cursor, leader: tuple[int, int]) -> None:
         if cursor.failure is None or cursor in self._looked or leader != cursor.tried:
@@ -144,8 +149,9 @@ class LeaderSearch:
         if is_over or not self._cluster.passes(error):
             self._give_up(cursor, error)
             return
-        if is_missing and not is_new and topic not in self._missing:
-            self._missing[topic] = None
+        missing = cursor.partition if isinstance(error, NoPartition) else topic
+        if is_missing and not is_new and missing not in self._missing:
+            self._missing[missing] = None
             log.warning("%s; it is read when it is there", error)
         cursor.failure = error
         self._look_again(cursor)

@@ -55,6 +55,8 @@ class ClientOptions:
 def parse_bootstrap(text: str | Sequence[str | Address]) -> tuple[Address, ...]:
     """Read `host:port,host:port`; the port may be left out. `ValueError` when it makes no sense."""
     parts = text.split(",") if isinstance(text, str) else text
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Address) for part in parts):
+        raise TypeError(f'the address of a broker is text, as "127.0.0.1:9092", or a list of such, not {text!r}')
     addresses = tuple(part if isinstance(part, Address) else parse_address(part) for part in parts if part)
     if not addresses:
         raise ValueError("no broker address given")

@@ -19,10 +19,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from operator import index
 from types import TracebackType
 
 from ottla.client.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue, ProducerId, RecordMetadata
 from ottla.client.accumulator import headers_size_bytes as size_of_headers
+from ottla.client.checks import checked_options, checked_topic, explained
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BufferFull, ClientError, DeliveryFailed, TopicUnknown, check
 from ottla.client.hot_keys import SALT_HEADER, Salter
@@ -45,14 +47,17 @@ __all__ = ["Producer", "ProducerOptions"]
 
 log = logging.getLogger(__name__)
 
+# What comes of a record that cannot be encoded.
+_MISTAKES = (TypeError, ValueError, AttributeError)
+
 
 class Producer:
     """Sends records. Use as `async with Producer("host:port") as producer: await producer.send("topic", b"value")`."""
 
     def __init__(self, cluster: "Cluster | ClientOptions | str", options: ProducerOptions | None = None) -> None:
+        self.options = checked_options(options, ProducerOptions)
         self._owns_cluster = not isinstance(cluster, Cluster)
         self._cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
-        self.options = options or ProducerOptions()
         rng = self._cluster.options.rng
         self._sender = Sender(self._cluster, self.options, self._new_identity)
         self._queues = self._sender.queues
@@ -187,12 +192,15 @@ class Producer:
     ) -> "asyncio.Future[RecordMetadata]":
         """Put one record into its partition's batch; the future ends when the record is acknowledged."""
         future: asyncio.Future[RecordMetadata] = asyncio.Future()
-        pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
-        if (
-            topic in self._turns
-            or (full := self._append(topic, value, key, pairs, partition, timestamp, future)) is None
-        ):
-            full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, future)
+        try:
+            pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
+            if (
+                topic in self._turns
+                or (full := self._append(topic, value, key, pairs, partition, timestamp, future)) is None
+            ):
+                full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, future)
+        except _MISTAKES as error:
+            raise explained(error, topic, value, key, headers, partition, timestamp) from None
         if full:
             await asyncio.sleep(0)
         return future
@@ -210,9 +218,15 @@ class Producer:
         """Put one record into its partition's batch and leave it at that."""
         if self._sender.failure is not None:
             self._raise_failure()
-        pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
-        if topic in self._turns or (full := self._append(topic, value, key, pairs, partition, timestamp, None)) is None:
-            full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, None)
+        try:
+            pairs: Headers = tuple((name, content) for name, content in headers) if headers else ()
+            if (
+                topic in self._turns
+                or (full := self._append(topic, value, key, pairs, partition, timestamp, None)) is None
+            ):
+                full = await self._append_in_turn(topic, value, key, pairs, partition, timestamp, None)
+        except _MISTAKES as error:
+            raise explained(error, topic, value, key, headers, partition, timestamp) from None
         if full:
             await asyncio.sleep(0)  # a batch may leave: let the sender have it before the buffer is full
 
@@ -269,7 +283,7 @@ class Producer:
             return None
         if timestamp is None:
             timestamp = self._now_ms()
-        elif not -limits.INT64_MAX <= timestamp <= limits.INT64_MAX:
+        elif not -limits.INT64_MAX <= index(timestamp) <= limits.INT64_MAX:
             raise ValueError(f"a timestamp is a number of milliseconds in 64 bits, not {timestamp}")
         if partition is None:
             if key is not None and self._is_plain:
@@ -387,6 +401,7 @@ class Producer:
         added a moment ago."""
         if self._knows(topic, partition):
             return
+        checked_topic(topic)
         self._cluster.metadata.mark_stale(topic)
         info = await self._cluster.topic(topic, auto_create=self.options.auto_create_topics)
         if partition is not None and info.partition(partition) is None:

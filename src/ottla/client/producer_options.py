@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ottla.client.checks import check_numbers, check_texts
 from ottla.client.hot_keys import SaltedKeys
 from ottla.model import limits
 from ottla.records.compress import Codec
@@ -23,8 +24,10 @@ class ProducerOptions:
     """
 
     acks: int = -1
-    idempotent: bool = True
-    codec: Codec = Codec.NONE
+    # Whether retries neither repeat nor reorder records; it needs acks=-1, and None means: if that is so.
+    idempotent: bool | None = None
+    # Kafka's names are taken as well: "none", "gzip", "snappy", "lz4", "zstd".
+    codec: Codec | str = Codec.NONE
     codec_level: int | None = None
     linger_ms: float = 5.0
     batch_size_bytes: int = 16 * limits.KIB
@@ -47,17 +50,36 @@ class ProducerOptions:
     def __post_init__(self) -> None:
         if self.acks not in (-1, 0, 1):
             raise ValueError(f"acks is 0, 1 or -1 (all), not {self.acks}")
-        if self.max_in_flight < 1 or self.retries < 0:
-            raise ValueError("max_in_flight is at least 1 and retries at least 0")
+        if self.idempotent and self.acks != -1:
+            raise ValueError(f"idempotent=True needs acks=-1 (all), not {self.acks}")
+        check_numbers(self, "retries", "request_timeout_ms", "delivery_timeout_ms", "transaction_timeout_ms")
+        check_numbers(self, "linger_ms", "max_block_ms", at_most=limits.INT64_MAX)
+        check_numbers(self, "batch_size_bytes")  # 0: no batching, as in Kafka
+        check_numbers(self, "max_request_bytes", "max_in_flight", at_least=1)
+        check_numbers(self, "buffer_bytes", at_least=1, at_most=limits.INT64_MAX)
+        check_texts(self, "transactional_id")
+        _codec(self.codec)
         if self.transactional_id is not None and not self.is_idempotent:
             raise ValueError("transactions need acks=-1 and idempotence")
         if self.transactional_id == "":
             raise ValueError("the transactional id is empty")
 
     @property
+    def compression(self) -> Codec:
+        """The codec, whichever way it was named."""
+        return _codec(self.codec)
+
+    @property
     def is_idempotent(self) -> bool:
-        return self.idempotent and self.acks == -1
+        return self.idempotent is not False and self.acks == -1
 
     @property
     def in_flight_per_partition_max(self) -> int:
         return min(self.max_in_flight, IDEMPOTENT_IN_FLIGHT_MAX) if self.is_idempotent else self.max_in_flight
+
+
+def _codec(codec: Codec | str) -> Codec:
+    found = codec if isinstance(codec, Codec) else Codec.__members__.get(str(codec).upper())
+    if found is None:
+        raise ValueError(f"codec is one of {', '.join(each.name.lower() for each in Codec)}, not {codec!r}")
+    return found

@@ -64,7 +64,7 @@ class Sender:
         self._cluster = cluster
         self._options = options
         self._identify = identify
-        self._sealing = Sealing(options.codec, options.codec_level, options.transactional_id is not None)
+        self._sealing = Sealing(options.compression, options.codec_level, options.transactional_id is not None)
         self._links: dict[int, Link] = {}
         self._active: dict[PartitionQueue, None] = {}  # those with batches, the one that was served last at the end
         self._progress: list[asyncio.Future[None]] = []  # of those who wait in `flush`

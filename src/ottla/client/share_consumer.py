@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from ottla.client.checks import checked_options
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
@@ -67,7 +68,7 @@ class ShareConsumer(Closing):
     """A member of a share group; see the module's rules."""
 
     def __init__(self, cluster: Cluster | str | Sequence[str] | ClientOptions, options: ShareOptions) -> None:
-        self.options = options
+        self.options = options = checked_options(options, ShareOptions)
         self._owns_cluster = not isinstance(cluster, Cluster)
         self.cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
         self._loop = asyncio.get_running_loop()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ottla.client.checks import check_numbers, check_texts
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
@@ -53,8 +54,11 @@ class ShareOptions:
                 raise ValueError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
         if not self.group_id:
             raise ValueError("a share consumer needs a group_id")
-        if self.max_poll_records < 1:
-            raise ValueError("max_poll_records has to be at least 1")
+        check_texts(self, "group_id", "client_rack")
+        check_numbers(self, "acknowledge_linger_ms", "fetch_max_wait_ms", "fetch_min_bytes")
+        check_numbers(
+            self, "max_poll_records", "max_poll_interval_ms", "heartbeat_interval_ms", "fetch_max_bytes", at_least=1
+        )
 
     @property
     def is_implicit(self) -> bool:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple, TypeGuard, TypeVar
 
 from ottla.client.admin.asking import told
+from ottla.client.checks import Setting, setting_text
 from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, outcomes_of
@@ -171,12 +172,12 @@ class Configs:
 
         return await _ask_owners(changes, ask)
 
-    async def set(self, resource: Resource, values: Mapping[str, str | None]) -> None:
+    async def set(self, resource: Resource, values: Mapping[str, Setting]) -> None:
         """Set values; None takes the setting back to its default."""
         await self.alter(
             resource,
             [
-                Change(name, value, Operation.DELETE if value is None else Operation.SET)
+                Change(name, setting_text(name, value), Operation.DELETE if value is None else Operation.SET)
                 for name, value in values.items()
             ],
         )

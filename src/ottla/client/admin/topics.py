@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ottla.client.admin.asking import ask_leaders, one_by_one, told
+from ottla.client.checks import Setting, kind_of, setting_text
 from ottla.client.cluster import Cluster
 from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.client.offsets import LATEST, Bounds, OffsetAndTime, Time, bounds_each, list_offsets_each
@@ -36,7 +37,7 @@ class NewTopic:
     name: str
     partitions: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
-    configs: Mapping[str, str | None] | None = None
+    configs: Mapping[str, Setting] | None = None
     assignments: Mapping[int, Iterable[int]] | None = None
 
 
@@ -75,7 +76,7 @@ class Topics:
         name: str,
         partitions: int = BROKER_DEFAULT,
         replication_factor: int = BROKER_DEFAULT,
-        configs: Mapping[str, str | None] | None = None,
+        configs: Mapping[str, Setting] | None = None,
         *,
         validate_only: bool = False,
     ) -> CreatedTopic:
@@ -110,6 +111,9 @@ class Topics:
     async def delete_each(self, names: Iterable[str]) -> Outcomes[str, None]:
         """Delete topics, each on its own account."""
         names = list(names)
+        for name in names:
+            if not isinstance(name, str):
+                raise TypeError(f"topic must be a name, not {kind_of(name)}; delete_each takes a list of names")
         request = DeleteTopicsRequest(
             topics=[DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=NO_ID) for name in names],
             topic_names=names,
@@ -288,7 +292,10 @@ def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
             kind.CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
             for index, brokers in (topic.assignments or {}).items()
         ],
-        configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in (topic.configs or {}).items()],
+        configs=[
+            kind.CreatableTopicConfig(name=name, value=setting_text(name, value))
+            for name, value in (topic.configs or {}).items()
+        ],
     )
 
 

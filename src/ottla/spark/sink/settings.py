@@ -59,13 +59,13 @@ class WriteSettings:
             raise OptionError(f"option kafka.acks: one of all, -1, 0, 1 is expected, not {acks!r}")
         codec = Codec[kafka.choice("compression.type", "none", "gzip", "snappy", "lz4", "zstd").upper()]
         level = kafka.get(f"compression.{_LEVELS[codec]}.level") if codec in _LEVELS else None
-        idempotent = kafka.choice("enable.idempotence", "true", "false") == "true"
-        if transactional_id is not None and (_ACKS[acks] != -1 or not idempotent):
+        idempotence = kafka.choice("enable.idempotence", "true", "false") == "true"
+        if transactional_id is not None and (_ACKS[acks] != -1 or not idempotence):
             raise OptionError("delivery=exactly_once needs kafka.acks=all and kafka.enable.idempotence=true")
         try:
             return ProducerOptions(
                 acks=_ACKS[acks],
-                idempotent=idempotent,
+                idempotent=idempotence if kafka.get("enable.idempotence") else None,
                 codec=codec,
                 codec_level=None if level is None else whole(level),
                 batch_size_bytes=self.batch_bytes,
