@@ -10,13 +10,14 @@ from tests.client.partitions import ScriptedPartitions
 from tests.client.scripted import CLOSE, TOPIC_ID, ScriptedBroker, api_versions, metadata
 from tests.client.test_leaders import Pair, metadata_answer, produced, run
 from tests.client.test_producer import with_producer
-from tests.support.waiting import until, until_async
+from tests.support.waiting import WAIT_S, until, until_async
 
 from ottla.client import Cluster, Producer, ProducerOptions
 from ottla.client.blocking import Blocking
 from ottla.client.errors import BufferFull, DeliveryFailed, TopicUnknown
 from ottla.client.metadata import Metadata
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.ids import TopicPartition
 from ottla.testing.broker import Broker
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -197,6 +198,58 @@ def test_a_topic_that_was_made_anew_is_noticed() -> None:
         assert ids[0] == ids[1] == TOPIC_ID != ids[2] and len(ids) == 3
 
     with_producer(test)
+
+
+def test_partitions_that_are_gone_hold_up_no_other() -> None:
+    """The topic was deleted, and made anew with fewer partitions: what the others hold goes on with the new id."""
+
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        for index in range(4):
+            await producer.send("t", b"first", partition=index)
+        appends = broker.answers[ProduceRequest]
+
+        def produce(request: ProduceRequest, version: int) -> Any:
+            if request.topic_data[0].topic_id == TOPIC_ID:
+                logs.script.append(ErrorCode.UNKNOWN_TOPIC_ID)
+            return appends(request, version)
+
+        anew = metadata(broker, 2, topics=("other", "t"))
+        broker.answers |= {ProduceRequest: produce, MetadataRequest: anew}
+        futures = [await producer.enqueue("t", b"second", partition=index) for index in range(4)]
+        async with asyncio.timeout(WAIT_S / 2):
+            await asyncio.gather(*futures[:2])
+            await producer.send("t", b"third", partition=0)
+        assert not any(each.done() for each in futures[2:])
+        with pytest.raises(ApiError, match="has 2 partitions, there is no 3"):
+            await producer.enqueue("t", b"third", partition=3)
+        await until_it_is_noticed(producer)
+        assert str(producer._sender.queues[TopicPartition("t", 3)].trouble).endswith("there is no 3")
+        await producer.close(discard=True)
+        assert all(isinstance(each.exception(), DeliveryFailed) for each in futures[2:])
+
+    with_producer(test, partitions=4)
+
+
+def test_a_partition_without_a_leader_holds_up_no_other() -> None:
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        whole = broker.answers[MetadataRequest]
+        is_headless = True
+
+        def answer(request: MetadataRequest) -> MetadataResponse:
+            reply: MetadataResponse = whole(request)
+            reply.topics[0].partitions[0].leader_id = -1 if is_headless else 1
+            return reply
+
+        broker.answers[MetadataRequest] = answer
+        waiting = await producer.enqueue("t", b"v", partition=0)
+        async with asyncio.timeout(WAIT_S / 2):
+            for _ in range(20):
+                await producer.send("t", b"v", partition=1)
+        assert not waiting.done()
+        is_headless = False
+        await waiting
+
+    with_producer(test, partitions=2)
 
 
 def test_a_leader_that_says_it_is_none_is_not_asked_in_a_loop() -> None:

@@ -102,14 +102,22 @@ class TopicInfo:
 
     def leader(self, index: int) -> tuple[int, int]:
         """(node id, leader epoch) of a partition's leader; LEADER_NOT_AVAILABLE while it has none."""
-        if not self.partitions:
-            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {self.name!r} has no partitions yet")
         info = self.partition(index)
-        if info is None:
-            raise NoPartition(self.name, self.partition_count, index)
-        if info.leader == NO_LEADER:
-            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{TopicPartition(self.name, index)} has no leader")
+        if info is None or info.leader == NO_LEADER:
+            raise self._without_leader(index, info)
         return info.leader, info.leader_epoch
+
+    def trouble(self, index: int) -> ApiError | None:
+        """Why nothing can be sent to a partition, if it has no leader."""
+        info = self.partition(index)
+        return self._without_leader(index, info) if info is None or info.leader == NO_LEADER else None
+
+    def _without_leader(self, index: int, info: PartitionInfo | None) -> ApiError:
+        if not self.partitions:
+            return ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {self.name!r} has no partitions yet")
+        if info is None:
+            return NoPartition(self.name, self.partition_count, index)
+        return ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{TopicPartition(self.name, index)} has no leader")
 
 
 @dataclass(slots=True)

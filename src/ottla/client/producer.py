@@ -290,6 +290,8 @@ class Producer:
                 partition = partition_of_key(key, len(info.partitions))
             else:
                 partition, headers = self._choose(info, key, value, headers, size_bytes)
+        elif partition >= len(info.partitions) and info.partition(partition) is None:
+            return None  # though it may have a queue: the topic was made anew, with fewer
         queue = self._queues.get((topic, partition))  # type: ignore[call-overload]  # equal to a TopicPartition
         if queue is None:
             if info.partition(partition) is None:

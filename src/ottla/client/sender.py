@@ -21,7 +21,7 @@ from ottla.client.buffer import Buffer
 from ottla.client.cluster import Cluster, Purpose
 from ottla.client.errors import ClientError, DeliveryFailed, error_code
 from ottla.client.links import Link
-from ottla.client.metadata import NO_LEADER
+from ottla.client.metadata import NO_LEADER, TopicInfo
 from ottla.client.produce_errors import FENCED, IN_DOUBT, LOST_TRACK, SUCCESS, TOO_LARGE, has_moved, is_final
 from ottla.client.produce_messages import PartitionAnswer, Sent, by_partition, produce
 from ottla.client.producer_options import ProducerOptions
@@ -197,11 +197,13 @@ class Sender:
                 self._ask(None)
             return None
         topic, leader = queue.partition.topic, self._leadership(queue.partition)[0]
-        if leader == NO_LEADER:
+        if leader == NO_LEADER and topic not in self._asking:
             self._cluster.metadata.mark_stale(topic)
         if self._cluster.metadata.fresh(topic) is None:
             self._ask(topic)
             return None
+        if leader == NO_LEADER:
+            return None  # the answer has come, and is about to be told
         if self.gate is not None and not self.gate.admits(queue.partition):
             return None
         return leader
@@ -231,7 +233,10 @@ class Sender:
                 link.connection = await self._cluster.connection(node_id, Purpose.PRODUCE)
             await link.connection.wait_for_room()
         except (ApiError, ClientError) as error:
-            self._unreachable(error, lambda queue: self._leadership(queue.partition)[0] == node_id, asks=True)
+            failure = error
+            self._unreachable(
+                lambda queue: failure if self._leadership(queue.partition)[0] == node_id else None, asks=True
+            )
         finally:
             link.preparing = None
             self.wake()
@@ -255,36 +260,40 @@ class Sender:
             self._asking[topic] = asyncio.create_task(self._learn(topic))
 
     async def _learn(self, topic: str | None) -> None:
-        led: set[int] = set()
-        failure: Exception
+        info: TopicInfo | None = None
+        failure: Exception | None = None
         try:
             if topic is None:
                 self.identity = await self._identify()
                 return
             info = await self._cluster.topic(topic, auto_create=self._options.auto_create_topics)
-            led = {each.index for each in info.partitions if each.leader != NO_LEADER}
             for queue in self._active:
                 if queue.partition.topic == topic and self._is_new(queue):
                     queue.retry_at_s = 0.0
                     link = self._links.get(queue.tried[0]) if queue.tried is not None and queue.in_flight else None
                     if link is not None and link.is_silent:
                         link.abandon()
-            failure = ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic} has partitions without a leader")
         except (ApiError, ClientError) as error:
             failure = error
         finally:
             del self._asking[topic]
             self.wake()
-        self._unreachable(
-            failure,
-            lambda queue: topic is None or (queue.partition.topic == topic and queue.partition[1] not in led),
-            asks=False,
-        )
 
-    def _unreachable(self, error: Exception, concerns: Callable[[PartitionQueue], bool], *, asks: bool) -> None:
-        """What waits in these queues cannot be sent now, or never; `asks`: the answer may have changed already."""
+        def why(queue: PartitionQueue) -> Exception | None:
+            if topic is not None and queue.partition.topic != topic:
+                return None
+            return failure if info is None else info.trouble(queue.partition.partition)
+
+        self._unreachable(why, asks=False)
+
+    def _unreachable(self, why: Callable[[PartitionQueue], Exception | None], *, asks: bool) -> None:
+        """What waits in queues that have a reason (`why`) cannot be sent now, or never; `asks`: the answer may have
+        changed already."""
         now_s = asyncio.get_running_loop().time()
-        for queue in [each for each in self._active if each.waiting and concerns(each)]:
+        for queue in [each for each in self._active if each.waiting]:
+            error = why(queue)
+            if error is None:
+                continue
             if is_final(error):
                 self._fail(queue, queue.waiting[0], error)
                 continue
@@ -417,10 +426,12 @@ class Sender:
         queue.retry(batch, at_s)
 
     def _look_again(self, queue: PartitionQueue, now_s: float, *, moved: bool, asks: bool = True) -> float:
-        """When to try again, unless a new leader is found before."""
+        """When to try again, unless a new leader is found before. What was answered a moment ago (not `asks`) is good
+        for the topic's other partitions: they do not wait with this one."""
         if moved and self._is_new(queue):
             return now_s
-        self._cluster.metadata.mark_stale(queue.partition.topic)
+        if asks:
+            self._cluster.metadata.mark_stale(queue.partition.topic)
         if not moved:
             return self._backoff(queue, now_s)
         if asks:
