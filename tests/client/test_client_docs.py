@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.support.waiting import WAIT_S
 
+from ottla.client.admin import Admin
 from ottla.testing.broker import Broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
@@ -23,6 +24,8 @@ def test_every_block_runs(ottla_broker_factory: Callable[..., Broker]) -> None:
     names: dict[str, Any] = {}
 
     async def run() -> None:
+        async with Admin(broker.bootstrap) as admin:
+            await admin.topics.create("orders", partitions=4)  # as the README does, and its readers come here next
         for line, source in blocks:
             # Lines are numbered as in the page, so that a traceback points into it.
             code = compile("\n" * (line + 1) + source, PAGE.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
