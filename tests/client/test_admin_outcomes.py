@@ -11,7 +11,7 @@ from tests.support.outcomes import codes
 from tests.support.waiting import WAIT_S
 
 from ottla.client import Admin, ApiError, Outcomes, ProducerOptions
-from ottla.client.admin.configs import Change
+from ottla.client.admin.configs import Change, _ask_owners
 from ottla.client.admin.topics import ALL_RECORDS, NewTopic
 from ottla.client.blocking import Blocking
 from ottla.client.errors import ClientError, ConnectionLost
@@ -21,11 +21,16 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
 from ottla.testing.broker import Broker
+from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
@@ -234,3 +239,46 @@ def test_groups_whose_coordinator_is_away() -> None:
         assert codes(await admin.groups.describe_each(["unlisted"])) == {"unlisted": ErrorCode.GROUP_ID_NOT_FOUND}
 
     with_one_away(test)
+
+
+def test_a_request_that_fails_as_a_whole_is_the_outcome_of_each_part() -> None:
+    """It used to be raised, also where another broker had applied its part."""
+
+    async def test(admin: Admin, pair: Pair) -> None:
+        first = pair.brokers[1]
+        asked = (
+            CreateTopicsRequest,
+            DeleteTopicsRequest,
+            CreatePartitionsRequest,
+            AlterPartitionReassignmentsRequest,
+            IncrementalAlterConfigsRequest,
+        )
+        await admin.cluster.refresh(["t"])
+        first.answers |= dict.fromkeys(asked, lambda request: CLOSE)
+        lost = {"t": ConnectionLost, "u": ConnectionLost}
+        assert codes(await admin.topics.create_each([NewTopic("t"), NewTopic("u")])) == lost
+        assert codes(await admin.topics.add_partitions_each({"t": 2, "u": 2})) == lost
+        assert codes(await admin.topics.delete_each(["t", "u"])) == lost
+        assert "t" in admin.cluster.metadata.topics, "nobody said that it is gone"
+        assert codes(await admin.replicas.reassign_each({GOOD: [1], BESIDE: [2]})) == dict.fromkeys(
+            [GOOD, BESIDE], ConnectionLost
+        )
+        with pytest.raises(ConnectionLost, match=r"^t: .*\(and 1 other failed\)$"):
+            (await admin.topics.delete_each(["t", "u"])).all()
+
+    with_one_away(test)
+
+
+def test_configs_of_a_broker_that_answers_beside_a_question_to_any() -> None:
+    async def test() -> None:
+        async def ask(node_id: int | None, owned: list[Resource]) -> Outcomes[Resource, None]:
+            if node_id is None:
+                raise ConnectionLost("away")
+            return Outcomes(dict.fromkeys(owned))
+
+        outcomes = await _ask_owners([Resource.broker(1), Resource.topic("t")], ask)
+        assert outcomes.found == {Resource.broker(1): None} and codes(outcomes) == {Resource.topic("t"): ConnectionLost}
+        with pytest.raises(ConnectionLost):
+            outcomes.answered()
+
+    asyncio.run(test())

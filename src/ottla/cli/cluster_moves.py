@@ -79,6 +79,7 @@ class Mover:
         if not wanted:
             return set()
         outcomes = await self._admin.replicas.reassign_each(wanted)
+        outcomes.answered()  # or else nobody knows what moves
         self.failed.update({at: str(error) for at, error in outcomes.failed.items()})
         waiting[:] = [at for at in waiting if at not in wanted]
         return {at for at in wanted if at not in self.failed}

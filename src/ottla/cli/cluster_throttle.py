@@ -61,7 +61,7 @@ async def find(admin: Admin) -> Throttles:
     others: list[Resource] = []
     for first in range(0, len(names), TOPICS_AT_ONCE):
         resources = [Resource.topic(each) for each in names[first : first + TOPICS_AT_ONCE]]
-        for resource, entries in (await admin.configs.describe_each(resources, _LISTS)).found.items():
+        for resource, entries in (await admin.configs.describe_each(resources, _LISTS)).answered().items():
             marked = _marked(entries)
             if marked:
                 ours[resource.name] = marked

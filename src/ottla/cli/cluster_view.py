@@ -195,7 +195,7 @@ async def _min_isr(admin: Admin, names: list[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for first in range(0, len(names), TOPICS_AT_ONCE):
         resources = [Resource.topic(each) for each in names[first : first + TOPICS_AT_ONCE]]
-        for resource, entries in (await admin.configs.describe_each(resources, [_MIN_ISR])).found.items():
+        for resource, entries in (await admin.configs.describe_each(resources, [_MIN_ISR])).answered().items():
             found[resource.name] = int(next((each.value for each in entries if each.value), "1"))
     return found
 

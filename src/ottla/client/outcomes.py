@@ -7,6 +7,7 @@ Rules:
 - Every part that was asked for is either in `found` or in `failed`; one that failed takes nothing from the others.
 - Errors of the broker (`ApiError`) and answers that did not come (`ClientError`) are outcomes. Anything else is a bug,
   and is raised as it is.
+- A request that failed as a whole is the outcome of each of its parts.
 - `all` is the plain way: what was found, if everything was, or else the first failure. It keeps its type and its code;
   its text names the part, and says how many others failed.
 """
@@ -36,6 +37,12 @@ class Outcomes(Generic[K, V]):
         for part, error in self.failed.items():
             raise named(error, part, len(self.failed) - 1)
         return self.found
+
+    def answered(self) -> dict[K, V]:
+        """What was found, without what a broker refused; raises if no answer came for a part, which is not the same as
+        that there is nothing."""
+        silent = {part: error for part, error in self.failed.items() if isinstance(error, ClientError)}
+        return Outcomes(self.found, silent).all()
 
     def add(self, other: "Outcomes[K, V]") -> None:
         """Take over the outcomes of other parts, or later ones of the same."""

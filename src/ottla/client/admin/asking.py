@@ -5,7 +5,7 @@ A broker that goes while it is asked is not waited for: whoever leads after it i
 cluster has forgotten has nothing to say.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from ottla.client import leaders
@@ -35,6 +35,16 @@ def told(parts: Iterable[K], answers: Iterable[tuple[K, V, int, str | None]]) ->
             outcomes.failed.pop(part, None)
             outcomes.found[part] = value
     return outcomes
+
+
+async def told_by(
+    asking: Awaitable[R], parts: Collection[K], read: Callable[[R], Iterable[tuple[K, V, int, str | None]]]
+) -> Outcomes[K, V]:
+    """The same, of one request for all of these parts: if it fails as a whole, that is the outcome of each."""
+    try:
+        return told(parts, read(await asking))
+    except (ApiError, ClientError) as error:
+        return Outcomes(failed=dict.fromkeys(parts, error))
 
 
 async def one_by_one(parts: Iterable[K], work: Callable[[K], Awaitable[V]]) -> Outcomes[K, V]:

@@ -199,8 +199,6 @@ async def _ask_owners(
     for each in resources:
         by_node.setdefault(_node_of(each), []).append(each)
     answers = await outcomes_of({node_id: ask(node_id, owned) for node_id, owned in by_node.items()})
-    if None in answers.failed:
-        raise answers.failed[None]
     outcomes: Outcomes[Resource, V] = Outcomes()
     for answered in answers.found.values():
         outcomes.add(answered)

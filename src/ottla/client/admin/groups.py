@@ -7,7 +7,7 @@ is read from the log itself, so it is right whatever the rate of writing was mea
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import ask_every_broker, one_by_one, told
+from ottla.client.admin.asking import ask_every_broker, one_by_one, told_by
 from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
@@ -151,7 +151,7 @@ class Groups:
         for name, index in partitions:
             topic = topics.setdefault(name, OffsetDeleteRequest.Topic(name=name, partitions=[]))
             topic.partitions.append(OffsetDeleteRequest.Topic.Partition(partition_index=index))
-        answer = await call_once(
+        asking = call_once(
             self._cluster,
             group_id,
             CoordinatorKind.GROUP,
@@ -159,15 +159,16 @@ class Groups:
             OffsetDeleteResponse,
             lambda each: each.error_code,
         )
-        check(answer.error_code)
-        return told(
-            partitions,
-            [
+
+        def read(answer: OffsetDeleteResponse) -> list[tuple[TopicPartition, None, int, str | None]]:
+            check(answer.error_code)
+            return [
                 (TopicPartition(found.name, each.partition_index), None, each.error_code, None)
                 for found in answer.topics
                 for each in found.partitions
-            ],
-        )
+            ]
+
+        return await told_by(asking, partitions, read)
 
     async def lag(self, group_id: str, partitions: Iterable[TopicPartition] = ()) -> list[PartitionLag]:
         """For what the group has committed, and for `partitions` (those of its members, say), sorted."""

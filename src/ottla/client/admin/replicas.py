@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.client.admin.asking import told
+from ottla.client.admin.asking import told, told_by
 from ottla.client.cluster import Cluster
 from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes
@@ -95,18 +95,17 @@ class Replicas:
             allow_replication_factor_change=allow_factor_change,
             topics=list(topics.values()),
         )
-        answer = await self._cluster.call(
-            request, AlterPartitionReassignmentsResponse, error_of=lambda each: each.error_code
-        )
-        check(answer.error_code, answer.error_message)
-        return told(
-            wanted,
-            [
+
+        def read(answer: AlterPartitionReassignmentsResponse) -> list[tuple[TopicPartition, None, int, str | None]]:
+            check(answer.error_code, answer.error_message)
+            return [
                 (TopicPartition(topic.name, each.partition_index), None, each.error_code, each.error_message)
                 for topic in answer.responses
                 for each in topic.partitions
-            ],
-        )
+            ]
+
+        asking = self._cluster.call(request, AlterPartitionReassignmentsResponse, error_of=lambda each: each.error_code)
+        return await told_by(asking, wanted, read)
 
     async def reassignments(self, partitions: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
         """The moves under way (all, unless told), sorted."""
@@ -158,14 +157,13 @@ class Replicas:
             topic_partitions=None if wanted is None else list(wanted.values()),
             timeout_ms=self._cluster.options.request_timeout_ms,
         )
-        answer = await self._cluster.call(request, ElectLeadersResponse, error_of=lambda each: each.error_code)
-        check(answer.error_code)
-        for result in answer.replica_election_results:
-            self._cluster.metadata.mark_stale(result.topic)
         unneeded = ErrorCode.ELECTION_NOT_NEEDED
-        return told(
-            parts or (),
-            [
+
+        def read(answer: ElectLeadersResponse) -> list[tuple[TopicPartition, bool, int, str | None]]:
+            check(answer.error_code)
+            for result in answer.replica_election_results:
+                self._cluster.metadata.mark_stale(result.topic)
+            return [
                 (
                     TopicPartition(result.topic, each.partition_id),
                     each.error_code != unneeded,
@@ -174,8 +172,12 @@ class Replicas:
                 )
                 for result in answer.replica_election_results
                 for each in result.partition_result
-            ],
-        )
+            ]
+
+        asking = self._cluster.call(request, ElectLeadersResponse, error_of=lambda each: each.error_code)
+        if parts is None:  # there is nothing that could have failed but the request
+            return told((), read(await asking))
+        return await told_by(asking, parts, read)
 
     async def move_to_disk(self, node_id: int, paths: Mapping[TopicPartition, str]) -> None:
         """Let a broker keep replicas in other ones of its log directories. Returns when the moves have begun."""
@@ -198,10 +200,10 @@ class Replicas:
                 for path, topics in dirs.items()
             ]
         )
-        answer = await self._cluster.call(request, AlterReplicaLogDirsResponse, node_id=node_id)
-        return told(
+        return await told_by(
+            self._cluster.call(request, AlterReplicaLogDirsResponse, node_id=node_id),
             paths,
-            [
+            lambda answer: [
                 (TopicPartition(topic.topic_name, each.partition_index), None, each.error_code, None)
                 for topic in answer.results
                 for each in topic.partitions

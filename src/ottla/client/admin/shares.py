@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import told
+from ottla.client.admin.asking import told, told_by
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check
@@ -70,7 +70,7 @@ class Shares:
         for (name, index), offset in offsets.items():
             topic = topics.setdefault(name, kind(topic_name=name, partitions=[]))
             topic.partitions.append(kind.Partition(partition_index=index, start_offset=offset))
-        answer = await call_once(
+        asking = call_once(
             self._cluster,
             group_id,
             CoordinatorKind.GROUP,
@@ -78,15 +78,16 @@ class Shares:
             AlterShareGroupOffsetsResponse,
             lambda each: each.error_code,
         )
-        check(answer.error_code, answer.error_message)
-        return told(
-            offsets,
-            [
+
+        def read(answer: AlterShareGroupOffsetsResponse) -> list[tuple[TopicPartition, None, int, str | None]]:
+            check(answer.error_code, answer.error_message)
+            return [
                 (TopicPartition(found.topic_name, each.partition_index), None, each.error_code, each.error_message)
                 for found in answer.responses
                 for each in found.partitions
-            ],
-        )
+            ]
+
+        return await told_by(asking, offsets, read)
 
     async def forget(self, group_id: str, topics: Iterable[str]) -> None:
         """Drop all that a group without members knows of these topics."""
@@ -96,7 +97,7 @@ class Shares:
         """The same, with an outcome per topic."""
         topics = list(topics)
         kind = DeleteShareGroupOffsetsRequest.Topic
-        answer = await call_once(
+        asking = call_once(
             self._cluster,
             group_id,
             CoordinatorKind.GROUP,
@@ -104,8 +105,12 @@ class Shares:
             DeleteShareGroupOffsetsResponse,
             lambda each: each.error_code,
         )
-        check(answer.error_code, answer.error_message)
-        return told(topics, [(each.topic_name, None, each.error_code, each.error_message) for each in answer.responses])
+
+        def read(answer: DeleteShareGroupOffsetsResponse) -> list[tuple[str, None, int, str | None]]:
+            check(answer.error_code, answer.error_message)
+            return [(each.topic_name, None, each.error_code, each.error_message) for each in answer.responses]
+
+        return await told_by(asking, topics, read)
 
 
 def _place(at: TopicPartition, found: DescribeShareGroupOffsetsResponse.Group.Topic.Partition) -> SharePlace:

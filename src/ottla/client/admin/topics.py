@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ottla.client.admin.asking import ask_leaders, one_by_one, told
+from ottla.client.admin.asking import ask_leaders, one_by_one, told, told_by
 from ottla.client.checks import Setting, kind_of, setting_text
 from ottla.client.cluster import Cluster
 from ottla.client.metadata import PartitionInfo, TopicInfo
@@ -94,15 +94,16 @@ class Topics:
             timeout_ms=self._cluster.options.request_timeout_ms,
             validate_only=validate_only,
         )
-        answer = await self._cluster.call(request, CreateTopicsResponse, repeatable=False)
-        if not validate_only:
-            for each in answer.topics:
-                if each.error_code in _EXISTS:
-                    self._cluster.metadata.made(each.name, asyncio.get_running_loop().time())
-        return told(
-            [topic.name for topic in topics],
-            [(each.name, _created(each), each.error_code, each.error_message) for each in answer.topics],
-        )
+
+        def read(answer: CreateTopicsResponse) -> list[tuple[str, CreatedTopic, int, str | None]]:
+            if not validate_only:
+                for each in answer.topics:
+                    if each.error_code in _EXISTS:
+                        self._cluster.metadata.made(each.name, asyncio.get_running_loop().time())
+            return [(each.name, _created(each), each.error_code, each.error_message) for each in answer.topics]
+
+        asking = self._cluster.call(request, CreateTopicsResponse, repeatable=False)
+        return await told_by(asking, [topic.name for topic in topics], read)
 
     async def delete(self, name: str) -> None:
         """Delete one topic and all its records."""
@@ -119,10 +120,16 @@ class Topics:
             topic_names=names,
             timeout_ms=self._cluster.options.request_timeout_ms,
         )
-        answer = await self._cluster.call(request, DeleteTopicsResponse, repeatable=False)
-        for name in names:
+        outcomes = await told_by(
+            self._cluster.call(request, DeleteTopicsResponse, repeatable=False),
+            names,
+            lambda answer: [(each.name or "", None, each.error_code, each.error_message) for each in answer.responses],
+        )
+        for name in outcomes.found:
             self._cluster.metadata.deleted(name)
-        return told(names, [(each.name or "", None, each.error_code, each.error_message) for each in answer.responses])
+        for name in outcomes.failed:
+            self._cluster.metadata.mark_stale(name)  # an answer that was lost may have been a good one
+        return outcomes
 
     async def add_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
         """Let the topic have `total` partitions, more than it has now."""
@@ -140,13 +147,16 @@ class Topics:
             timeout_ms=self._cluster.options.request_timeout_ms,
             validate_only=validate_only,
         )
-        answer = await self._cluster.call(request, CreatePartitionsResponse, repeatable=False)
+        outcomes = await told_by(
+            self._cluster.call(request, CreatePartitionsResponse, repeatable=False),
+            totals,
+            lambda answer: [(each.name, None, each.error_code, each.error_message) for each in answer.results],
+        )
         for name in totals:
             self._cluster.metadata.mark_stale(name)
-        for each in answer.results:
-            if not each.error_code and not validate_only:
-                self._cluster.metadata.made(each.name, asyncio.get_running_loop().time())
-        return told(totals, [(each.name, None, each.error_code, each.error_message) for each in answer.results])
+        for name in outcomes.found if not validate_only else ():
+            self._cluster.metadata.made(name, asyncio.get_running_loop().time())
+        return outcomes
 
     # --- look ---------------------------------------------------------------------------------------------------
 

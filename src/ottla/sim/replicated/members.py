@@ -143,7 +143,7 @@ class Members:
             others = [each for each in self.brokers if each not in replicas]
             if broker in replicas:
                 moves[partition] = [self._rng.choice(others) if each == broker else each for each in replicas]
-        await admin.replicas.reassign_each(moves)
+        (await admin.replicas.reassign_each(moves)).answered()
         until = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX
         while asyncio.get_running_loop().time() < until:
             await asyncio.sleep(0.3)

@@ -68,12 +68,13 @@ class Operators:
     async def _move(self, admin: Admin) -> None:
         """Some partitions of the run to other replicas, in another order."""
         chosen = [partition for partition in self._stage.around.partitions if self._rng.random() < 0.7]
-        await admin.replicas.reassign_each({each: self._rng.sample(self._members.brokers, REPLICAS) for each in chosen})
+        moves = {each: self._rng.sample(self._members.brokers, REPLICAS) for each in chosen}
+        (await admin.replicas.reassign_each(moves)).answered()
 
     async def _cancel(self, admin: Admin) -> None:
         moves = await admin.replicas.reassignments()
         if moves:
-            await admin.replicas.cancel_each([move.partition for move in moves])
+            (await admin.replicas.cancel_each([move.partition for move in moves])).answered()
 
     async def _elect(self, admin: Admin) -> None:
         await admin.replicas.elect_each()
