@@ -41,7 +41,9 @@ class Outcomes(Generic[K, V]):
     def answered(self) -> dict[K, V]:
         """What was found, without what a broker refused; raises if no answer came for a part, which is not the same as
         that there is nothing."""
-        silent = {part: error for part, error in self.failed.items() if isinstance(error, ClientError)}
+        silent: dict[K, Exception] = {
+            part: error for part, error in self.failed.items() if isinstance(error, ClientError)
+        }
         return Outcomes(self.found, silent).all()
 
     def add(self, other: "Outcomes[K, V]") -> None:
