@@ -19,6 +19,7 @@ from ottla.spark.lookup import Lookup
 from ottla.spark.loss import DataLoss, Reason, report
 from ottla.spark.memory import keep_freed_memory, settle
 from ottla.spark.offsets import EARLIEST_OFFSET, Everywhere, Limit, Offsets, Specific
+from ottla.spark.plain import told_plainly
 from ottla.spark.plan import Range, split
 from ottla.spark.read_settings import ReadSettings
 from ottla.spark.shape import Shape
@@ -47,6 +48,7 @@ class OttlaReader(DataSourceReader):
         self.shape = shape
         self.bounds = Bounds()
 
+    @told_plainly
     def partitions(self) -> list[InputPartition]:
         settings = self.settings
         lookup = Lookup(settings, f"{settings.group(None)}-driver")

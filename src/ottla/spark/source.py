@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from ottla.spark.memory import settle
 from ottla.spark.options import OptionError
+from ottla.spark.plain import told_plainly
 from ottla.spark.read_settings import ReadSettings, parse_read
 from ottla.spark.shape import Shape, shape_of
 
@@ -31,11 +32,13 @@ class OttlaSource(DataSource):
     def name(cls) -> str:
         return "ottla"
 
+    @told_plainly
     def schema(self) -> StructType:
         schema = shape_of(parse_read(self.options, streaming=None)).schema
         settle()
         return schema
 
+    @told_plainly
     def reader(self, schema: StructType) -> "DataSourceReader":
         from ottla.spark.reader import FilteringReader, OttlaReader
 
@@ -43,6 +46,7 @@ class OttlaSource(DataSource):
         kind = FilteringReader if settings.options["filterPushdown"] else OttlaReader
         return kind(settings, _checked(settings, schema))
 
+    @told_plainly
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         from ottla.spark.stream_reader import OttlaStreamReader
 

@@ -20,6 +20,7 @@ from ottla.spark.lookup import Lookup
 from ottla.spark.loss import report
 from ottla.spark.marks import INITIAL, Document, Mark, document_of_mark, is_initial, mark_of
 from ottla.spark.offsets import LATEST_OFFSET, Everywhere, Offsets, Specific, document_of
+from ottla.spark.plain import told_plainly
 from ottla.spark.plan import count_new, limited
 from ottla.spark.read_settings import ReadSettings
 from ottla.spark.reader import RangePartition, read_partition, tasks
@@ -57,6 +58,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- where batches end --------------------------------------------------------------------------------------
 
+    @told_plainly
     def initialOffset(self) -> dict[str, Any]:
         self._seen = INITIAL if _is_moving(self.settings) else document_of_mark(self._begin()[0])
         return self._seen
@@ -70,6 +72,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self._is_available_now = True
 
+    @told_plainly
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         start = self._seen if start is None else start
         self._seen = self._next(start, limit)
@@ -109,6 +112,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- ranges -------------------------------------------------------------------------------------------------
 
+    @told_plainly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         self._seen = end
         if is_initial(start):

@@ -10,10 +10,9 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -21,18 +20,16 @@ from pyspark.sql.types import StructType
 
 from ottla.spark.memory import settle
 from ottla.spark.options import OptionError
+from ottla.spark.plain import told_plainly
 from ottla.spark.sink import driver
-from ottla.spark.sink.protocol import BATCH_RUN, Refused
-from ottla.spark.sink.schema import BadRows, check_columns
+from ottla.spark.sink.protocol import BATCH_RUN
+from ottla.spark.sink.schema import check_columns
 from ottla.spark.sink.settings import WriteSettings, write_settings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ottla.spark.typed_out import TypedOutput
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _BATCH_ID, _QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"
 
@@ -45,35 +42,22 @@ class TaskDone(WriterCommitMessage):
     written: driver.Written | None = None
 
 
-def _told_plainly(method: Callable[P, T]) -> Callable[P, T]:
-    """What a message says wholly needs no way through our modules: Spark shows users every line of it."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return method(*args, **kwargs)
-        except (Refused, BadRows, OptionError) as error:
-            raise error.with_traceback(None) from None
-
-    return call
-
-
 class _Sink:
     """What both writers share: it begins a batch when it is pickled for the tasks, and writes their rows."""
 
-    @_told_plainly
+    @told_plainly
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self.settings: WriteSettings = write_settings(options, streaming=streaming)
         self._typed = _typed(options, schema, self.settings)
         self._ticket: driver.Ticket | None = None
 
-    @_told_plainly
+    @told_plainly
     def __getstate__(self) -> dict[str, Any]:
         if self.settings.exactly_once and self._ticket is None:
             self._ticket = driver.prepare(self.settings)
         return self.__dict__.copy()
 
-    @_told_plainly
+    @told_plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         """In a task: its rows."""
         try:
@@ -103,7 +87,7 @@ class _Sink:
             return BATCH_RUN, ticket.batch
         return run, int(number) if self.settings.batch_id is None else self.settings.batch_id
 
-    @_told_plainly
+    @told_plainly
     def commit_all(self, messages: Sequence[WriterCommitMessage | None], batch: int | None) -> None:
         """On the driver: every task is done."""
         if self.settings.exactly_once:
@@ -119,9 +103,10 @@ class _Sink:
 class BatchWriter(DataSourceArrowWriter):
     """`df.write.format("ottla").mode("append")`."""
 
+    @told_plainly
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
-            raise OptionError("Save mode overwrite not allowed for Kafka. Allowed save modes are append and error.")
+            raise OptionError("records can only be added to a topic: use mode('append'), not mode('overwrite')")
         self._sink = _Sink(options, schema, streaming=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
