@@ -14,6 +14,7 @@ from ottla.cli import output
 from ottla.cli.app import app
 from ottla.client.blocking import Blocking
 from ottla.client.options import wall_clock_ms
+from ottla.spark import quiet
 from ottla.spark.pipelines.status import Board
 
 pytestmark = [pytest.mark.spark]
@@ -65,6 +66,7 @@ def check(
         return nullcontext(spark)
 
     monkeypatch.setattr(pipeline_parts, "session", session)
+    quiet.mute()
 
     def run(text: str, *options: str, name: str = "shop.py", command: str = "check") -> list[str]:
         file = tmp_path / name
@@ -111,12 +113,54 @@ def test_a_topic_that_is_not_there(check: Check, client: Blocking, command: str)
         ),
         (
             PYTHON.replace("query\n", "query(output='errors.copies', tirgger='1 second')\n"),
-            "shop.py:7: TypeError: _Decorators.query() got an unexpected keyword argument 'tirgger'",
+            "shop.py:7: @pipeline.query has no setting 'tirgger': did you mean 'trigger'?",
         ),
     ],
 )
 def test_options_with_typos(check: Check, text: str, error: str) -> None:
     assert check(text) == [error]
+
+
+MANY = """from pyspark.sql import functions as F
+from ottla.spark import pipeline, topic
+
+@pipeline.stream
+def raw():
+    return topic("errors.orders")
+
+@pipeline.stream
+def wrong(raw):
+    return raw.select("usr")
+
+@pipeline.stream
+def above(wrong):
+    return wrong
+
+@pipeline.query(output="errors.nowhere")
+def first(raw):
+    return raw.select("value")
+
+@pipeline.query(output="errors.copies")
+def second(above):
+    return above
+
+@pipeline.query(output="errors.copies")
+def third():
+    return "SELECT value FROM above"
+
+@pipeline.query(output="errors.copies")
+def fourth(raw):
+    return raw.select("value", F.col("nothing"))
+"""
+
+
+def test_each_problem_is_told_once_in_the_order_of_the_file(check: Check) -> None:
+    found = [line.partition(" [")[0] for line in check(MANY)]
+    assert found == [
+        "shop.py:10: wrong:",
+        "shop.py:16: first: there is no topic 'errors.nowhere' to write to: ottla topic create errors.nowhere",
+        "shop.py:30: fourth:",
+    ]
 
 
 def test_options_with_typos_in_sql(check: Check) -> None:

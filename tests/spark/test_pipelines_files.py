@@ -67,6 +67,12 @@ def test_decorated_functions_stay_functions(tmp_path: Path) -> None:
         (GOOD.replace("update", "upsert"), r"shop\.py:12: totals: mode is one of append"),
         (GOOD.replace('"other"', '"totals"'), r"shop\.py:16: totals: the name is taken already, in line 12"),
         (GOOD.replace("def orders(spark)", "def orders(orders)"), r"shop\.py:4: orders: needs itself"),
+        (GOOD.replace('"out2"', '"out2", kee="x"'), r"shop\.py:16: @pipeline\.query has no setting 'kee': .*'key'\?"),
+        (
+            "from pyspark.errors import PySparkRuntimeError as E\n"
+            "raise E(errorClass='SESSION_OR_CONTEXT_NOT_EXISTS', messageParameters={})  # as F.udf('string') does",
+            r"shop\.py:2: there is no Spark session yet when the file is loaded: .*@F\.udf\(StringType\(\)\)",
+        ),
         (GOOD.replace('"other"', '"a b"'), r"shop\.py:16: a b: names have letters"),
         (GOOD.replace('"out2"', '"out2", restarts=-1'), r"shop\.py:16: other: restarts is a number from 0 on"),
         (

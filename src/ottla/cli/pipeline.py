@@ -50,11 +50,12 @@ def check(
             load.client(bootstrap) as client,
             load.session(loaded.name, master, remote, conf, bootstrap, registry, is_silent=True) as spark,
         ):
-            found = load.problems(load.build(loaded, spark), spark, client)
-    for problem in found:
+            attempt = load.attempt(loaded, spark)
+            found = [*attempt.errors, *load.problems(attempt.built, spark, client)]
+    for problem in sorted(found, key=lambda each: each.line or 0):
         print_error(str(problem))
     if found:
-        raise typer.Exit(1)
+        raise typer.Exit(load.PassingError.exit_code if all(each.passes for each in found) else 1)
     done(f"{file}: {len(loaded.queries)} {'query' if len(loaded.queries) == 1 else 'queries'}, nothing wrong")
 
 

@@ -22,7 +22,7 @@ from ottla.client.options import wall_clock_ms
 from ottla.spark import quiet
 from ottla.spark.java import NoJava
 from ottla.spark.patience import limit_retries
-from ottla.spark.pipelines.build import build
+from ottla.spark.pipelines.build import attempt, build
 from ottla.spark.pipelines.check import problems
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.load import Pipeline, load
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "PassingError",
+    "attempt",
     "build",
     "client",
     "failures",

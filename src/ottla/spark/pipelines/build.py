@@ -1,5 +1,6 @@
 """A loaded pipeline over a session: functions are called, DataFrames are made and analysed. Nothing is started."""
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,13 +21,28 @@ class Built(NamedTuple):
     reads: tuple[str, ...]
 
 
+class Attempt(NamedTuple):
+    """What can be built of a pipeline, and what is wrong with the rest of it."""
+
+    built: list[Built]
+    errors: list[PipelineError]
+
+
 def build(pipeline: Pipeline, spark: "SparkSession", replay: Replay | None = None) -> list[Built]:
     """Raises PipelineError, with the line at fault."""
     token = replaying.set(replay)
     try:
-        return _Building(pipeline, spark).all()
+        found = attempt(pipeline, spark)
     finally:
         replaying.reset(token)
+    if found.errors:
+        raise found.errors[0]
+    return found.built
+
+
+def attempt(pipeline: Pipeline, spark: "SparkSession") -> Attempt:
+    """Every stream and query by itself, so that one that is wrong hides no other."""
+    return _Building(pipeline, spark).all()
 
 
 class _Building:
@@ -36,21 +52,39 @@ class _Building:
         self._streams = {each.name: each for each in pipeline.streams}
         self._frames: dict[str, Any] = {"spark": spark}
         self._reads: dict[str, list[str]] = {}
+        self._broken: dict[str, PipelineError] = {}  # streams; one that needs a broken one has the same error
 
-    def all(self) -> list[Built]:
-        for made in self._pipeline.streams:
-            self._frame(made)
-        return [self._query(made) for made in self._pipeline.queries]
+    def all(self) -> Attempt:
+        errors: list[PipelineError] = []
+        built: list[Built] = []
+        for made in (*self._pipeline.streams, *self._pipeline.queries):
+            try:
+                if made.kind == "stream":
+                    self._frame(made)
+                else:
+                    built.append(self._query(made))
+            except PipelineError as error:
+                if error not in errors:
+                    errors.append(error)
+        return Attempt(built, errors)
 
     def _frame(self, made: Definition) -> Any:
+        if made.name in self._broken:
+            raise self._broken[made.name]
         if made.name not in self._frames:
-            found, reads = self._call(made)
-            if not _is_frame(found):
-                raise made.error(f"a stream is a DataFrame, not {type(found).__name__}")
-            found.createOrReplaceTempView(made.name)
-            self._frames[made.name] = found
-            self._reads[made.name] = reads
+            try:
+                self._frames[made.name], self._reads[made.name] = self._stream(made)
+            except PipelineError as error:
+                self._broken[made.name] = error
+                raise
         return self._frames[made.name]
+
+    def _stream(self, made: Definition) -> tuple[Any, list[str]]:
+        found, reads = self._call(made)
+        if not _is_frame(found):
+            raise made.error(f"a stream is a DataFrame, not {type(found).__name__}")
+        found.createOrReplaceTempView(made.name)
+        return found, reads
 
     def _query(self, made: Definition) -> Built:
         found, reads = self._call(made)
@@ -79,8 +113,10 @@ class _Building:
             reads += [each for each in self._reads.get(name, []) if each not in reads]
         token = noted.set(reads)
         try:
+            self._check_views(made.select)
             found = made.build(**arguments)
             if isinstance(found, str):
+                self._check_views(found)
                 # Views are named in SQL, not in parameters: who knows which.
                 reads += [each for those in self._reads.values() for each in those if each not in reads]
                 found = self._spark.sql(found)
@@ -93,6 +129,12 @@ class _Building:
         finally:
             noted.reset(token)
         return found, reads
+
+    def _check_views(self, select: str) -> None:
+        """Raises the error of a broken stream that SQL names: its view is not there."""
+        for name, error in self._broken.items():
+            if re.search(rf"\b{re.escape(name)}\b", select):
+                raise error
 
 
 def _is_frame(found: object) -> bool:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from ottla.spark.late import LateTo
+from ottla.spark.options import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__ottla_pipeline__"
@@ -34,12 +35,14 @@ class PipelineError(Exception):
     def __init__(self, message: str, file: str | None = None, line: int | None = None, *, passes: bool = False) -> None:
         place = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
         super().__init__(place + " ".join(message.split()))
+        self.line = line
         self.passes = passes
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One stream or one query. Only queries have settings of outputs; `build` gives a DataFrame, an Output or SQL."""
+    """One stream or one query. Only queries have settings of outputs; `build` gives a DataFrame, an Output or SQL.
+    `select` is the SQL that `build` runs by itself."""
 
     kind: str
     name: str
@@ -54,6 +57,7 @@ class Definition:
     checkpoint: str | None = None
     late: LateTo | None = None
     restarts: int | None = None
+    select: str = ""
 
     def error(self, message: str, line: int | None = None) -> PipelineError:
         return PipelineError(f"{self.name}: {message}", self.file, line or self.line)
@@ -102,6 +106,7 @@ class _Decorators:
         checkpoint: str | None = None,
         late: LateTo | None = None,
         restarts: int | None = None,
+        **unknown: object,
     ) -> Any:
         """A query that is started. The function returns a DataFrame, which goes to the topic `output`; or an Output
         (`to`, `to_parquet`, `to_delta`, ...); or a SELECT over the streams, as text.
@@ -120,6 +125,8 @@ class _Decorators:
             "late": late,
             "restarts": restarts,
         }
+        for name in unknown:
+            raise PipelineError(f"@pipeline.query has no setting {name!r}{nearest(name, settings)}")
         if callable(given):
             return _mark(given, kind="query", name=given.__name__, **settings)
         return lambda function: _mark(function, kind="query", name=given or function.__name__, **settings)

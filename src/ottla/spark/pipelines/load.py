@@ -22,6 +22,10 @@ from ottla.spark.pipelines.statements import read_statements
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _GIVEN = ("spark",)
+_NO_SESSION_YET = (
+    "there is no Spark session yet when the file is loaded: do this inside of a stream's or query's function, and give "
+    "the type of a function as an object, @F.udf(StringType()), not as text: "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ def at_fault(error: BaseException, file: str, default_line: int | None = None, w
     """An exception of a user's function, at the line of the file that led to it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if _same_file(frame.filename, file)]
     cause = cause_of(error)
+    if "SESSION_OR_CONTEXT_NOT_EXISTS" in cause.what:
+        what += _NO_SESSION_YET
     return PipelineError(f"{what}{cause.what}", file, lines[-1] if lines else default_line, passes=cause.passes)
 
 

@@ -114,7 +114,7 @@ def _insert(found: re.Match[str], file: str, line: int, index: int) -> Definitio
         merge = [each.strip() for each in options.pop("merge", "").split(",") if each.strip()]
         return lake.to_delta(frame, target, merge=merge, **options)
 
-    return Definition("query", name, build, ("spark",), file, line, **own, restarts=restarts)
+    return Definition("query", name, build, ("spark",), file, line, **own, restarts=restarts, select=select)
 
 
 def _count(text: str | None, name: str, file: str, line: int) -> int | None:
