@@ -18,6 +18,7 @@ from ottla.spark.sink.driver import Ticket, written
 from ottla.spark.sink.protocol import (
     BATCH_RUN,
     Decision,
+    Known,
     Part,
     Place,
     Prepared,
@@ -322,12 +323,15 @@ LAST = Decision(RUN, 5, 2, (part(0), part(1)))
 
 
 def test_a_state_reads_as_it_was_written() -> None:
-    state = replace(LAST, earlier=(("first", 3), (BATCH_RUN, 7)))
+    state = replace(LAST, earlier=(Known("first", 3), Known(BATCH_RUN, 7, "p")), plan="q")
     assert from_bytes(to_bytes(state)) == state
-    # As it was before earlier runs were remembered.
-    assert from_bytes(to_bytes(LAST).replace(b'"form":2', b'"form":1').replace(b',"earlier":[]', b"")) == LAST
+    # As it was before earlier runs were remembered, and before plans were.
+    without_plan = to_bytes(LAST).replace(b',"plan":""', b"")
+    assert from_bytes(without_plan.replace(b'"form":3', b'"form":1').replace(b',"earlier":[]', b"")) == LAST
+    second = without_plan.replace(b'"form":3', b'"form":2').replace(b'"earlier":[]', b'"earlier":[["first",3]]')
+    assert from_bytes(second) == replace(LAST, earlier=(Known("first", 3),))
     with pytest.raises(Refused, match="newer version"):
-        from_bytes(to_bytes(LAST).replace(b'"form":2', b'"form":3'))
+        from_bytes(to_bytes(LAST).replace(b'"form":3', b'"form":4'))
 
 
 @pytest.mark.parametrize(
@@ -366,12 +370,30 @@ def test_batches_of_another_run_are_other_batches() -> None:
     state = prepared(LAST, [])
     assert work_of(state, "other", 0, 0) == (Work.WRITE, None)
     decision = decide(state, "other", 0, 1, {0: part(0)})
-    assert decision == Decision("other", 0, 1, (part(0),), earlier=((RUN, 5),))
+    assert decision == Decision("other", 0, 1, (part(0),), earlier=(Known(RUN, 5),))
     # The earlier run is remembered: its batches are not written again, its next one is.
     state = prepared(finished(decision), [])
     assert work_of(state, RUN, 5, 0) == (Work.NOTHING, None)
     assert decide(state, RUN, 5, 1, {0: None}) is None
-    assert decide(state, RUN, 6, 1, {0: part(0)}) == Decision(RUN, 6, 1, (part(0),), earlier=(("other", 0),))
+    assert decide(state, RUN, 6, 1, {0: part(0)}) == Decision(RUN, 6, 1, (part(0),), earlier=(Known("other", 0),))
+
+
+def test_a_batch_that_reads_something_else_now_does_not_count_as_written() -> None:
+    """Of a checkpoint that was restored from a backup the batches are counted on from there, over other rows."""
+    first = decide(Prepared(None), RUN, 5, 1, {0: part(0)}, "b")
+    assert first is not None
+    later = decide(Prepared(finished(first)), "other", 0, 1, {0: part(0)}, "x")
+    assert later is not None
+    for last in (finished(first), finished(later)):  # of the last run, and of one before it
+        state = Prepared(last)
+        assert decide(state, RUN, 5, 1, {0: None}, "b") is None
+        assert decide(state, RUN, 5, 1, {0: None}) is None, "what it reads cannot be found out"
+        for batch, why in ((5, "from other offsets"), (4, "and those up to batch 5")):
+            with pytest.raises(Refused, match=f"batch {batch} was written before, {why}.*sink.id"):
+                decide(state, RUN, batch, 1, {0: None}, "b and c")
+        assert decide(state, RUN, 6, 1, {0: part(0)}, "d") is not None
+    believed = Prepared(replace(finished(first), plan=""))  # as it was decided before plans were remembered
+    assert decide(believed, RUN, 5, 1, {0: None}, "b and c") is None
 
 
 def test_as_many_runs_are_remembered_as_there_is_room_for() -> None:
@@ -387,7 +409,7 @@ def test_as_many_runs_are_remembered_as_there_is_room_for() -> None:
 def test_batch_writes_are_numbered_over_other_runs() -> None:
     assert next_batch_write(None) == next_batch_write(LAST) == 0
     assert next_batch_write(Decision(BATCH_RUN, 4, 1, (), done=True)) == 5
-    assert next_batch_write(replace(LAST, earlier=((BATCH_RUN, 7),))) == 8
+    assert next_batch_write(replace(LAST, earlier=(Known(BATCH_RUN, 7),))) == 8
 
 
 def test_what_was_lost_is_given_up_by_name_only() -> None:
@@ -425,7 +447,7 @@ def test_what_cannot_be_made_up_for_is_refused() -> None:
 def test_what_tasks_return_does_not_grow_with_their_number() -> None:
     lost = tuple(part(task) for task in range(1_000))
     taken = OpenTransaction("ottla-spark/s/driver", 1, 2, True)
-    state = Prepared(Decision(RUN, 5, 1_000, lost, earlier=(("other", 1),) * 32), lost)
+    state = Prepared(Decision(RUN, 5, 1_000, lost, earlier=(Known("other", 1),) * 32), lost)
     ticket = Ticket("s", taken, state, 0, passing=False, made_ms=0)
     messages = [written(ticket, RUN, 5, task, part(task)) for task in range(1_000)]
     assert messages[0].ticket is ticket

@@ -78,8 +78,9 @@ def _each_batch(options: dict[str, str], checkpoint: str | None) -> "Callable[[D
         writer = batch.write.format("ottla").mode("append").options(**options)
         if checkpoint is not None:
             if not known:
-                known.append(sink_id(batch.sparkSession, checkpoint, "out"))
+                known.append(options.get("sink.id") or sink_id(batch.sparkSession, checkpoint, "out"))
             writer = writer.option("delivery", "exactly_once").option("sink.id", known[0]).option("batch.id", batch_id)
+            writer = writer.option("checkpointLocation", checkpoint)
         writer.save()
 
     return write

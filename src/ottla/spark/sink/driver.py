@@ -30,6 +30,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.compress import Codec
 from ottla.spark.sink import log, transactions
+from ottla.spark.sink.checkpoint import plan_of
 from ottla.spark.sink.faults import Step, reach
 from ottla.spark.sink.protocol import (
     Decision,
@@ -182,7 +183,8 @@ async def _decision(
     if batch is not None and batch != first.batch:
         raise Refused(f"the tasks of batch {batch} have written batch {first.batch}")
     parts = {each.task: each.part for each in messages}
-    decision = decide(ticket.state, first.run, first.batch, len(messages), parts)
+    plan = plan_of(settings.checkpoint, first.batch)
+    decision = decide(ticket.state, first.run, first.batch, len(messages), parts, plan)
     if decision is None:
         if not is_new(ticket.state, first.run, first.batch):
             _log.warning("sink %s: batch %d was written before; nothing is written again", ticket.sink, first.batch)

@@ -18,6 +18,8 @@ Rules:
 - Nothing else is written before lost parts are there, whoever writes it, unless somebody gives them up by name.
 - Numbers of batches belong to a run: Spark's query id, which lives in the checkpoint. All batch writes of a sink are
   one run. Runs before the last one are remembered with their last batches, so that none of these is written again.
+- The last batch of a run is remembered with its plan: what it read, as far as that is known. Where a batch that counts
+  as written has another plan now, its rows are others, and nobody has written them: that is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from ottla.model import limits
 
 # Batch writes have no run of Spark's: all writes of one sink are numbered together.
 BATCH_RUN = "batch"
-_FORM = 2  # 1 did not know of earlier runs
+_FORM = 3  # 1 did not know of earlier runs, 2 not of plans
 
 
 class Place(NamedTuple):
@@ -57,6 +59,14 @@ class Part:
     first: Place  # of its records; it tells whether the transaction was committed when nobody else can
 
 
+class Known(NamedTuple):
+    """How far a run has come: its last batch that was decided, and what that one read (empty if it is not known)."""
+
+    run: str
+    batch: int
+    plan: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A batch that is written, as soon as this is in the log. `parts` are those that this revision brought in."""
@@ -67,13 +77,17 @@ class Decision:
     parts: tuple[Part, ...]
     revision: int = 0
     done: bool = False
-    earlier: tuple[
-        tuple[str, int], ...
-    ] = ()  # runs before this one, and the last batch of each; the latest run is last
+    earlier: tuple[Known, ...] = ()  # runs before this one; the latest run is last
+    plan: str = ""
 
     def last_of(self, run: str) -> int | None:
         """The last batch of a run that was decided; None if the run is not known."""
-        return self.batch if run == self.run else dict(self.earlier).get(run)
+        known = self.known_of(run)
+        return None if known is None else known.batch
+
+    def known_of(self, run: str) -> Known | None:
+        """What is known of a run."""
+        return next((each for each in (Known(self.run, self.batch, self.plan), *self.earlier) if each.run == run), None)
 
 
 class Work(Enum):
@@ -109,7 +123,7 @@ def from_bytes(data: bytes) -> Decision:
         if isinstance(form, int) and form > _FORM:
             raise Refused("it was written by a newer version of Ottla")
         parts = tuple(Part(**{**each, "first": Place(*each["first"])}) for each in found.pop("parts"))
-        earlier = tuple((str(run), int(batch)) for run, batch in found.pop("earlier", ()))
+        earlier = tuple(Known(str(run), int(batch), *plan) for run, batch, *plan in found.pop("earlier", ()))
         return Decision(str(found.pop("run")), int(found.pop("batch")), parts=parts, earlier=earlier, **found)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it is no state of a sink ({type(error).__name__}: {error})") from error
@@ -210,15 +224,19 @@ def check_rewritten(lost: Part, rows: int, size_bytes: int) -> None:
 # --- after the tasks --------------------------------------------------------------------------------------------
 
 
-def decide(state: Prepared, run: str, batch: int, task_count: int, parts: Mapping[int, Part | None]) -> Decision | None:
-    """What to write down, given the part of every task (None: it wrote nothing). None: there is nothing to decide.
+def decide(
+    state: Prepared, run: str, batch: int, task_count: int, parts: Mapping[int, Part | None], plan: str = ""
+) -> Decision | None:
+    """What to write down, given the part of every task (None: it wrote nothing) and the batch's plan. None: there is
+    nothing to decide.
 
-    Refused when the tasks of a rerun are not those of the first run.
+    Refused when a rerun is not what the first run was.
     """
     last = state.last
     written = tuple(part for _, part in sorted(parts.items()) if part is not None)
     if last is None or is_new(state, run, batch):
-        return Decision(run, batch, task_count, written, earlier=_earlier(last, run)) if written else None
+        return Decision(run, batch, task_count, written, earlier=_earlier(last, run), plan=plan) if written else None
+    _check_plan(last, run, batch, plan)
     if (run, batch) != (last.run, last.batch) or not state.lost:
         assert not written, "tasks of a batch that is written have written again"
         return None
@@ -232,9 +250,22 @@ def decide(state: Prepared, run: str, batch: int, task_count: int, parts: Mappin
     return replace(last, parts=written, revision=last.revision + 1)
 
 
-def _earlier(last: Decision | None, run: str) -> tuple[tuple[str, int], ...]:
+def _check_plan(last: Decision, run: str, batch: int, plan: str) -> None:
+    """Only the last batch of a run is ever run again, and reads then what it read before."""
+    known = last.known_of(run)
+    if known is None or not known.plan or not plan or (known.batch, known.plan) == (batch, plan):
+        return
+    before = "from other offsets" if batch == known.batch else f"and those up to batch {known.batch} after it"
+    raise Refused(
+        f"batch {batch} was written before, {before}: it seems that the checkpoint of the query was restored from a "
+        "backup. Nothing is written, because new rows would be taken for those that are there. Put the checkpoint back "
+        "as it was; or give the query another sink.id, and all rows since the backup are written, some of them again"
+    )
+
+
+def _earlier(last: Decision | None, run: str) -> tuple[Known, ...]:
     """The runs that were before this one."""
     if last is None or last.run == run:
         return () if last is None else last.earlier
-    others = [(name, batch) for name, batch in last.earlier if name != run]
-    return tuple([*others, (last.run, last.batch)][-limits.SPARK_RUNS_REMEMBERED_MAX :])
+    others = [each for each in last.earlier if each.run != run]
+    return tuple([*others, Known(last.run, last.batch, last.plan)][-limits.SPARK_RUNS_REMEMBERED_MAX :])

@@ -38,6 +38,7 @@ class WriteSettings:
     batch_bytes: int
     batch_id: int | None = None  # batch writes only: which one of the sink it is
     give_up: tuple[str, int] | None = None  # the run and the batch whose lost rows are not missed
+    checkpoint: str | None = None  # of the query whose batches are written
 
     def client(self, role: str) -> ClientOptions:
         """How to reach the cluster; brokers see who it is."""
@@ -112,6 +113,7 @@ def write_settings(given: Mapping[str, str], *, streaming: bool) -> WriteSetting
         ),
         batch_id=options["batch.id"],
         give_up=options["sink.give.up"],
+        checkpoint=checkpoint,
     )
     settings.producer("checked" if exactly_once else None)  # so that a mistake is found before a task begins
     settings.client("checked")
