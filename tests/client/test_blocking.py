@@ -128,6 +128,33 @@ def test_a_client_that_is_closed_refuses(ottla_broker: Broker) -> None:
         client.post("t", b"v")
 
 
+def test_threads_that_iterate_one_consumer_at_once_are_told(ottla_broker: Broker) -> None:
+    name, found = fresh_name(), list[BaseException]()
+    with Blocking(ottla_broker.bootstrap) as client:
+        client.admin.topics.create(name, 1, 1)
+        consumer = client.consumer(ConsumerOptions(group_id=fresh_name()))
+        consumer.subscribe([name])
+
+        def iterate() -> None:
+            try:
+                for _ in consumer:
+                    pass
+            except RuntimeError as error:
+                found.append(error)
+
+        threads = [threading.Thread(target=iterate) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        until(lambda: len(found) == 3)  # nothing is written, so the fourth waits
+        with pytest.raises(RuntimeError, match="another task or thread is reading from this consumer"):
+            consumer.poll()
+        consumer.close()
+        for thread in threads:
+            thread.join()
+    assert len(found) == 3
+    assert all("another task or thread is reading from this consumer" in str(error) for error in found)
+
+
 def test_iterating_and_committing(client: Blocking, topic: str) -> None:
     options = ConsumerOptions(group_id=fresh_name(), auto_offset_reset="earliest", enable_auto_commit=False)
     with client.consumer(options) as consumer:

@@ -9,14 +9,15 @@ Rules:
 """
 
 import sys
+import threading
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TypeVar
 
-from ottla.client.consumer import Consumer
+from ottla.client.consumer import READ_TWICE, Consumer
 from ottla.client.delivery import Delivery
 from ottla.client.each import Each
-from ottla.client.faces import Face, calls, waits, walks
+from ottla.client.faces import Face, Runner, calls, waits, walks
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.share_consumer import ShareConsumer
 from ottla.client.transaction import Transaction
@@ -59,6 +60,10 @@ class BlockingEach(Face[Each]):
 class BlockingConsumer(_Closing[Consumer]):
     """`Consumer` for code without a loop."""
 
+    def __init__(self, runner: Runner, inner: Consumer) -> None:
+        super().__init__(runner, inner)
+        self._reading = threading.Lock()  # held by the thread that iterates
+
     subscribe = calls(Consumer.subscribe)
     unsubscribe = waits(Consumer.unsubscribe)
     assign = calls(Consumer.assign)
@@ -100,13 +105,14 @@ class BlockingConsumer(_Closing[Consumer]):
 
     def __next__(self) -> ConsumedRecord:
         # What the iteration holds changes inside the caller's own calls only, so the loop is entered once per batch.
-        record = self.inner.next_at_hand()
-        if record is not None:
-            return record
+        if not self._reading.acquire(blocking=False):
+            raise RuntimeError(READ_TWICE)
         try:
-            return self._next()
+            return self.inner.next_at_hand() or self._next()
         except StopAsyncIteration:
             raise StopIteration from None
+        finally:
+            self._reading.release()
 
 
 class BlockingShareConsumer(_Closing[ShareConsumer]):

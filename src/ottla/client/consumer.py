@@ -5,6 +5,7 @@
         async for record in consumer: ...
 
 Rules:
+- One task (or thread) at a time reads: asking for more says that what was handed out before is handled.
 - Everything that changes what is read happens inside `poll` (iterating polls): joining, letting partitions go, the
   listener, automatic commits. Only heartbeats and fetches run in between.
 - The position is behind the last record that was handed out, and that is what a commit stores. An automatic commit
@@ -53,6 +54,8 @@ from ottla.model.ids import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
+READ_TWICE = "another task or thread is reading from this consumer: let each have its own, or one read for all"
+
 
 class Consumer(Closing):
     """Reads records; see the module's rules."""
@@ -78,6 +81,7 @@ class Consumer(Closing):
         self._supply = Supply(self.cluster, self.options, offsets, places, self._wake)
         self.each = Each(self.cluster, self._committer, places, read_committed=self.options.read_committed)
         self._advancing: asyncio.Task[None] | None = None
+        self._is_waiting = False  # somebody is in `_ready`
         self._handing = Handing()
         self._closed = False
 
@@ -304,7 +308,15 @@ class Consumer(Closing):
 
     async def _ready(self, timeout_ms: float | None, is_enough: Callable[[], bool] | None = None) -> bool:
         """Do what is due until there are records to hand out (or `is_enough` of them), or the time is over."""
-        is_enough = is_enough or self._has_records
+        if self._is_waiting:
+            raise RuntimeError(READ_TWICE)
+        self._is_waiting = True
+        try:
+            return await self._until(is_enough or self._has_records, timeout_ms)
+        finally:
+            self._is_waiting = False
+
+    async def _until(self, is_enough: Callable[[], bool], timeout_ms: float | None) -> bool:
         loop = asyncio.get_running_loop()
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         while True:
