@@ -45,6 +45,7 @@ PORTS = {
     "client/registry.py": {"time", "uuid"},  # blocking, for programs without a loop; the type of an id
     "server/registered.py": {"uuid"},  # the type of an id
     "client/blocking.py": {"threading"},  # the façade for programs without a loop
+    "client/blocking_consumers.py": {"threading"},  # a lock: one thread reads at a time
 }
 MODULES = sorted(
     str(path.relative_to(SOURCE)) for part in ("server", "client") for path in (SOURCE / part).rglob("*.py")

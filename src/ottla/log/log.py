@@ -300,9 +300,10 @@ class Log:
             end = limit[0] if limit is not None else end
         size_bytes = end - position
         if size_bytes > max_bytes:
-            size_bytes = max(max_bytes, first_bytes if at_least_one else 0)
+            left_bytes, size_bytes = size_bytes, max(max_bytes, first_bytes if at_least_one else 0)
             if size_bytes < first_bytes:
                 return Fetched(None, 0, offset)
+            size_bytes = min(size_bytes, left_bytes)  # a damaged length may say more than there is
         if size_bytes <= 0:
             return Fetched(None, 0, offset)
         return _new(Fetched, (FileSlice(segment.file, position, size_bytes), size_bytes, end_offset))
