@@ -259,19 +259,24 @@ def test_a_share_consumer_accepts_nothing_that_raised(broker: Broker, mode: str)
     run(broker.bootstrap, test)
 
 
+def interrupt_after_answer(client: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes when the next call that brings something is done: nobody has what it brought."""
+    run_it = client.run
+
+    def interrupted(call: Any) -> Any:
+        found = run_it(call)
+        if found:
+            monkeypatch.setattr(client, "run", run_it)
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(client, "run", interrupted)
+
+
 def test_a_caller_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while `poll` is done already: nobody has what it brought."""
     with Blocking(broker.bootstrap) as client:
         topic = client.run(topic_with(client.cluster, 1, COUNT))
-        run_it = client.run
-
-        def interrupted(call: Any) -> Any:
-            found = run_it(call)
-            if found:
-                monkeypatch.setattr(client, "run", run_it)
-                raise KeyboardInterrupt
-            return found
-
         with client.consumer(options(fresh_name())) as consumer:
             consumer.assign(partitions_of(topic, 1))
             seen: list[int] = []
@@ -280,7 +285,7 @@ def test_a_caller_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch:
                 lambda: [next(consumer).offset],
                 lambda: next(consumer.arrow(rows_min=1, linger_ms=10))["offset"].to_pylist(),
             ):
-                monkeypatch.setattr(client, "run", interrupted)
+                interrupt_after_answer(client, monkeypatch)
                 with pytest.raises(KeyboardInterrupt):
                     way()
                 seen += way()
@@ -293,20 +298,11 @@ def test_a_sharer_that_is_interrupted_gets_it_again(broker: Broker, monkeypatch:
     with Blocking(broker.bootstrap) as client:
         topic = client.run(topic_with(client.cluster, 1, COUNT))
         group = client.run(share_group(client.cluster))
-        run_it = client.run
-
-        def interrupted(call: Any) -> Any:
-            found = run_it(call)
-            if found:
-                monkeypatch.setattr(client, "run", run_it)
-                raise KeyboardInterrupt
-            return found
-
         with client.share_consumer(ShareOptions(group, acknowledgement_mode=mode)) as consumer:
             consumer.subscribe([topic])
             seen: list[tuple[int, int]] = []
             for way in (lambda: consumer.poll(5, 10_000), lambda: [next(consumer)]):
-                monkeypatch.setattr(client, "run", interrupted)
+                interrupt_after_answer(client, monkeypatch)
                 with pytest.raises(KeyboardInterrupt):
                     way()
                 for delivery in way():

@@ -16,6 +16,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.columns.avro_cases import encoded
+from tests.spark.raw_rows import rows
 
 from ottla.client.blocking import Blocking
 from ottla.client.options import ClientOptions, parse_bootstrap
@@ -23,7 +24,6 @@ from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreac
 from ottla.columns.codec import UnsupportedSchema
 from ottla.schemas.framing import guid_of, schema_mark
 from ottla.schemas.schema import SchemaType, Source
-from ottla.spark.rows import TYPES
 from ottla.spark.typed import CORRUPT_TYPE, Applied, BadRecord, TypedColumns, typed_columns
 from ottla.spark.typed_dead import Undelivered, send_dead
 from ottla.spark.typed_out import typed_output
@@ -62,23 +62,6 @@ def client(url: str) -> SchemaRegistry:
 def ids(client: SchemaRegistry) -> tuple[int, int]:
     first = client.register("orders-value", Source(json.dumps(V1)))
     return first, client.register("orders-value", Source(json.dumps(V2)))
-
-
-def rows(values: list[bytes | None], keys: list[bytes | None] | None = None, headers: Any = None) -> pa.RecordBatch:
-    count = len(values)
-    columns = {
-        "key": keys or [None] * count,
-        "value": values,
-        "topic": ["orders"] * count,
-        "partition": [1] * count,
-        "offset": list(range(100, 100 + count)),
-        "timestamp": [0] * count,
-        "headers": headers or [None] * count,
-    }
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, TYPES[name]) for name, column in columns.items()],
-        schema=pa.schema([(name, TYPES[name]) for name in columns]),
-    )
 
 
 def reading(url: str, **options: str) -> TypedColumns:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.columns.avro_cases import encoded
+from tests.spark.raw_rows import rows
 
 from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.columns.codec import Decoded
@@ -97,23 +98,6 @@ def _answer(source: Source) -> dict[str, str]:
 
 def mark(kind: str, schema: int | UUID) -> bytes:
     return schema_mark(schema, (0,) if kind == "protobuf" else None)
-
-
-def rows(values: list[bytes | None], keys: list[bytes | None] | None = None, headers: Any = None) -> pa.RecordBatch:
-    count = len(values)
-    columns = {
-        "key": keys or [None] * count,
-        "value": values,
-        "topic": ["orders"] * count,
-        "partition": [1] * count,
-        "offset": list(range(100, 100 + count)),
-        "timestamp": [0] * count,
-        "headers": headers or [None] * count,
-    }
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, TYPES[name]) for name, column in columns.items()],
-        schema=pa.schema([(name, TYPES[name]) for name in columns]),
-    )
 
 
 def side(kind: str, registry: SchemaRegistry | None, name: str = "value") -> Side:

@@ -4,13 +4,11 @@ An epoch belongs to one leader, and whatever it wrote below the high watermark i
 they have less of an epoch than somebody read, an unclean election has put other records in its place (KIP-320).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError, error_code
-from ottla.client.leaders import ask_leaders
+from ottla.client.leaders import ask_leaders, ask_one
 from ottla.client.outcomes import Outcomes
-from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
@@ -39,22 +37,11 @@ async def _ask(
             _Topic.OffsetForLeaderPartition(partition=index, current_leader_epoch=current_epoch, leader_epoch=epoch)
         )
     request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=list(topics.values()))
-    try:
-        answer = await cluster.ask_leader(node_id, topics, request, OffsetForLeaderEpochResponse)
-    except (ClientError, ApiError) as error:
-        return Outcomes(failed=dict.fromkeys(wanted, error))
-    missing = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} gave no answer for this partition")
-    outcomes: Outcomes[TopicPartition, int | None] = Outcomes(failed=dict.fromkeys(wanted, missing))
-    for result in answer.topics:
-        for each in result.partitions:
-            partition, code = TopicPartition(result.topic, each.partition), error_code(each.error_code)
-            if partition not in wanted:
-                continue
-            if code.retriable:
-                cluster.metadata.mark_stale(result.topic)
-            if code:
-                outcomes.failed[partition] = ApiError(code)
-            else:
-                del outcomes.failed[partition]
-                outcomes.found[partition] = None if each.end_offset == _UNKNOWN else each.end_offset
-    return outcomes
+    return await ask_one(cluster, node_id, wanted, request, OffsetForLeaderEpochResponse, _told)
+
+
+def _told(answer: OffsetForLeaderEpochResponse) -> Iterator[tuple[TopicPartition, int | None, int]]:
+    for topic in answer.topics:
+        for each in topic.partitions:
+            end = None if each.end_offset == _UNKNOWN else each.end_offset
+            yield TopicPartition(topic.topic, each.partition), end, each.error_code

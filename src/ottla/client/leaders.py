@@ -4,18 +4,20 @@ Who leads is asked for once, for all topics of which it is not known.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from ottla.client.cluster import Absent, Cluster
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, error_code
 from ottla.client.metadata import NoPartition
-from ottla.client.outcomes import Outcomes
+from ottla.client.outcomes import Outcomes, told_by
 from ottla.client.settling import settle
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
+from ottla.wire.message import Request, Response
 
 V = TypeVar("V")
+R = TypeVar("R", bound=Response)
 # What to ask one leader: its node, and its partitions with the epoch in which it leads them.
 Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Outcomes[TopicPartition, V]]]
 
@@ -63,3 +65,25 @@ async def _ask_once(cluster: Cluster, partitions: Iterable[TopicPartition], ask:
     for answered in await asyncio.gather(*(ask(node_id, epochs) for node_id, epochs in by_leader.items())):
         outcomes.add(answered)
     return outcomes
+
+
+async def ask_one(
+    cluster: Cluster,
+    node_id: int,
+    partitions: Collection[TopicPartition],
+    request: Request,
+    answer: type[R],
+    read: Callable[[R], Iterable[tuple[TopicPartition, V, int]]],
+) -> Outcomes[TopicPartition, V]:
+    """One request to the leader of all these partitions; `read` finds (partition, value, error code) in its answer. A
+    topic of which the broker says something that passes may have other leaders by now."""
+
+    def heard(reply: R) -> Iterator[tuple[TopicPartition, V, int, None]]:
+        for partition, value, code in read(reply):
+            if partition in partitions:
+                if error_code(code).retriable:
+                    cluster.metadata.mark_stale(partition.topic)
+                yield partition, value, code, None
+
+    asking = cluster.ask_leader(node_id, dict.fromkeys(each.topic for each in partitions), request, answer)
+    return await told_by(asking, partitions, heard, f"broker {node_id} gave no answer for this partition")

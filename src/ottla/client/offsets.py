@@ -8,14 +8,13 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError, OffsetOutOfRange, error_code
-from ottla.client.leaders import ask_leaders
+from ottla.client.errors import OffsetOutOfRange
+from ottla.client.leaders import ask_leaders, ask_one
 from ottla.client.outcomes import Outcomes
-from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
@@ -88,25 +87,14 @@ async def ask_leader(
         topics=list(topics.values()),
         timeout_ms=cluster.options.request_timeout_ms,
     )
-    try:
-        answer = await cluster.ask_leader(node_id, topics, request, ListOffsetsResponse)
-    except (ClientError, ApiError) as error:
-        return Outcomes(failed=dict.fromkeys(wanted, error))
-    missing = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} gave no answer for this partition")
-    outcomes: Outcomes[TopicPartition, OffsetAndTime] = Outcomes(failed=dict.fromkeys(wanted, missing))
-    for result in answer.topics:
-        for each in result.partitions:
-            partition, code = TopicPartition(result.name, each.partition_index), error_code(each.error_code)
-            if partition not in wanted:
-                continue
-            if code.retriable:
-                cluster.metadata.mark_stale(result.name)
-            if code:
-                outcomes.failed[partition] = ApiError(code)
-            else:
-                del outcomes.failed[partition]
-                outcomes.found[partition] = OffsetAndTime(each.offset, each.timestamp, each.leader_epoch)
-    return outcomes
+    return await ask_one(cluster, node_id, wanted, request, ListOffsetsResponse, _told)
+
+
+def _told(answer: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, OffsetAndTime, int]]:
+    for topic in answer.topics:
+        for each in topic.partitions:
+            found = OffsetAndTime(each.offset, each.timestamp, each.leader_epoch)
+            yield TopicPartition(topic.name, each.partition_index), found, each.error_code
 
 
 async def resolve(

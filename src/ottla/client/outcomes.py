@@ -14,15 +14,18 @@ Rules:
 
 import asyncio
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ottla.client.errors import ClientError
-from ottla.model.errors import ApiError
+from ottla.client.errors import ClientError, error_code
+from ottla.model.errors import ApiError, ErrorCode
 
 K = TypeVar("K")
 V = TypeVar("V")
+R = TypeVar("R")
+
+_SILENCE = "the broker's answer does not name it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,37 @@ async def outcomes_of(work: Mapping[K, Awaitable[V]]) -> Outcomes[K, V]:
         else:
             outcomes.found[part] = result
     return outcomes
+
+
+def told(
+    parts: Iterable[K],
+    answers: Iterable[tuple[K, V, int, str | None]],
+    silence: str = _SILENCE,
+) -> Outcomes[K, V]:
+    """The outcome of every part, from what an answer says: (part, value, error code, message). A part that the answer
+    does not name has failed."""
+    unnamed = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, silence)
+    outcomes: Outcomes[K, V] = Outcomes(failed=dict.fromkeys(parts, unnamed))
+    for part, value, code, message in answers:
+        if code:
+            outcomes.failed[part] = ApiError(error_code(code), message)
+        else:
+            outcomes.failed.pop(part, None)
+            outcomes.found[part] = value
+    return outcomes
+
+
+async def told_by(
+    asking: Awaitable[R],
+    parts: Collection[K],
+    read: Callable[[R], Iterable[tuple[K, V, int, str | None]]],
+    silence: str = _SILENCE,
+) -> Outcomes[K, V]:
+    """The same, of one request for all of these parts: if it fails as a whole, that is the outcome of each."""
+    try:
+        return told(parts, read(await asking), silence)
+    except (ApiError, ClientError) as error:
+        return Outcomes(failed=dict.fromkeys(parts, error))
 
 
 def named(error: Exception, part: object, others: int) -> Exception:

@@ -5,46 +5,22 @@ A broker that goes while it is asked is not waited for: whoever leads after it i
 cluster has forgotten has nothing to say.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from ottla.client import leaders
 from ottla.client.cluster import Cluster
-from ottla.client.errors import ClientError, check, error_code
+from ottla.client.errors import ClientError, check
 from ottla.client.metadata import NoPartition
 from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model import limits
-from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.wire.message import Request, Response
 
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R", bound=Response)
-
-
-def told(parts: Iterable[K], answers: Iterable[tuple[K, V, int, str | None]]) -> Outcomes[K, V]:
-    """The outcome of every part, from what an answer says: (part, value, error code, message). A part that the answer
-    does not name has failed."""
-    silence = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer does not name it")
-    outcomes: Outcomes[K, V] = Outcomes(failed=dict.fromkeys(parts, silence))
-    for part, value, code, message in answers:
-        if code:
-            outcomes.failed[part] = ApiError(error_code(code), message)
-        else:
-            outcomes.failed.pop(part, None)
-            outcomes.found[part] = value
-    return outcomes
-
-
-async def told_by(
-    asking: Awaitable[R], parts: Collection[K], read: Callable[[R], Iterable[tuple[K, V, int, str | None]]]
-) -> Outcomes[K, V]:
-    """The same, of one request for all of these parts: if it fails as a whole, that is the outcome of each."""
-    try:
-        return told(parts, read(await asking))
-    except (ApiError, ClientError) as error:
-        return Outcomes(failed=dict.fromkeys(parts, error))
 
 
 async def one_by_one(parts: Iterable[K], work: Callable[[K], Awaitable[V]]) -> Outcomes[K, V]:

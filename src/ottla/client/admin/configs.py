@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from ottla.client.admin.asking import told
 from ottla.client.checks import Setting, setting_text
 from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import check
-from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.client.outcomes import Outcomes, outcomes_of, told
 from ottla.client.settling import settle
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType, Source

@@ -7,7 +7,7 @@ is read from the log itself, so it is right whatever the rate of writing was mea
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import ask_every_broker, one_by_one, told_by
+from ottla.client.admin.asking import ask_every_broker, one_by_one
 from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
 from ottla.client.cluster import Cluster
@@ -17,7 +17,7 @@ from ottla.client.errors import check
 from ottla.client.group_metadata import GroupMetadata
 from ottla.client.metadata import TopicInfo
 from ottla.client.offsets import Bounds, bounds_each
-from ottla.client.outcomes import Outcomes
+from ottla.client.outcomes import Outcomes, told_by
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.client.admin.asking import told, told_by
 from ottla.client.cluster import Cluster
 from ottla.client.errors import check
-from ottla.client.outcomes import Outcomes
+from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.alter_partition_reassignments import (

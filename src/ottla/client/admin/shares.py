@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.client.admin.asking import told, told_by
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check
-from ottla.client.outcomes import Outcomes
+from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.ids import TopicPartition
 from ottla.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
 from ottla.wire.messages.delete_share_group_offsets import (

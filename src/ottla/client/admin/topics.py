@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ottla.client.admin.asking import ask_leaders, one_by_one, told, told_by
+from ottla.client.admin.asking import ask_leaders, one_by_one
 from ottla.client.checks import Setting, kind_of, setting_text
 from ottla.client.cluster import Cluster
 from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.client.offsets import LATEST, Bounds, OffsetAndTime, Time, bounds_each, list_offsets_each
-from ottla.client.outcomes import Outcomes
+from ottla.client.outcomes import Outcomes, told, told_by
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse

@@ -25,8 +25,8 @@ _TAG_MAX = 2**32 - 1
 
 
 @inlined
-def read_varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
-    """64 bits and the position after them."""
+def _read(data: Bytes, at: Any, end: Any, bits_max: Any) -> tuple[Any, Any]:
+    """A number of no more than so many bits, seven to a byte, and the position after it."""
     value = np.int64(0)
     shift = np.int64(0)
     while at < end:
@@ -36,26 +36,21 @@ def read_varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
         if byte < 128:
             return value, at
         shift += 7
-        if shift >= 70:
+        if shift >= bits_max:
             return np.int64(0), LONG_VARINT
     return np.int64(0), SHORT
 
 
 @inlined
+def read_varint(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
+    """64 bits and the position after them."""
+    return _read(data, at, end, 70)
+
+
+@inlined
 def read_short(data: Bytes, at: Any, end: Any) -> tuple[Any, Any]:
     """A tag or a length, and the position after it: no more than 5 bytes, as the library has it."""
-    value = np.int64(0)
-    shift = np.int64(0)
-    while at < end:
-        byte = data[at]
-        at += 1
-        value |= np.int64(byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-        if shift >= 35:
-            return np.int64(0), LONG_VARINT
-    return np.int64(0), SHORT
+    return _read(data, at, end, 35)
 
 
 @inlined
