@@ -43,16 +43,16 @@ SIZES = (0, 20, 200, 3_000)
 
 Place = tuple[str, int]
 Written = tuple[int, bytes]
+PLACES = tuple((topic, index) for topic in (PLAIN, CHANGING) for index in range(PARTITIONS))
 
 
 class Writer(threading.Thread):
-    """Writes to all partitions until it is told to stop; `acknowledged`: (number, key) of what it wrote, by offset."""
+    """Writes to all partitions until it is told to stop, and remembers what was acknowledged."""
 
     def __init__(self, bootstrap: str, seed: int) -> None:
         super().__init__(daemon=True)
-        self.acknowledged: dict[Place, dict[int, Written]] = {
-            (topic, index): {} for topic in (PLAIN, CHANGING) for index in range(PARTITIONS)
-        }
+        self._acknowledged: dict[Place, dict[int, Written]] = {place: {} for place in PLACES}
+        self._lock = threading.Lock()  # of `_acknowledged`: the torturing thread reads it while this one writes
         self.problems: list[str] = []
         self._rng = random.Random(seed)
         self._ends = threading.Event()
@@ -70,26 +70,38 @@ class Writer(threading.Thread):
     def run(self) -> None:
         number = 0
         while not self._ends.is_set():
-            for place, acknowledged in self.acknowledged.items():
-                topic, index = place
+            for topic, index in PLACES:
                 key = b"k%d" % self._rng.randrange(KEYS)
                 value = value_of(number, self._rng.choice(SIZES))
                 self._waiting += 1
-                self._producer.produce(topic, value, key, index, on_delivery=self._done(acknowledged, (number, key)))
+                self._producer.produce(topic, value, key, index, on_delivery=self._done((topic, index), (number, key)))
             number += 1
             self._producer.poll(0.001)
             while self._waiting > WAITING_MAX and not self._ends.is_set():
                 self._producer.poll(0.05)
         self._producer.flush(WAIT_S)
 
-    def _done(self, acknowledged: dict[int, Written], written: Written) -> Callable[..., None]:
+    def acknowledged(self, place: Place) -> dict[int, Written]:
+        """The (number, key) of each record that was acknowledged so far, by offset."""
+        with self._lock:
+            return dict(self._acknowledged[place])
+
+    def forget(self, place: Place, start: int) -> None:
+        """Forget the records below `start`: they were deleted."""
+        with self._lock:
+            known = self._acknowledged[place]
+            for offset in [each for each in known if each < start]:
+                del known[offset]
+
+    def _done(self, place: Place, written: Written) -> Callable[..., None]:
         def done(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
             self._waiting -= 1
             offset = message.offset()
             if error is not None or offset is None:
                 self.problems.append(f"record {written[0]} was refused: {error}")
             else:
-                acknowledged[offset] = written
+                with self._lock:
+                    self._acknowledged[place][offset] = written
 
         return done
 
@@ -169,7 +181,7 @@ class Torture:
 
     def _delete_records(self, writer: Writer) -> None:
         place = PLAIN, self._rng.randrange(PARTITIONS)
-        known = sorted(writer.acknowledged[place].copy())
+        known = sorted(writer.acknowledged(place))
         if not known:
             return
         offset = known[int(len(known) * self._rng.uniform(0.0, 0.9))]
@@ -189,12 +201,13 @@ class Torture:
     def _check(self, writer: Writer) -> None:
         """What was acknowledged before the last kill, at least."""
         assert not writer.problems, writer.problems[0]
-        for place, acknowledged in writer.acknowledged.items():
-            told = dict(tuple(acknowledged.items()))
-            if told:
+        acknowledged = 0
+        for place in PLACES:
+            if told := writer.acknowledged(place):
                 self._look(place, told)
-                self._forget(place, acknowledged)
-        self.facts["acknowledged"] = sum(map(len, writer.acknowledged.values()))
+                writer.forget(place, self._start.get(place, 0))
+            acknowledged += len(told)
+        self.facts["acknowledged"] = acknowledged
         self._tell(f"{self.facts}")
 
     def _look(self, place: Place, told: dict[int, Written]) -> None:
@@ -213,11 +226,6 @@ class Torture:
         newest = {key: offset for offset, (_, key) in there.items()}
         for offset in lost:
             assert newest.get(told[offset][1], -1) > offset, f"{place}: {offset} is lost, and nothing replaced it"
-
-    def _forget(self, place: Place, acknowledged: dict[int, Written]) -> None:
-        """What was deleted need not be known any more."""
-        for offset in [each for each in tuple(acknowledged) if each < self._start.get(place, 0)]:
-            del acknowledged[offset]
 
 
 def read(bootstrap: str, place: Place, end: int) -> dict[int, Written]:
